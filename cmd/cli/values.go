@@ -207,13 +207,6 @@ func FlagScope(f *pflag.Flag) Scope {
 	return Scope{}
 }
 
-// ListFlags are flags that make a command list something and do nothing else.
-var ListFlags = map[string][]string{"check": {"rules", "explain"}, "compile": {"engines"}}
-
-// besideLists are flags that scripts pass to each call: beside one that lists they are
-// said, and not refused.
-const besideLists = "date fail-on format install-dir kinds lenient node-name-map source strict"
-
 // GivenFlag returns true if a flag was set to another value than its default.
 func GivenFlag(f *pflag.Flag) bool {
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
@@ -278,25 +271,7 @@ func WithoutEffect(s *Scope, flags *pflag.FlagSet) (reason string) {
 // CheckScopes returns the flags without effect: wrong usage, or notes, lines for standard
 // error.
 func CheckScopes(cmd *cobra.Command) (notes []string, err error) {
-	command := cmd.Name()
 	flags := cmd.Flags()
-	for _, list := range ListFlags[command] {
-		if !GivenFlag(flags.Lookup(list)) {
-			continue
-		}
-		var other error
-		flags.Visit(func(f *pflag.Flag) {
-			const reason = "--%s has no effect with --%s, which only lists"
-			switch {
-			case f.Name == list, f.Name == "log-level", f.Name == "log-format", f.Name == "color", !GivenFlag(f), other != nil:
-			case slices.Contains(strings.Fields(besideLists), f.Name):
-				notes = append(notes, fmt.Sprintf(reason, f.Name, list))
-			default:
-				other = Usagef(reason, f.Name, list)
-			}
-		})
-		return notes, other
-	}
 	var wrong []error
 	flags.VisitAll(func(f *pflag.Flag) {
 		s := FlagScope(f)

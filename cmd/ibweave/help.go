@@ -3,7 +3,6 @@ package main
 import (
 	"embed"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -131,11 +129,8 @@ func flagValues() map[string][]string {
 	}
 }
 
-// nodeFlags are flags whose values are nodes of the fabric that the command line names.
-const nodeFlags = "switch without only host all-from busy sm"
-
-// completeValues has shells complete the values of flags, and the nodes of path.
-func (a *app) completeValues(root *cobra.Command) {
+// completeValues has shells complete the values of flags.
+func completeValues(root *cobra.Command) {
 	values := flagValues()
 	cli.Walk(root, func(c *cobra.Command) {
 		_, command, _ := strings.Cut(c.CommandPath(), " ")
@@ -150,52 +145,10 @@ func (a *app) completeValues(root *cobra.Command) {
 					list, ok = words, true
 				}
 			}
-			var complete cobra.CompletionFunc
-			switch {
-			case ok:
-				complete = cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp)
-			case slices.Contains(strings.Fields(nodeFlags), f.Name):
-				complete = a.completeNodes
-			default:
-				return
-			}
-			if f.Value.Type() != "bool" && c.Flags().Lookup(f.Name) == f {
-				_ = c.RegisterFlagCompletionFunc(f.Name, complete) // that of a parent may be there
+			if ok && f.Value.Type() != "bool" && c.Flags().Lookup(f.Name) == f {
+				// That of a parent may be there.
+				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 			}
 		})
-		if command == "path" {
-			c.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-				if given, _ := cmd.Flags().GetString("topology"); given == "" && len(args) == 0 {
-					return nil, cobra.ShellCompDirectiveDefault // the directory
-				}
-				return a.completeNodes(cmd, args, begun)
-			}
-		}
 	})
-}
-
-// completeNodes lists the nodes of the fabric of -t, or of the directory that is the first argument.
-func (a *app) completeNodes(cmd *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	name, _ := cmd.Flags().GetString("topology")
-	if name == "" && len(args) > 0 {
-		name = args[0]
-	}
-	if name == "" || name == "-" {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	a.stderr = io.Discard
-	f, err := a.readTopology(name, true)
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var found []cobra.Completion
-	for n := range f.NumNodes() {
-		if node := f.Name(fabric.NodeID(n)); node.GUID != 0 {
-			found = append(found, cobra.CompletionWithDesc(node.GUID.String(), node.Text))
-		} else {
-			found = append(found, node.Text)
-		}
-	}
-	slices.Sort(found)
-	return slices.DeleteFunc(found, func(s string) bool { return !strings.HasPrefix(s, begun) }), cobra.ShellCompDirectiveNoFileComp
 }

@@ -49,7 +49,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		a.completeValues(root) // cobra keeps these functions, and all they refer to, until the process ends
+		completeValues(root) // cobra keeps these functions, and all they refer to, until the process ends
 	}
 	root.SetIn(stdin)
 	root.SetErr(messages)

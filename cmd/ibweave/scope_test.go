@@ -246,24 +246,3 @@ func TestDefaultValue(t *testing.T) {
 		}
 	}
 }
-
-// TestLists has flags that only list, with another one: one that scripts always pass is
-// said, and one that asks for something else is refused.
-func TestLists(t *testing.T) {
-	other := map[string]string{"check": "wiring", "compile": "lean"}
-	for command, flags := range cli.ListFlags {
-		for _, list := range flags {
-			for flag, want := range map[string]int{"format=json": 0, other[command]: 2} {
-				var out, err bytes.Buffer
-				args := []string{command, "--" + list, "--" + flag}
-				if list == "explain" {
-					args[1] += "=credit-loop"
-				}
-				name, _, _ := strings.Cut(flag, "=")
-				if status := run(args, nil, &out, &err); status != want || (out.Len() > 0) != (want == 0) || !strings.Contains(err.String(), "--"+name+" has no effect with --"+list) {
-					t.Errorf("%v: status %d, want %d: %s", args, status, want, err.String())
-				}
-			}
-		}
-	}
-}
