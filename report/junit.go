@@ -42,27 +42,17 @@ type (
 // test reports, docs.gitlab.com), and a rule may have two texts.
 const maxOutput = 200 << 10
 
-// output is the text of a test case.
-type output struct {
-	strings.Builder
-	left int // texts that had no room
-}
-
-func (o *output) add(text string) {
-	if o.Len() >= maxOutput {
-		o.left++
-		return
+// caseText is the text of a test case: as many of the texts as have room, and how many do not.
+func caseText(texts []string) string {
+	var b strings.Builder
+	for i, text := range texts {
+		if b.Len() >= maxOutput {
+			fmt.Fprintf(&b, "\nand %d more\n", len(texts)-i)
+			break
+		}
+		b.WriteString(text)
 	}
-	o.WriteString(text)
-}
-
-// String is the text, which says how many findings are not in it.
-func (o *output) String() string {
-	s := o.Builder.String()
-	if o.left > 0 {
-		s += fmt.Sprintf("\nand %d more\n", o.left)
-	}
-	return s
+	return b.String()
 }
 
 // JUnit prints a result as JUnit XML: each rule is a test case, which fails if
@@ -82,15 +72,14 @@ func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 	}
 	for _, name := range names {
 		c := junitCase{Class: "ibweave", Name: name}
-		var failed, mild output
+		var failed, mild []string
 		first := ""
 		add := func(fails bool, message, text string) {
-			if !fails {
-				mild.add(text)
-				return
+			if fails {
+				first, failed = cmp.Or(first, message), append(failed, text)
+			} else {
+				mild = append(mild, text)
 			}
-			first = cmp.Or(first, message)
-			failed.add(text)
 		}
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Rule == name {
@@ -106,11 +95,9 @@ func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 		}
 		if first != "" {
 			suite.Failures++
-			c.Failure = &junitFailure{Message: first, Type: name, Text: failed.String()}
+			c.Failure = &junitFailure{Message: first, Type: name, Text: caseText(failed)}
 		}
-		if mild.Len() > 0 {
-			c.Output = mild.String()
-		}
+		c.Output = caseText(mild)
 		suite.Cases = append(suite.Cases, c)
 	}
 	suite.Tests = len(suite.Cases)
