@@ -12,11 +12,12 @@ const (
 	IdentityVLs    = "identity"
 	SpreadVLs      = "spread"
 	ByDirectionVLs = "by-direction"
+	ByNESWVLs      = "by-direction-nesw"
 	DatelineVLs    = "dateline"
 )
 
 // SL2VLSchemes lists them.
-var SL2VLSchemes = []string{IdentityVLs, SpreadVLs, ByDirectionVLs, DatelineVLs}
+var SL2VLSchemes = []string{IdentityVLs, SpreadVLs, ByDirectionVLs, ByNESWVLs, DatelineVLs}
 
 // addLanes gives r the SL-to-VL tables that opt asks for. An engine that makes
 // tables of its own needs those for its proof: nothing else is taken then.
@@ -41,12 +42,14 @@ func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
 		r.SL2VL, err = lft.IdentitySL2VL(r.Fabric, max(1, vls))
 	case SpreadVLs:
 		r.SL2VL, err = lft.SpreadSL2VL(r.Fabric, max(1, vls))
-	case ByDirectionVLs:
+	case ByDirectionVLs, ByNESWVLs:
 		g, detectErr := mesh.Detect(r.Fabric, mesh.DetectOptions{Origin: opt.Route.Origin, Dims: opt.Route.Dims})
 		if detectErr != nil {
 			return refuse("scheme %s needs a mesh: %v", scheme, detectErr)
 		}
-		r.SL2VL, err = mesh.ByDirection(g, max(1, vls))
+		if r.SL2VL, err = mesh.ByDirection(g, max(1, vls)); scheme == ByNESWVLs {
+			r.SL2VL, err = mesh.ByDirectionNESW(g, max(1, vls))
+		}
 	case DatelineVLs:
 		return refuse("there is nothing here to need scheme %s, which is for the rings that xy routes", scheme)
 	}

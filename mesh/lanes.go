@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -213,6 +214,24 @@ func ByDirection(g *Grid, vls int) (*lft.SL2VL, error) {
 			vl = 1
 		}
 		s.SetOut(p, lft.ConstantVL(fabric.VL(vl)))
+	}
+	return s, nil
+}
+
+// ByDirectionNESW is ByDirection with the VLs of four in the order of the labels of Fig. 8(e), north
+// 0, east 1, south 2 and west 3, on grids of two dimensions (E-X5). Its network behaves alike.
+func ByDirectionNESW(g *Grid, vls int) (*lft.SL2VL, error) {
+	s, err := ByDirection(g, vls)
+	if err != nil {
+		return nil, err
+	}
+	if len(g.Dims) != 2 {
+		return nil, fmt.Errorf("north, east, south and west are of two dimensions, and this grid has %d", len(g.Dims))
+	}
+	for _, p := range g.Fabric.Channels() {
+		if vls >= 4 && g.Dir(p) != NoDir {
+			s.SetOut(p, lft.ConstantVL(s.At(0, p)[0]^1))
+		}
 	}
 	return s, nil
 }

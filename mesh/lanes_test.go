@@ -28,10 +28,15 @@ func TestByDirection(t *testing.T) {
 		{[]int{3}, 2, "0 1"},
 		{[]int{2, 3, 2}, 4, "0 1 0 1 0 1"},
 		{[]int{2, 3, 2}, 8, "0 3 1 4 2 5"},
+		{[]int{3, 3}, 4, "1 3 0 2 nesw"}, // the labels of the figure: N 0, E 1, S 2, W 3
+		{[]int{3, 3}, 2, "0 1 0 1 nesw"},
 		{[]int{2, 2, 2, 2, 2, 2, 2, 2}, 15, "0 1 0 1 0 1 0 1 0 1 0 1 0 1 0 1"},
 	} {
 		g := grow(t, plot{dims: tt.dims, seed: 1})
 		s, err := ByDirection(g, tt.vls)
+		if strings.HasSuffix(tt.want, "nesw") {
+			s, err = ByDirectionNESW(g, tt.vls)
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,6 +62,9 @@ func TestByDirection(t *testing.T) {
 	}
 	if _, err := ByDirection(grow(t, plot{dims: []int{2}}), 3); err == nil {
 		t.Error("3 data VLs are none that a port can have")
+	}
+	if _, err := ByDirectionNESW(grow(t, plot{dims: []int{2, 2, 2}}), 4); err == nil {
+		t.Error("up and down are no directions of the figure")
 	}
 }
 
