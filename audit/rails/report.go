@@ -235,8 +235,7 @@ func (x *finder) reportNames() {
 	}
 }
 
-// findMeetings finds the level at which each rail meets another one, and leaves of a rail that are
-// cabled to the spines of another. Cables join levels from below.
+// findMeetings finds the level at which each rail meets another one. Cables join levels from below.
 func (x *finder) findMeetings(level []int32) {
 	joins := graph.NewUnionFind[fabric.NodeID](x.f.NumSwitches())
 	for k := range slices.Max(level) + 1 {
@@ -255,43 +254,6 @@ func (x *finder) findMeetings(level []int32) {
 			if x.Rails[i].MeetsAt < 0 && slices.ContainsFunc(together, func(set uint64) bool { return set>>i&1 != 0 && bits.OnesCount64(set) > 1 }) {
 				x.Rails[i].MeetsAt = int(k)
 			}
-		}
-		if k == 1 {
-			x.findCrossed(joins.Find)
-		}
-	}
-}
-
-// findCrossed looks for a leaf among leaves with the same spines three quarters of which, of three or
-// more, are of another rail, if its own rail has other leaves that are so among themselves.
-func (x *finder) findCrossed(part func(fabric.NodeID) fabric.NodeID) {
-	parts := make(map[fabric.NodeID][]uint64) // rails of each leaf
-	for _, l := range x.Leaves {
-		if rails := x.on[l.leaf]; rails != 0 {
-			parts[part(l.leaf)] = append(parts[part(l.leaf)], rails)
-		}
-	}
-	count := func(root fabric.NodeID, rails uint64) (n int) {
-		for _, own := range parts[root] {
-			if own == rails {
-				n++
-			}
-		}
-		return n
-	}
-	main := make(map[fabric.NodeID]uint64) // by part: rails of most leaves
-	hasPart := make(map[uint64]bool)       // by rails
-	for root, list := range parts {
-		for _, rails := range list {
-			if len(list) >= 3 && 4*count(root, rails) >= 3*len(list) {
-				main[root], hasPart[rails] = rails, true
-			}
-		}
-	}
-	for _, l := range x.Leaves {
-		rails, root := x.on[l.leaf], part(l.leaf)
-		if theirs := main[root]; hasPart[rails] && theirs != 0 && theirs != rails {
-			x.add(Mixed, int64(l.Ports), []fabric.PortID{x.f.PortBase(l.leaf)}, "%s has %s, and %d of the %d leaves with the same spines have %s", x.f.Name(l.leaf), railNames(rails), count(root, theirs), len(parts[root]), railNames(theirs)).Switch = x.f.Node(l.leaf).GUID
 		}
 	}
 }
