@@ -429,18 +429,3 @@ func (c *counter) count(ctx context.Context, j *flows, dst int, of func(src int,
 	}
 	return nil
 }
-
-// Flows yields who sends how many bytes to whom, some pairs several times.
-func (t *Traffic) Flows(yield func(src, dst fabric.PortID, bytes float64) bool) {
-	for _, j := range t.jobs {
-		senders := t.senders(j)
-		for dst, to := range j.ends {
-			lids := float64(t.lids(to))
-			for src, amount := range senders(dst) {
-				if !yield(j.ends[src], to, float64(float64(amount)*lids)/scale) {
-					return
-				}
-			}
-		}
-	}
-}

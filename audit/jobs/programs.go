@@ -115,10 +115,14 @@ func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64
 
 // bytes is what all jobs send between hosts.
 func (t *Traffic) bytes() (sum float64) {
-	t.Flows(func(_, _ fabric.PortID, bytes float64) bool {
-		sum += bytes
-		return true
-	})
+	for _, j := range t.jobs {
+		senders := t.senders(j)
+		for dst, to := range j.ends {
+			for _, amount := range senders(dst) {
+				sum += float64(float64(amount)*float64(t.lids(to))) / scale
+			}
+		}
+	}
 	return sum
 }
 

@@ -55,9 +55,6 @@ type Set struct {
 	Seconds float64 `json:"seconds"`       // of the job, with those that run
 	Alone   float64 `json:"alone_seconds"` // without them
 	Ideal   float64 `json:"ideal_seconds"` // on a crossbar: of the busiest cable of its hosts
-	// Bound is the time that no tables are below on these hosts: of the busiest cable of a host, and of what
-	// leaves or enters a switch over all of its cables to others.
-	Bound float64 `json:"bound_seconds"`
 	// Delay is how much longer a job that runs waits at most, on one cable; Delayed is its name, "" for none.
 	Delay   float64 `json:"delay_seconds"`
 	Delayed string  `json:"delayed_job"`
@@ -136,9 +133,6 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 		s.Hosts = jobs.List(p.pick(s.members))
 		for _, h := range p.pick(s.members) {
 			s.Names = append(s.Names, h.Name)
-		}
-		if s.Bound, err = p.bound(s); err != nil {
-			return nil, err
 		}
 		r.Sets = append(r.Sets, *s)
 	}
@@ -275,32 +269,4 @@ func (p *placer) countLeaves(s *Set) {
 			s.Broken++
 		}
 	}
-}
-
-// bound is the least time of any tables for a set, by the cables of hosts and the cuts around single
-// switches.
-func (p *placer) bound(s *Set) (float64, error) {
-	t, err := p.job(s.members)
-	if err != nil {
-		return 0, err
-	}
-	out, in := make(map[fabric.NodeID]float64), make(map[fabric.NodeID]float64)
-	t.Flows(func(src, dst fabric.PortID, bytes float64) bool {
-		if a, b := p.f.PeerSwitch(src), p.f.PeerSwitch(dst); a != b {
-			out[a] += bytes
-			in[b] += bytes
-		}
-		return true
-	})
-	cut := make(map[fabric.NodeID][2]float64) // rates out and in
-	for _, port := range p.between {
-		a, b := p.f.Owner(port), p.f.PeerSwitch(port)
-		cut[a] = [2]float64{cut[a][0] + p.rate[port], cut[a][1]}
-		cut[b] = [2]float64{cut[b][0], cut[b][1] + p.rate[port]}
-	}
-	least := s.Ideal
-	for sw, rates := range cut {
-		least = max(least, out[sw]/rates[0], in[sw]/rates[1])
-	}
-	return least, nil
 }

@@ -17,14 +17,14 @@ func (r *Result) Print(b *text.Sheet) {
 	}
 	b.Row("sets", "%d tried", r.Tried)
 	t := b.Table()
-	fmt.Fprintln(t, "\nSET\tCOST\tJOB\tALONE\tBOUND\tCROSSBAR\tDELAY\tSHARED\tHOPS\tLEAVES\tWHOLE\tFOUND BY")
+	fmt.Fprintln(t, "\nSET\tCOST\tJOB\tALONE\tCROSSBAR\tDELAY\tSHARED\tHOPS\tLEAVES\tWHOLE\tFOUND BY")
 	for i := range r.Sets {
 		s := &r.Sets[i]
 		delay := text.Seconds(s.Delay)
 		if s.Delayed != "" {
 			delay += " of " + s.Delayed
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%s\n", s.Rank, text.Seconds(s.Cost), text.Seconds(s.Seconds), text.Seconds(s.Alone), text.Seconds(s.Bound), text.Seconds(s.Ideal),
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%s\n", s.Rank, text.Seconds(s.Cost), text.Seconds(s.Seconds), text.Seconds(s.Alone), text.Seconds(s.Ideal),
 			delay, s.Shared, s.Hops, s.Leaves, s.Whole, strings.Join(s.Families[:1], ""))
 	}
 	_ = t.Flush() // a buffer takes all
