@@ -7,7 +7,7 @@
 // port by port; package plan makes one of a cabling plan. A shape, as a generator
 // makes it: then the sizes must agree and the deviations from it are findings. Or
 // nothing: then Recognize says what the fabric looks like, and what it lacks of that
-// is a finding.
+// is a finding if the shape is certain.
 //
 // Forwarding tables and LIDs do not matter here.
 package cabling
@@ -61,13 +61,8 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 			r.Shape = shape
 			c.addDeviations(shape)
 		}
-	default:
+	case shape.Certain:
 		c.addDeviations(shape)
-		if !shape.Certain {
-			c.mergeGuesses(shape, 0)
-			c.joined = nil
-			clear(c.isNamed)
-		}
 	}
 	c.checkLinks(opt)
 	if opt.Expected == nil && !c.checkPlanes() {
@@ -79,11 +74,7 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 	c.checkNodes()
 	c.checkComponents()
 	if opt.Expected == nil {
-		from := len(c.findings)
 		c.checkLevels(r.Shape)
-		if !r.Shape.Certain {
-			c.mergeGuesses(r.Shape, from)
-		}
 		c.checkPortsDown(r.Shape)
 	}
 	r.Findings = c.findings

@@ -3,11 +3,9 @@ package cabling
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // The limits of certainty. Random damage of a fabric leaves each switch most of its
@@ -66,46 +64,5 @@ func (s *Shape) certainty() string {
 	return words
 }
 
-// condition says of findings what they rest on.
-func (s *Shape) condition() string {
-	if s.Kind == Tree {
-		return "if the levels are right, which are a guess"
-	}
-	return fmt.Sprintf("if the shape is right, which is a guess that explains %s of the cables", percent(s.Fit))
-}
-
 // percent writes a share, rounded down so that only all is 100 %.
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", math.Floor(1000*share)/10) }
-
-// mergeGuesses makes of the findings that follow from an uncertain shape one note for each
-// rule, which stands for all of them. from is where they begin in the list.
-func (c *checker) mergeGuesses(s *Shape, from int) {
-	byRule := make(map[string]*verify.Finding)
-	var order []string
-	for _, x := range c.findings[from:] {
-		n, ok := byRule[x.Rule]
-		if !ok {
-			first := x
-			byRule[x.Rule], order = &first, append(order, x.Rule)
-			continue
-		}
-		n.Count += x.Count
-		n.Ports = append(n.Ports, x.Ports[:min(len(x.Ports), maxPorts-len(n.Ports))]...)
-	}
-	c.findings = c.findings[:from]
-	for _, rule := range order {
-		n := byRule[rule]
-		n.Severity = verify.Note
-		known, _ := verify.FindRule(rule, Rules)
-		n.Message = fmt.Sprintf("%s %s; the first: %s", text.Count(n.Count, singular(known.Count), known.Count), s.condition(), n.Message)
-		c.findings = append(c.findings, *n)
-	}
-}
-
-// singular is the singular of a rule's unit.
-func singular(unit string) string {
-	if unit == "switches" {
-		return "switch"
-	}
-	return strings.TrimSuffix(unit, "s")
-}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -163,7 +162,7 @@ func odd() map[string]*network {
 	return list
 }
 
-// Networks of which nothing is missing have no finding of severity error: a shape that
+// Networks of which nothing is missing have no finding of severity error, nor of a missing cable: a shape that
 // does not explain them is a guess. Random networks are not certain of any shape with
 // something missing.
 func TestNoErrorsByGuess(t *testing.T) {
@@ -174,8 +173,7 @@ func TestNoErrorsByGuess(t *testing.T) {
 			if x.Severity == verify.Error {
 				t.Errorf("%s: %s: %s", r.Shape, x.Rule, x.Message)
 			}
-			if slices.Contains([]string{MissingCable, MissingSwitch, MovedCable, CrossedCables}, x.Rule) &&
-				(!strings.Contains(x.Message, "which is a guess that explains ") || !strings.Contains(r.Shape.String(), "\na guess: it explains ")) {
+			if slices.Contains([]string{MissingCable, MissingSwitch, MovedCable, CrossedCables}, x.Rule) {
 				t.Errorf("%s: %s", r.Shape, x.Message)
 			}
 		}

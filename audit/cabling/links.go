@@ -269,21 +269,16 @@ func linkName(l fabric.Link) string {
 	return l.String()
 }
 
-// checkLevels looks at hosts on spines and uneven uplinks.
+// checkLevels looks at hosts on spines of a certain tree, and at uneven uplinks of an irregular one.
 func (c *checker) checkLevels(s *Shape) {
 	f := c.f
-	if s.level == nil {
-		return
-	}
 	for i, p := range f.CAPorts() {
-		if at := f.CASwitches()[i]; at != fabric.NoNode && s.level[at] > 0 && f.PortCounts(p, fabric.ForShape) {
+		at := f.CASwitches()[i]
+		if s.Certain && s.level != nil && at != fabric.NoNode && s.level[at] > 0 && f.PortCounts(p, fabric.ForShape) {
 			c.add(HostOnSpine, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
 		}
 	}
-	if s.Kind == FatTree {
-		return
-	}
-	for level := range int32(len(s.Levels) - 1) {
+	for level := int32(0); s.Kind == Tree && int(level) < len(s.Levels)-1; level++ {
 		switches := slices.DeleteFunc(firstNodes(f.NumSwitches()), func(sw fabric.NodeID) bool { return s.level[sw] != level })
 		up := text.Each(switches, func(sw fabric.NodeID) (n int) {
 			for _, t := range f.Neighbors(sw) {

@@ -26,7 +26,7 @@ func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 }
 
 // regrade makes notes of missing cables that the policy allows, and gives other findings its
-// severities. A missing cable that is a note by a guess stays one.
+// severities.
 func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	allowed := func(x *verify.Finding) bool {
 		return slices.ContainsFunc(p.MissAt, func(at Place) bool { return at.finding(x) })
@@ -47,7 +47,6 @@ func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 		case cable && allowed(&x):
 			x.Severity = verify.Note
 			x.Message += "; the policy allows it"
-		case cable && x.Severity == verify.Note:
 		case cable && missing <= int64(p.MayMiss):
 			x.Severity = verify.Note
 			x.Message += fmt.Sprintf("; the policy allows %d", p.MayMiss)
