@@ -1,11 +1,8 @@
 package sim
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -291,84 +288,6 @@ func TestHowItEnds(t *testing.T) {
 			t.Errorf("%s: saturated %t, time up %t, at %s with %d waiting", tt.name, m.Saturated, m.TimeUp, m.Time, m.Counts.Queued)
 		}
 	}
-}
-
-// TestPlay has a trace, and the same messages in another order.
-func TestPlay(t *testing.T) {
-	g := newGrid(t, 2, 2)
-	net := Network{State: state.State{Fabric: g.Fabric, Tables: g.tables}}
-	const trace = "# ns from to bytes sl\n0 1 2 64\n\n12.5 0x2 4 100 3 # a comment\r\n12.5 2 3 100\n0.001 3 1 1"
-	messages := short.Must(ReadTrace("t", []byte(trace), g.Fabric))(t)
-	var got []string
-	for _, m := range messages {
-		got = append(got, fmt.Sprintf("%d %d %d %d %d %d", m.At, g.LID(m.Src), m.DLID, m.Bytes, m.SL, m.Tag))
-	}
-	if want := []string{"0 1 2 64 255 0", "12500 2 4 100 3 1", "12500 2 3 100 255 2", "1 3 1 1 255 3"}; !slices.Equal(got, want) {
-		t.Fatalf("%q, want %q", got, want)
-	}
-	want, err := Play(t.Context(), net, oldLinks(), messages, 0)
-	if err != nil || want.Counts.Delivered != 4 || want.Time != want.Counts.LastAt {
-		t.Fatal(err, want)
-	}
-	slices.Reverse(messages)
-	messages[1], messages[2] = messages[2], messages[1] // of one moment
-	if got, err := Play(t.Context(), net, oldLinks(), messages, 0); err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("%v\n%+v\n%+v", err, got, want)
-	}
-	for _, bad := range []Timed{{At: -1}, {Message: Message{Src: -1}}} {
-		if _, err := Play(t.Context(), net, oldLinks(), []Timed{bad}, 0); err == nil {
-			t.Errorf("%+v is sent", bad)
-		}
-	}
-	for _, tt := range []struct{ text, want string }{
-		{"0 1 2", "t:1: 3 fields: want nanoseconds"},
-		{"\nx 1 2 3", `t:2: time "x": want nanoseconds`},
-		{"-1 1 2 3", `time "-1"`},
-		{"1. 1 2 3", `time "1."`},
-		{"1.2345 1 2 3", `at most three decimals`},
-		{"99999999999999999999 1 2 3", "time"},
-		{"0 9 2 3", `source "9": want the LID of a CA or router port with a cable`},
-		{"0 5 2 3", `source "5": want the LID of a CA`}, // a switch
-		{"0 -1 2 3", `source "-1"`},
-		{"0 1 0 3", `destination "0"`},
-		{"0 1 65536 3", `destination "65536"`},
-		{"0 1 2 0", `"0" bytes: want 1 to`},
-		{"0 1 2 99999999999", "bytes"},
-		{"0 1 2 3 16", `SL "16": want 0 to 15`},
-	} {
-		m, err := ReadTrace("t", []byte(tt.text), g.Fabric)
-		var parse *fabric.ParseError
-		if m != nil || !errors.As(err, &parse) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%q: %v, want %s", tt.text, err, tt.want)
-		}
-	}
-}
-
-func FuzzReadTrace(f *testing.F) {
-	f.Add([]byte("# ns from to bytes sl\n0 1 2 64\n12.5 0x2 4 100 3\n"))
-	f.Add([]byte("1.2.3 1 2 3"))
-	g := newGrid(f, 2, 2)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		messages, err := ReadTrace("f", data, g.Fabric)
-		if err != nil {
-			if messages != nil {
-				t.Fatal("messages with an error")
-			}
-			return
-		}
-		var text strings.Builder
-		for _, m := range messages {
-			fmt.Fprintf(&text, "%d.%03d %d %d %d", m.At/1000, m.At%1000, g.LID(m.Src), m.DLID, m.Bytes)
-			if m.SL != PathSL {
-				fmt.Fprintf(&text, " %d", m.SL)
-			}
-			text.WriteByte('\n')
-		}
-		back, err := ReadTrace("f", []byte(text.String()), g.Fabric)
-		if err != nil || !slices.Equal(back, messages) {
-			t.Fatalf("%q: %v", text.String(), err)
-		}
-	})
 }
 
 func TestParseSources(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/report/chart"
-	"github.com/ibweave/ibweave/sim"
 )
 
 // Compared is a routing at one load and size, over all seeds: means of what the points
@@ -66,7 +65,7 @@ func (r *Run) Compare() []Compared {
 		c.Seeds++
 		c.Accepted += x.Accepted
 		c.Time += x.Time
-		c.accepted = append(c.accepted, throughput(x))
+		c.accepted = append(c.accepted, x.Accepted)
 		if x.Latency != nil {
 			c.P50 += x.Latency.P50
 			c.P99 += x.Latency.P99
@@ -92,14 +91,6 @@ func (r *Run) Compare() []Compared {
 		}
 	}
 	return list
-}
-
-// throughput returns the figure that gains compare: the accepted share, or of a trace 1 over its time.
-func throughput(x *sim.Result) float64 {
-	if x.Accepted > 0 || x.Time == 0 {
-		return x.Accepted
-	}
-	return 1 / x.Time
 }
 
 // gain compares what was accepted, seed by seed; nil where seeds lack.
@@ -198,7 +189,7 @@ func (r *Run) Chart(title string) *chart.Chart {
 					panel.Curves = append(panel.Curves, chart.Curve{Name: name})
 				}
 				point := chart.Point{X: x(c), Y: p.y(c)}
-				if p.title == panels[0].title && r.Trace == nil {
+				if p.title == panels[0].title {
 					mean, low, _ := quality.Interval(c.accepted)
 					point.Half = mean - low
 				}

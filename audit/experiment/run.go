@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -57,7 +56,7 @@ func (p *Point) String() string {
 }
 
 // NewRun makes the points of routings, the first of which gives the fabric. The ports that send are
-// s.Traffic.Hosts: two or more, unless there is a trace. Errors are *SettingError.
+// s.Traffic.Hosts: two or more. Errors are *SettingError.
 func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 	r := &Run{Setup: s, Routings: routings, Net: routings[0].Net, Trees: trees, mbps: s.Config.Mbps}
 	f := r.Net.Fabric
@@ -74,18 +73,6 @@ func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 		}
 	}
 	vls := lanes(routings)
-	if s.Trace != nil {
-		longest := slices.MaxFunc(s.Trace, func(x, y sim.Timed) int { return cmp.Compare(x.Bytes, y.Bytes) }).Bytes
-		for i := range routings {
-			p := routings[i].point()
-			p.Bytes = longest
-			r.Points = append(r.Points, p)
-		}
-		if err := s.fits(longest, vls); err != nil {
-			return nil, &SettingError{"trace", err}
-		}
-		return r, nil
-	}
 	if _, err := s.Pattern.For(len(s.Traffic.Hosts), 0); err != nil {
 		return nil, &SettingError{"pattern", err}
 	}
@@ -134,8 +121,6 @@ func (r *Run) Simulate(ctx context.Context, i int) (sim.Result, error) {
 	var m *sim.Measured
 	var err error
 	switch {
-	case r.Trace != nil:
-		m, err = sim.Play(ctx, x.Net, cfg, r.Trace, stop.MaxTime)
 	case r.Burst > 0:
 		m, err = sim.Burst(ctx, x.Net, cfg, traffic, r.Burst, stop.MaxTime)
 	default:
@@ -204,14 +189,14 @@ func (r *Run) WriteCSV(w io.Writer) error {
 	_ = c.Write(columns) // an error stays until Flush
 	for i := range r.Results {
 		p, x := &r.Points[i], &r.Results[i]
-		row := []string{number(p.Load, p.Load > 0), strconv.Itoa(p.Bytes), r.Seed(p), x.State, strconv.FormatInt(x.Messages, 10)}
+		row := []string{number(p.Load, p.Load > 0), strconv.Itoa(p.Bytes), strconv.FormatUint(p.Seed, 10), x.State, strconv.FormatInt(x.Messages, 10)}
 		row = append(row, MeanAndError(x.Latency, text.Exact)...)
 		l, known := cmp.Or(x.Latency, &sim.Summary{}), x.Latency != nil
 		row = append(row, number(l.Min, known), number(l.P50, known), number(l.P99, known), number(l.Max, known))
 		for _, l := range []*sim.Summary{x.Unicast, x.Multicast, x.Receiver} {
 			row = append(row, MeanAndError(l, text.Exact)...)
 		}
-		row = append(row, number(x.Offered, r.Trace == nil), number(x.Accepted, r.Trace == nil), number(x.Time, true))
+		row = append(row, number(x.Offered, true), number(x.Accepted, true), number(x.Time, true))
 		for _, n := range []int64{x.Incomplete, x.Dropped, x.Strayed, x.Packets, x.FlitHops, x.Events} {
 			row = append(row, strconv.FormatInt(n, 10))
 		}
@@ -224,14 +209,6 @@ func (r *Run) WriteCSV(w io.Writer) error {
 	}
 	c.Flush()
 	return c.Error()
-}
-
-// Seed returns the seed of a point as text, "" for a trace.
-func (r *Run) Seed(p *Point) string {
-	if r.Trace != nil {
-		return ""
-	}
-	return strconv.FormatUint(p.Seed, 10)
 }
 
 func number(x float64, known bool) string { return text.Decimals(x, text.Exact, known) }

@@ -11,9 +11,8 @@ import (
 
 // Setup is the hardware and the traffic of all points.
 type Setup struct {
-	Loads   []float64   // open loop; nil for other traffic
-	Burst   int         // messages of each host in closed loop; 0 for other traffic
-	Trace   []sim.Timed // nil for other traffic
+	Loads   []float64 // open loop; nil for other traffic
+	Burst   int       // messages of each host in closed loop; 0 for other traffic
 	Bytes   []int
 	Seeds   []uint64
 	Pattern sim.Pattern

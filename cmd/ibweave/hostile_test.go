@@ -103,7 +103,6 @@ var inputs = map[string]string{
 	"sim --far":                "sim -t D/fabric.ibnetdiscover --far X --load 0.1",
 	"sim --plft":               "sim -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X --load 0.1",
 	"sim --groups":             "sim -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --mfts D/opensm.mcfdbs -g X --load 0.1",
-	"sim --trace":              "sim D --trace X",
 	"sim --rank-file":          "sim D --load 0.1 --rank-file X",
 	"sim --traffic":            "sim D --traffic X",
 	"sim --host-groups":        "sim D --traffic D/traffic.yaml --host-groups X",

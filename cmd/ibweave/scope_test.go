@@ -29,8 +29,8 @@ func TestScopes(t *testing.T) {
 			}
 		})
 	})
-	if checked < 102 {
-		t.Errorf("%d flags with a scope, want 102 or more", checked)
+	if checked < 101 {
+		t.Errorf("%d flags with a scope, want 101 or more", checked)
 	}
 }
 
@@ -147,14 +147,11 @@ var withoutEffectTests = []struct {
 	{"report d -o p --view turns", "view", "without --svg or --png: the page has all views", false},
 	{"report d --svg p --max-entries 9", "max-entries", "without --output", true},
 	{"report d --title x", "title", "without --output or --svg or --png", false},
-	{"sim d --trace f --bytes 64", "bytes", "with --trace: the file says what is sent", false},
-	{"sim d --trace f --pattern shift:1 --rank-order leaf", "pattern", "with --trace", false},
-	{"sim d --trace f --hosts n1", "hosts", "with --trace", false},
-	{"sim d --trace f --rank-file f", "rank-file", "with --trace", false},
+	{"sim d --traffic f --bytes 64", "bytes", "with --traffic: the file says what is sent", false},
+	{"sim d --traffic f --hosts n1", "hosts", "with --traffic", false},
+	{"sim d --traffic f --rank-file f", "rank-file", "with --traffic", false},
 	{"sim d --load 0.1 --rank-order leaf", "rank-order", "without --pattern: uniform traffic", true},
-	{"sim d --trace f --multicast 1", "multicast", "with --trace", false},
-	{"sim d --trace f --seed 2", "seed", "with --trace", true},
-	{"sim d --trace f --sls 2", "sls", "with --trace", false},
+	{"sim d --traffic f --multicast 1", "multicast", "with --traffic", false},
 	{"sim d --burst 1 --multicast 1 --pattern permutation", "pattern", "with --multicast 1: there is no unicast", false},
 	{"sim d --load 0.1 --repeat", "repeat", "without --multicast", false},
 	{"sim d --load 0.1 --sources one", "sources", "without --multicast", false},
@@ -239,7 +236,7 @@ func byDefault(c *cobra.Command, condition string) bool {
 // TestDefaultValue has flags without effect that are set to their default values.
 func TestDefaultValue(t *testing.T) {
 	t.Chdir(t.TempDir())
-	for _, args := range []string{"check --rules --format text", "sim d --trace f --pattern uniform --sources all --rank-order listed"} {
+	for _, args := range []string{"check --rules --format text", "sim d --load 0.1 --pattern uniform --sources all --rank-order listed"} {
 		var out, err bytes.Buffer
 		if status := run(strings.Fields(args), nil, &out, &err); status == exitUsage || strings.Contains(err.String(), "has no effect") {
 			t.Errorf("%s: status %d, %s", args, status, err.String())

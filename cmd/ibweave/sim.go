@@ -32,7 +32,6 @@ type simulation struct {
 	flags *pflag.FlagSet
 
 	experiment.Setup
-	trace string // file, "" for none
 	jobTraffic
 	ranks    ranks
 	engine   string   // for -t without tables; "" chooses one
@@ -54,7 +53,7 @@ func (a *app) simCommand() *cobra.Command {
 	in.Config, in.Buffer, in.Pattern, in.Bytes, in.Seeds, in.tree = sim.Defaults(), sim.PortBuffer, sim.Uniform, []int{256}, []uint64{1}, "bfs"
 	in.ranks.order = func(*fabric.Fabric, []fabric.PortID) {} // as listed
 	cmd := &cobra.Command{
-		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --trace FILE | --traffic FILE}",
+		Use:   "sim [DIR | -t TOPOLOGY {--lfts FILE | -e ENGINE}] {--load LIST | --burst N | --traffic FILE}",
 		Short: "simulate tables with traffic, packet by packet or flit by flit",
 		Args:  a.maxArgs(1),
 		RunE:  func(cmd *cobra.Command, args []string) error { return a.sim(cmd.Context(), &in, args) },
@@ -94,32 +93,26 @@ func (in *simulation) defineScopes() {
 		cli.Scope{Flags: "choice choose-again", With: "adaptive far", Not: "adaptive=hbf", Why: "packets have no choice then"},
 		cli.Scope{Flags: "flit-bytes", Not: "buffer-packets", Why: "flits are of 64 bytes then, or of the packet", Note: true},
 		cli.Scope{Flags: "png svg", With: "adaptive far engines vls traffic", Why: "the picture compares routings"},
-		cli.Scope{Flags: "flows", With: "adaptive far", Not: "trace traffic", Why: "only adaptive tables tell flows apart"},
-		cli.Scope{Flags: "bytes hosts multicast rank-file", Not: "trace traffic", Why: noTraces},
-		cli.Scope{Flags: "sls", Not: "trace", Why: noTraces},
+		cli.Scope{Flags: "flows", With: "adaptive far", Not: "traffic", Why: "only adaptive tables tell flows apart"},
+		cli.Scope{Flags: "bytes hosts multicast rank-file", Not: "traffic", Why: "the file says what is sent"},
 		cli.Scope{Flags: "rank-order", With: "pattern", Why: "uniform traffic is the same in any order", Note: true},
-		cli.Scope{Flags: "seed", Not: "trace", Why: noTraces, Note: true},
-		cli.Scope{Flags: "pattern", Not: "trace traffic multicast=1", Why: "there is no unicast to choose receivers for"},
+		cli.Scope{Flags: "pattern", Not: "traffic multicast=1", Why: "there is no unicast to choose receivers for"},
 		cli.Scope{Flags: "repeat sources", With: "multicast", Why: "the share of messages that go to groups"},
 		cli.Scope{Flags: "arrivals error max-queue min-messages warm-up", With: "load", Why: "only open loop is measured so", Note: true},
 		cli.Scope{Flags: "roots tree", With: "router", Why: "only that has a spanning tree"},
 		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
 }
 
-// noTraces ends the notes on flags that --trace and --traffic leave without effect.
-const noTraces = "the file says what is sent"
-
 // ownFlags are those that say how sim runs, not what it finds.
 var ownFlags = map[string]bool{"jobs": true, "output": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
 
 // fileFlags name files.
-var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "trace": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
+var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
 
 func (in *simulation) defineTraffic() {
 	flags, t := in.flags, &in.Setup.Traffic
 	cli.ListFlag(flags, &in.Loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
 	cli.NumberFlag(flags, &in.Burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
-	flags.StringVar(&in.trace, "trace", "", "replay the messages of `FILE`")
 	cli.ParsedFlag(flags, &in.Pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
 	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
 	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
@@ -138,7 +131,7 @@ func (in *simulation) defineTraffic() {
 	in.share(&in.Stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
 	in.Stop.MinMessages, in.Stop.MaxQueue = 10_000, 1000
 	cli.NumberFlag(flags, &in.Stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
-	in.time(&in.Stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst and --trace")
+	in.time(&in.Stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst")
 	cli.NumberFlag(flags, &in.Stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
 }
 
@@ -176,8 +169,6 @@ func (in *simulation) setting(err error) error {
 		return nil
 	case !ok:
 		return open.NewError(err)
-	case x.Setting == "trace":
-		return inputf("%s: %w", in.trace, x.Err)
 	}
 	return wrong(x.Setting, "%w", x.Err)
 }
@@ -289,7 +280,7 @@ func (in *simulation) check(args []string) error {
 	}
 	switch {
 	case kinds != 1:
-		return usagef("sim needs one kind of traffic: --load LIST, --burst N, --trace FILE or --traffic FILE")
+		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --traffic FILE")
 	case in.given("burst") && in.Burst == 0:
 		return wrong("burst", "0 messages: want 1 or more")
 	case in.engine != "" && (len(args) > 0 || in.HasTables()):
@@ -315,7 +306,7 @@ func (in *simulation) check(args []string) error {
 	case in.jobTraffic.file != "" && len(in.Seeds) > 1:
 		return wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
 	}
-	return oneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.trace, in.ranks.file, in.jobTraffic.file)
+	return oneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.ranks.file, in.jobTraffic.file)
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.
@@ -405,10 +396,6 @@ func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft
 	}
 	hosts := len(in.Setup.Traffic.Hosts)
 	switch {
-	case in.trace != "":
-		if err := a.readTrace(in, f); err != nil {
-			return nil, err
-		}
 	case hosts < 2 && in.ranks.hosts+in.ranks.file != "":
 		return nil, inputf("%s takes part, with a LID and a cable: want 2 or more", text.CountGrouped(hosts, "CA port", "CA ports"))
 	case hosts < 2:
@@ -417,22 +404,8 @@ func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft
 	if r, err = experiment.NewRun(&in.Setup, routings, trees); err != nil {
 		return nil, in.setting(err)
 	}
-	if in.trace == "" {
-		a.noteLanes(in, routings)
-	}
+	a.noteLanes(in, routings)
 	return r, nil
-}
-
-// readTrace reads the messages of a file.
-func (a *app) readTrace(in *simulation, f *fabric.Fabric) error {
-	data, err := a.reader(&in.audit).ReadFile(in.trace)
-	if err != nil {
-		return err
-	}
-	if in.Trace, err = sim.ReadTrace(in.trace, data, f); err == nil && len(in.Trace) == 0 {
-		err = inputf("%s has no message", in.trace)
-	}
-	return err
 }
 
 // noteLanes tells that --sls has no effect with one VL.

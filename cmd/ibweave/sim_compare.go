@@ -23,7 +23,7 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 	fmt.Fprintln(t, head+"limit\tstate\t")
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.0f\t%.3f\t", text.Decimals(c.Load, text.Exact, c.Load > 0), c.Bytes, c.Routing, text.Decimals(c.Accepted, 4, r.Trace == nil), c.Gain, c.P50, c.P99, c.Time/1000)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.0f\t%.3f\t", text.Decimals(c.Load, text.Exact, c.Load > 0), c.Bytes, c.Routing, text.Decimals(c.Accepted, 4, true), c.Gain, c.P50, c.P99, c.Time/1000)
 		if order {
 			fmt.Fprintf(t, "%.2f %%\t", 100*c.OutOfOrder)
 		}
@@ -35,12 +35,9 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 		first = "the static tables"
 	}
 	said := "gain is how much more is accepted than with " + first
-	if r.Trace != nil {
-		said = "gain is how much faster the trace is over than with " + first
-	}
-	if n := len(r.Seeds); n > 1 && r.Trace == nil {
+	if n := len(r.Seeds); n > 1 {
 		said += fmt.Sprintf(", with the 95 %% interval over %s", text.CountGrouped(n, "seed", "seeds"))
-	} else if r.Trace == nil {
+	} else {
 		said += "; more seeds give it an interval, --seed 1,2,3"
 	}
 	fmt.Fprintf(w, "\n%s\n", said)

@@ -91,7 +91,7 @@ func (in *simulation) writeText(w *text.Sheet, r *experiment.Run) {
 		if !open {
 			row = row[:0]
 		}
-		row = append(row, strconv.Itoa(p.Bytes), r.Seed(p), strconv.FormatInt(x.Messages, 10))
+		row = append(row, strconv.Itoa(p.Bytes), strconv.FormatUint(p.Seed, 10), strconv.FormatInt(x.Messages, 10))
 		row = append(row, mean(x.Latency)...)
 		l, known := cmp.Or(x.Latency, &sim.Summary{}), x.Latency != nil
 		row = append(row, text.Decimals(l.P99, 0, known), text.Decimals(l.Max, 0, known))
@@ -99,7 +99,7 @@ func (in *simulation) writeText(w *text.Sheet, r *experiment.Run) {
 			row = append(row, mean(x.Multicast)...)
 			row = append(row, mean(x.Receiver)[0])
 		}
-		known = r.Trace == nil && x.Deadlock == nil
+		known = x.Deadlock == nil
 		row = append(row, text.Decimals(x.Offered, 4, known), text.Decimals(x.Accepted, 4, known), text.Decimals(x.Time/1000, 3, true), experiment.Limit(x), x.State)
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
@@ -129,9 +129,6 @@ func writeDeadlocks(w *text.Sheet, r *experiment.Run) {
 
 // trafficText is what hosts send.
 func (in *simulation) trafficText(r *experiment.Run) string {
-	if r.Trace != nil {
-		return text.CountGrouped(len(r.Trace), "message", "messages") + " of " + in.trace
-	}
 	t := &in.Setup.Traffic
 	var parts []string
 	if t.Multicast < 1 {
