@@ -450,30 +450,19 @@ func subtract(all, some []count) []count {
 	return slices.DeleteFunc(list, func(c count) bool { return c.switches == 0 })
 }
 
-// units are those worth trying for sources with some numbers of hosts: 1, what divides all, and
-// each number itself, the commonest first.
+// units are those worth trying for sources with some numbers of hosts: 1 and each number, the commonest
+// first.
 func units(counts []count) []int64 {
 	list := []int64{1}
-	var all int64
 	common := slices.Clone(counts)
 	slices.SortStableFunc(common, func(a, b count) int { return int(b.switches*b.hosts - a.switches*a.hosts) })
 	for _, c := range common {
-		all = divisor(all, c.hosts)
 		if len(list) <= maxUnits {
 			list = append(list, c.hosts)
 		}
 	}
-	list = append(list, max(all, 1))
 	slices.Sort(list)
 	return slices.Compact(list)
-}
-
-// divisor is the greatest common divisor.
-func divisor(a, b int64) int64 {
-	for b != 0 {
-		a, b = b, a%b
-	}
-	return a
 }
 
 // certificate writes a candidate down.
