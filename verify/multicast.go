@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 
@@ -125,11 +126,11 @@ type multicast struct {
 type mcFound struct {
 	counts   MulticastCounts
 	troubles []mcTrouble
-	dead     []deadMask // ports without a cable
-	ends     []deadMask // ports to switches with nowhere to go on
-	gaps     []deadMask // ports to switches, and of senders, whose switch there has no mask
-	unused   []deadMask // for each MLID with ports that no packets reach, the first
-	splits   []split    // unless switches copy independently
+	dead     []deadMask     // ports without a cable
+	ends     []deadMask     // ports to switches with nowhere to go on
+	gaps     []deadMask     // ports to switches, and of senders, whose switch there has no mask
+	unused   []deadMask     // for each MLID with ports that no packets reach, the first
+	splits   map[split]bool // unless switches copy independently
 }
 
 // mcTrouble is what is wrong with the packets of one tree. Each tally counts
@@ -167,7 +168,7 @@ func (d deadMask) compare(o deadMask) int {
 }
 
 func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multicast {
-	c := &multicast{plan: p, Plan: m, copying: copying, capacity: capacity}
+	c := &multicast{plan: p, Plan: m, copying: copying, capacity: capacity, found: mcFound{splits: map[split]bool{}}}
 	for i := range m.Trees {
 		c.trees = append(c.trees, &m.Trees[i])
 	}
@@ -244,7 +245,7 @@ func (x *mcFound) add(o *mcFound) {
 	x.ends = append(x.ends, o.ends...)
 	x.gaps = append(x.gaps, o.gaps...)
 	x.unused = append(x.unused, o.unused...)
-	x.splits = append(x.splits, o.splits...)
+	maps.Copy(x.splits, o.splits)
 }
 
 // sort makes the lists the same whichever worker had which MLID. One worker had all trees
@@ -255,8 +256,6 @@ func (x *mcFound) sort() {
 	slices.SortFunc(x.ends, deadMask.compare)
 	slices.SortFunc(x.gaps, deadMask.compare)
 	slices.SortFunc(x.unused, func(a, b deadMask) int { return cmp.Compare(a.mlid, b.mlid) })
-	slices.SortFunc(x.splits, split.compare)
-	x.splits = slices.Compact(x.splits)
 }
 
 func (c *MulticastCounts) add(o *MulticastCounts) {

@@ -13,8 +13,7 @@ import (
 // mcWorker follows the packets of one MLID at a time.
 type mcWorker struct {
 	*multicast
-	found     mcFound
-	compacted int // found.splits, when each was last in there once
+	found mcFound
 
 	// The masks of the MLID.
 	current fabric.LID
@@ -86,6 +85,7 @@ type mcHop struct{ arc, after int32 }
 func newMCWorker(c *multicast) *mcWorker {
 	return &mcWorker{
 		multicast: c,
+		found:     mcFound{splits: map[split]bool{}},
 		mask:      make([]mcMask, c.n),
 		joined:    graph.NewUnionFind[int32](c.n),
 		tree:      &mft.Tree{},

@@ -77,21 +77,11 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
 		}
 		if w.copying != Independent {
 			if first >= 0 {
-				w.found.splits = append(w.found.splits, split{in, first, ch})
+				w.found.splits[split{in, first, ch}] = true
 			}
 			first = ch
 		}
 	})
-	if len(w.found.splits) > 1<<16 && len(w.found.splits) > 2*w.compacted {
-		w.compactSplits()
-	}
-}
-
-// compactSplits leaves each split in the list once.
-func (w *mcWorker) compactSplits() {
-	slices.SortFunc(w.found.splits, split.compare)
-	w.found.splits = slices.Compact(w.found.splits)
-	w.compacted = len(w.found.splits)
 }
 
 // union adds the dependencies of another graph of the same channels.
@@ -132,7 +122,7 @@ type portGraph struct {
 
 func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
 	k := &portGraph{dependencyGraph: g, class: graph.NewUnionFind[int32](g.count()), members: make(map[int32][]int32)}
-	for _, s := range c.found.splits {
+	for s := range c.found.splits {
 		k.class.Join(s.a, s.b)
 		if c.copying == Wormhole {
 			continue

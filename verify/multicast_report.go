@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -324,7 +325,7 @@ func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph)
 	var why string
 	switch c.copying {
 	case LockStep:
-		found = k.outputPairs(c.found.splits)
+		found = k.outputPairs(slices.SortedFunc(maps.Keys(c.found.splits), split.compare))
 		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
 	case Wormhole:
 		found = k.inputPairs()
