@@ -2,6 +2,7 @@ package place
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
@@ -42,14 +43,24 @@ func (p *placer) findUnits(all []jobs.Host) {
 	}
 }
 
-// families yields sets of hosts, with the name of the family: the first hosts in order, and those of the units
-// with most free hosts.
-func (p *placer) families(yield func(members []int, family string) bool) {
-	first := make([]int, p.opt.Hosts)
+// firstSets judges the first hosts in order, and those of the units with most free hosts; it is one set if these
+// are the same.
+func (p *placer) firstSets(ctx context.Context) ([]Set, error) {
+	first, fewest := make([]int, p.opt.Hosts), p.fewestUnits()
 	for i := range first {
 		first[i] = i
 	}
-	_ = yield(first, "first fit") && yield(p.fewestUnits(), "fewest leaves")
+	slices.Sort(fewest)
+	sets := []Set{{Families: []string{"first fit"}, members: first}, {Families: []string{"fewest leaves"}, members: fewest}}
+	if slices.Equal(first, fewest) {
+		sets = []Set{{Families: []string{"first fit", "fewest leaves"}, members: first}}
+	}
+	for i := range sets {
+		if err := p.judge(ctx, &sets[i]); err != nil {
+			return nil, err
+		}
+	}
+	return sets, nil
 }
 
 // fewestUnits takes hosts of the units with most free hosts. The last unit is the one with the fewest hosts

@@ -1,9 +1,9 @@
 // Package place finds hosts for a job where it and the jobs that run disturb each other least. It makes
 // no promise to other modules.
 //
-// Candidates are sets of free hosts, of families and of a search from each of these: see families and
-// search. Each is judged by the loads that the job's pattern
-// puts on the cables of the tables, as package jobs counts them: jobs that have bytes left for a cable share
+// Candidates are sets of free hosts: two, and what a search finds from each of these; see firstSets and search.
+// Each is judged by the loads that the job's pattern puts on the cables of the tables, as package jobs counts
+// them: jobs that have bytes left for a cable share
 // its rate evenly. The cost of a set is the time that the job takes there, and what a job that runs waits
 // longer on the worst cable. The least cost is first; among equals fewer shared cables, fewer
 // hops, fewer leaves, and fewer leaves that were free as a whole and no longer are.
@@ -12,7 +12,6 @@ package place
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -113,7 +112,7 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 		return nil, err
 	}
 	p.findUnits(hosts)
-	sets, err := p.try(ctx)
+	sets, err := p.firstSets(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -137,28 +136,6 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 		r.Sets = append(r.Sets, *s)
 	}
 	return r, nil
-}
-
-// try judges the sets of all families, each once.
-func (p *placer) try(ctx context.Context) (sets []Set, err error) {
-	found := make(map[string]int)
-	for members, family := range p.families {
-		slices.Sort(members)
-		key := fmt.Sprint(members)
-		if i, known := found[key]; known {
-			if !slices.Contains(sets[i].Families, family) {
-				sets[i].Families = append(sets[i].Families, family)
-			}
-			continue
-		}
-		found[key] = len(sets)
-		s := Set{Families: []string{family}, members: members}
-		if err := p.judge(ctx, &s); err != nil {
-			return nil, err
-		}
-		sets = append(sets, s)
-	}
-	return sets, nil
 }
 
 // compare has the better set first. Times count to the nanosecond, so that the order of sums decides nothing.

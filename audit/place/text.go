@@ -2,7 +2,6 @@ package place
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/ibweave/ibweave/internal/text"
 )
@@ -25,7 +24,7 @@ func (r *Result) Print(b *text.Sheet) {
 			delay += " of " + s.Delayed
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%s\n", s.Rank, text.Seconds(s.Cost), text.Seconds(s.Seconds), text.Seconds(s.Alone), text.Seconds(s.Ideal),
-			delay, s.Shared, s.Hops, s.Leaves, s.Whole, strings.Join(s.Families[:1], ""))
+			delay, s.Shared, s.Hops, s.Leaves, s.Whole, s.Families[0])
 	}
 	_ = t.Flush() // a buffer takes all
 	t = b.Table()
