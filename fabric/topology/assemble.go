@@ -81,17 +81,8 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	const lost = "link dropped"
 	peer := p.find(l.peer)
 	if peer < 0 {
-		what := "stanza"
-		if p.form != Stanzas {
-			what = "line"
-		}
-		others := ""
-		if !p.lenient { // which goes on to the next
-			if n := p.countAstray(); n > 1 {
-				others = fmt.Sprintf("; so it is with %d lines: is the text cut short?", n)
-			}
-		}
-		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, others)
+		what := map[bool]string{true: "stanza", false: "line"}[p.form == Stanzas]
+		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, p.astray())
 	}
 	n := &p.nodes[peer]
 	if l.peerNum > n.ports {
@@ -117,14 +108,18 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	return nil
 }
 
-// countAstray counts the lines of ports whose peer is nowhere in the text.
-func (p *parser) countAstray() (n int) {
-	for i := range p.ports {
+// astray says of how many lines of ports the peer is nowhere in the text; a lenient read tells each.
+func (p *parser) astray() string {
+	n := 0
+	for i := 0; i < len(p.ports) && !p.lenient; i++ {
 		if p.find(p.ports[i].peer) < 0 {
 			n++
 		}
 	}
-	return n
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf("; so it is with %d lines: is the text cut short?", n)
 }
 
 // agreeOnLink gives both ends of a cable the same width and speed: what only

@@ -251,12 +251,18 @@ func (p *parser) read() error {
 // eachLine has read called for each line that is neither empty nor a comment, from its
 // first word on.
 func (p *parser) eachLine(read func(*Line) error) error {
+	return p.eachLineIn(place{}, len(p.data), read)
+}
+
+// eachLineIn is eachLine from a place to an offset; num of the place is that of the line before.
+func (p *parser) eachLineIn(from place, to int, read func(*Line) error) error {
 	var l Line
-	for rest := p.data; len(rest) > 0; {
-		p.line.off = len(p.data) - len(rest)
-		p.line.num++
-		l.Text, rest = cutLine(rest)
-		l.At = 0
+	for p.line = from; from.off < to; {
+		from.num++
+		p.line = from
+		l.Text, l.At = p.data[from.off:to], 0
+		l.Text, _ = cutLine(l.Text)
+		from.off += len(l.Text) + 1
 		l.SkipBlanks()
 		if l.Done() || l.Is('#') {
 			continue

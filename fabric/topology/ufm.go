@@ -74,18 +74,9 @@ func (p *parser) lineOf(from place, at int) place {
 
 // passOverText passes over foreign lines.
 func (p *parser) passOverText(from, to int) error {
-	p.line = p.lineOf(place{num: 1}, from)
-	for from < to {
-		text, _ := cutLine(p.data[from:to])
-		p.line.off = from
-		l := Line{Text: text}
-		if l.SkipBlanks(); !l.Done() && !l.Is('#') {
-			if err := p.passOver(&l); err != nil {
-				return err
-			}
-		}
-		from += len(text) + 1
-		p.line.num++
+	at := place{from, p.lineOf(place{num: 1}, from).num - 1}
+	if err := p.eachLineIn(at, to, p.passOver); err != nil {
+		return err
 	}
 	return p.settleNoise(false)
 }
