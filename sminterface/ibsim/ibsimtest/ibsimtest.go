@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -16,19 +17,9 @@ import (
 // Start runs ibsim on a fabric until the test ends.
 func Start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
 	t.Helper()
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	twin := short.Must(ibsim.NewTwin(f))(t)
+	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)
+	t.Cleanup(func() { short.Check(t, sim.Close()) })
 	return sim, twin
 }
 
@@ -37,18 +28,9 @@ func Start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
 func Route(t testing.TB, f *fabric.Fabric, engine string) (*lft.Tables, *ibsim.OpenSMRun) {
 	t.Helper()
 	sim, twin := Start(t, f)
-	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Flags: 0x43})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := short.Must(ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Flags: 0x43}))(t)
 	file := filepath.Join(run.Dir, "opensm-lfts.dump")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tables, _, err := dump.ReadLFTs(file, data, twin.Fabric, dump.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(file))(t)
+	tables, _ := short.Must2(dump.ReadLFTs(file, data, twin.Fabric, dump.Options{}))(t)
 	return tables, run
 }
