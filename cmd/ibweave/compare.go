@@ -282,7 +282,7 @@ func (a *app) measureTraffic(ctx context.Context, c *contest, x *compare.Contend
 	if c.jobs == nil {
 		return nil
 	}
-	t, _, err := a.jobsIn(c.jobs, r.Fabric, true)
+	t, _, err := a.jobsIn(c.jobs, r.Fabric)
 	if err != nil {
 		return err
 	}

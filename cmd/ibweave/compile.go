@@ -79,7 +79,7 @@ func (a *app) compileCommand() *cobra.Command {
 		Use:   "compile TOPOLOGY [-e ENGINE] -o DIR",
 		Short: "make forwarding tables for OpenSM, and prove them",
 		Args:  a.topologyArg,
-		RunE: func(cmd *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			if list {
 				if err := errors.Join(cli.WrongValues(cmd)...); err != nil {
 					return cli.NewUsageError(err)
@@ -90,7 +90,7 @@ func (a *app) compileCommand() *cobra.Command {
 				_, err := io.WriteString(a.stdout, cli.LaidOut(engineItems()))
 				return err
 			}
-			c, err := a.parseOrder(cmd, args, &o)
+			c, err := a.parseOrder(cmd, &o)
 			if err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ type compilation struct {
 }
 
 // parseOrder sees that the flags make sense.
-func (a *app) parseOrder(cmd *cobra.Command, args []string, o *order) (*compilation, error) {
+func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	c := &compilation{order: o}
 	var wrong []error // all that is wrong with the flags, the engine first
 	var err error

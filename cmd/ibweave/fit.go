@@ -57,9 +57,9 @@ func (a *app) readJobFile(name string) (*jobs.File, error) {
 	return jobs.Read(name, a.readInput)
 }
 
-// jobsIn finds the jobs of a file in a fabric, and the groups of --host-groups, see groupsOf.
-func (a *app) jobsIn(file *jobs.File, f *fabric.Fabric, tell bool) (*jobs.Traffic, *groups.Set, error) {
-	set, err := a.groupsOf(f, tell)
+// jobsIn finds the jobs of a file in a fabric, and the groups of --host-groups.
+func (a *app) jobsIn(file *jobs.File, f *fabric.Fabric) (*jobs.Traffic, *groups.Set, error) {
+	set, err := a.groupsOf(f, true)
 	if err != nil {
 		return nil, nil, err
 	}

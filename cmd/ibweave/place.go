@@ -94,7 +94,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if tables == nil {
 		return usagef("place needs forwarding tables: a directory, --lfts FILE or -e ENGINE")
 	}
-	running, set, err := a.jobsIn(file, f, true)
+	running, set, err := a.jobsIn(file, f)
 	if err != nil {
 		return err
 	}

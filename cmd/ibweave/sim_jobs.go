@@ -56,7 +56,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []experi
 	if err != nil {
 		return nil, err
 	}
-	t, _, err := a.jobsIn(file, routings[0].Net.Fabric, true)
+	t, _, err := a.jobsIn(file, routings[0].Net.Fabric)
 	if err != nil {
 		return nil, err
 	}

@@ -142,7 +142,7 @@ func (in *simulation) checkRouter(args []string) error {
 	case len(args) > 0 || in.Topology == "" || in.HasTables() || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.routed(args):
 		return wrong("router", "takes the place of tables and engines: want -t FILE alone")
 	case in.jobTraffic.file != "":
-		return wrong("router", "is for --load, --burst and --trace: jobs go by tables")
+		return wrong("router", "is for --load and --burst: jobs go by tables")
 	case !in.given("copying"):
 		in.Config.Copying = sim.Wormhole
 	case in.Config.Copying != sim.Wormhole && in.Config.Copying != sim.GreedyWormhole:

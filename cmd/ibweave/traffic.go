@@ -60,7 +60,7 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err != nil {
 		return err
 	}
-	t, _, err := a.jobsIn(file, f, true)
+	t, _, err := a.jobsIn(file, f)
 	if err != nil {
 		return err
 	}
