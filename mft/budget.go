@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -147,9 +146,12 @@ func (a *assembly) plan() *Plan {
 // Fit makes trees with the first of schemes, and with the next ones for as many
 // groups as must step down so that the MLIDs suffice: those that take the most
 // MLIDs first, of equal ones the last. Where the last scheme, which should take
-// one MLID for a group, still takes too many, the groups with the fewest receivers get
-// no MLID and are left to repeated unicast; of equal ones the last. Plan.Notes says what
-// was done.
+// one MLID for a group, still takes too many, groups share MLIDs: those first
+// whose packets then reach the fewest end ports beyond their own receivers,
+// which costs nothing where receivers are equal; a host drops what is not for
+// its MGIDs. A share of stray copies above opt.MaxStray is not accepted: then the
+// groups with the fewest receivers get no MLID and are left to repeated unicast.
+// Plan.Notes says what was done.
 //
 // Errors: those of the first scheme of a group, when it refuses and opt.Yield is not
 // set, and those of the last; a *BudgetError,
@@ -176,49 +178,34 @@ func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schem
 	}
 	a := newAssembly(r.Fabric, groups, ids)
 	notes := b.notesOfSteps()
-	unserved, err := b.leaveOut(b.need() - b.free)
-	if err != nil {
-		return nil, err
-	}
-	if len(unserved) > 0 {
-		names := text.Each(unserved, func(i int) string { return strconv.Quote(groups[i].Name) })
-		notes = append(notes, fmt.Sprintf("%s without an MLID, left to a unicast packet for each receiver: %s",
-			text.Count(len(unserved), "group", "groups"), text.Few(names, mostNotes)))
+	var unserved []int
+	var shared *sharing
+	if b.need() > b.free {
+		if shared, err = b.share(ctx); err != nil {
+			return nil, err
+		}
+		notes = append(notes, shared.notes()...)
 	}
 	for i := range groups {
-		if _, out := slices.BinarySearch(unserved, i); out {
-			continue
+		x := &b.steps[i]
+		switch {
+		case shared == nil || shared.of[i] == ownMLID:
+			err = a.add(i, schemes[x.level].Name(), x.why, x.trees)
+		case shared.of[i] == noMLID:
+			unserved = append(unserved, i)
 		}
-		if err := a.add(i, schemes[b.steps[i].level].Name(), b.steps[i].why, b.steps[i].trees); err != nil {
+		if err != nil {
+			return nil, err
+		}
+	}
+	if shared != nil {
+		if err := shared.add(a, schemes[len(schemes)-1].Name()); err != nil {
 			return nil, err
 		}
 	}
 	plan := a.plan()
 	plan.Notes, plan.Unserved = notes, unserved
 	return plan, nil
-}
-
-// mostNotes is how many names a note lists.
-const mostNotes = 16
-
-// leaveOut lists as many groups as MLIDs are lacking, those with the fewest receivers, of
-// equal ones the last, ascending. Groups with an MLID of their own, and with several trees, stay.
-func (b *budget) leaveOut(lacking int) ([]int, error) {
-	var list []int
-	for i := range b.groups {
-		if b.groups[i].MLID == 0 && len(b.steps[i].trees) == 1 {
-			list = append(list, i)
-		}
-	}
-	if lacking > len(list) {
-		return nil, &BudgetError{MLIDs: b.free}
-	}
-	slices.SortFunc(list, func(i, j int) int {
-		return cmp.Or(cmp.Compare(len(b.groups[i].Receivers), len(b.groups[j].Receivers)), cmp.Compare(j, i))
-	})
-	list = list[:max(0, lacking)]
-	slices.Sort(list)
-	return list, nil
 }
 
 // budget is the state of Fit.

@@ -65,7 +65,7 @@ type Plan struct {
 	// unicast; ascending.
 	Unserved []int
 	// Notes say in words what was given up where a scheme did not fit: steps
-	// down to another scheme, groups without an MLID.
+	// down to another scheme, groups that share an MLID, stray copies.
 	Notes []string
 }
 

@@ -24,7 +24,14 @@ type Options struct {
 	First func(group int) int
 	// Yield lets Fit give a group that its first scheme refuses to the next one.
 	Yield bool
+	// MaxStray is the greatest number of stray copies for each copy to a
+	// receiver that groups which share an MLID may cause on it, when each of them
+	// sends one packet; 0 stands for DefaultMaxStray, less for none at all.
+	MaxStray float64
 }
+
+// DefaultMaxStray is a tenth.
+const DefaultMaxStray = 0.1
 
 // Scheme makes the multicast tables of groups for a unicast routing. Schemes
 // are stateless and safe for concurrent use; the result is the same on any
