@@ -125,7 +125,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 		}
 	}
 	if err == nil && c == nil {
-		err = errorf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet, what perfquery or ibqueryerrors prints, or a CSV of rates", name)
+		err = errorf("%s has no counters; want FILE, or a folder with db_csv of ibdiagnet or what perfquery or ibqueryerrors prints", name)
 	}
 	return c, date, err
 }
