@@ -37,6 +37,7 @@ const (
 	MFTs               // ibroute -M, dump_mfts
 	SAQuery            // saquery -m, -g, MCMR
 	PKeyRecords        // saquery PKTR
+	SMPQueryPKeys      // smpquery pkeys, with the ports
 	NodeList           // ibswitches, ibhosts, ibrouters, ibnodes; names, which package topology reads
 	LIDMatrix          // opensm-lid-matrix.dump
 	GUID2LID           // OpenSM's guid2lid cache
@@ -82,6 +83,7 @@ var infos = [formCount]Info{
 	MFTs:          {"dump_mfts text", state.MulticastTables, "`dump_mfts`, `ibroute -M`", "masks beyond the MLIDs that are asked for"},
 	SAQuery:       {"saquery's multicast groups", state.Groups, "`saquery -m`, `-g`, `MCMR`", ""},
 	PKeyRecords:   {"saquery's P_Key tables", state.PKeyTables, "`saquery --smkey 1 PKTR`, `ibweave pull`", ""},
+	SMPQueryPKeys: {"smpquery pkeys text", state.PKeyTables, "`smpquery pkeys`, with the port of each table in a line before it, like Lid 5", ""},
 	NodeList:      {"names of ibswitches or ibhosts", state.Names, "`ibswitches`, `ibhosts`, `ibrouters`, `ibnodes`", "cables; --node-name-map takes it"},
 	PerfQuery:     {"perfquery text", state.PortCounters, "`perfquery`, also with -x; `counters` takes PM_INFO of db_csv as well", "with -x PortXmitWait and errors, where ports have none of 64 bits"},
 	QueryErrors:   {"ibqueryerrors text", state.PortCounters, "`ibqueryerrors`, also with -r, --data, --details and --counters", "ports without errors; with its thresholds, fewer errors"},
@@ -215,6 +217,8 @@ func formOf(line, next []byte) Form {
 		return SAQuery
 	case bytes.HasPrefix(line, pkeyRecord):
 		return PKeyRecords
+	case isPKeyHead(line, next):
+		return SMPQueryPKeys
 	}
 	if _, err := parseGUID2LID(line); err == nil {
 		return GUID2LID

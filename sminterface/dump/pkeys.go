@@ -14,14 +14,45 @@ import (
 
 // The texts of P_Key tables.
 var (
-	pkeyRecord = []byte("PKeyTableRecord dump:") // saquery PKTR (infiniband-diags, saquery.c)
-	pkeyTable  = []byte("PKey Table:")
+	pkeyRecord   = []byte("PKeyTableRecord dump:") // saquery PKTR (infiniband-diags, saquery.c)
+	pkeyTable    = []byte("PKey Table:")
+	pkeyCapacity = []byte("pkeys capacity for this port") // smpquery pkeys
 )
 
 // pkeyBlock is how many entries one P_KeyTable attribute has (IBA 14.2.5.7).
 const pkeyBlock = 32
 
-// ReadPKeys reads P_Key tables: what saquery PKTR prints. name is the file's, for messages.
+// pkeyHead reads the line that says which port the text of smpquery pkeys behind it is of,
+// which smpquery does not print: "Lid 5", "Lid 5 Port 2" or the GUID of a port.
+func pkeyHead(line []byte) (lid fabric.LID, port int, guid fabric.GUID, ok bool) {
+	s := topology.Line{Text: bytes.TrimSpace(bytes.ToLower(line))}
+	port = -1
+	if beginsWith(s.Rest(), "0x") {
+		guid = s.GUID()
+		return 0, port, guid, s.AtEnd()
+	}
+	s.Want("lid")
+	s.Blanks()
+	n := s.Decimal(5)
+	if !s.Done() {
+		s.Blanks()
+		s.Want("port")
+		s.Blanks()
+		port = s.Decimal(3)
+	}
+	return fabric.LID(min(n, 0xffff)), port, 0, s.AtEnd() && n <= int(fabric.MaxUnicastLID)
+}
+
+// isPKeyHead says whether a line is such a one that a row of smpquery pkeys follows.
+func isPKeyHead(line, next []byte) bool {
+	_, _, _, ok := pkeyHead(line)
+	row, _, isRow := bytes.Cut(bytes.TrimSpace(next), []byte(":"))
+	return ok && isRow && string(row) == "0"
+}
+
+// ReadPKeys reads P_Key tables: what saquery PKTR prints, or the text of
+// smpquery pkeys with a line before each table that says of which port it is ("Lid 5", "Lid 5
+// Port 2" or the port's GUID). name is the file's, for messages.
 //
 // The tables are by fabric.PortID and have the entries in use, in the order of the text; a
 // port that the text says nothing about has nil. End ports with a LID, or all where none has
@@ -32,15 +63,18 @@ const pkeyBlock = 32
 // what is cut.
 func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []fabric.Problem, error) {
 	r := &pkeyReader{textReader: newTextReader(name, data, opt), f: f, at: fabric.NoPort, tables: make([][]fabric.PKey, f.NumPorts())}
-	if form := Recognize(data); form != PKeyRecords {
-		return nil, nil, r.notForm(form, "P_Key tables", "what saquery --smkey 1 PKTR prints")
+	read := map[Form]func(int, []byte) error{PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine}[Recognize(data)]
+	if read == nil {
+		return nil, nil, r.notForm(Recognize(data), "P_Key tables", "what saquery --smkey 1 PKTR prints")
 	}
+	r.ports = make(map[fabric.GUID]fabric.PortID)
+	f.EndPorts(func(p fabric.PortID) { r.ports[f.PortGUID(p)] = p })
 	r.eachLine(func(at int, line []byte) error {
 		line = bytes.TrimSpace(line)
 		if isSilent(line) || bytes.HasPrefix(line, libraryWarning) {
 			return nil
 		}
-		return r.readLine(at, line)
+		return read(at, line)
 	})
 	if r.open && !r.failed {
 		r.add(r.lastLine(len(data)), fabric.Truncated, fmt.Errorf("the last P_Key table has no end: %w", ErrTruncated))
@@ -53,6 +87,7 @@ func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fab
 type pkeyReader struct {
 	textReader
 	f      *fabric.Fabric
+	ports  map[fabric.GUID]fabric.PortID // end ports
 	tables [][]fabric.PKey
 
 	open bool          // a table has begun and not ended
@@ -61,40 +96,53 @@ type pkeyReader struct {
 	rows int           // that a record has still to come
 }
 
-// find is the port of the node with a LID that has a number.
+// enter begins the table of a port, or goes on with it.
+func (r *pkeyReader) enter(p fabric.PortID) {
+	if r.at = p; p != fabric.NoPort && r.tables[p] == nil {
+		r.tables[p] = []fabric.PKey{}
+	}
+}
+
+// put enters an entry.
+func (r *pkeyReader) put(key fabric.PKey) {
+	if r.at != fabric.NoPort && key.Partition() != 0 && !slices.Contains(r.tables[r.at], key) {
+		r.tables[r.at] = append(r.tables[r.at], key)
+	}
+}
+
+// find is the port of the node with a LID that has a number, -1 for the port of the LID.
 func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 	p := r.f.LIDPort(lid)
 	if p == fabric.NoPort {
 		return p, fmt.Errorf("the fabric has no LID %d", lid)
 	}
 	node := r.f.Owner(p)
-	if num > int(r.f.Node(node).NumPorts) || num == 0 && !r.f.IsSwitch(node) {
+	switch {
+	case num < 0:
+		return p, nil
+	case num > int(r.f.Node(node).NumPorts), num == 0 && !r.f.IsSwitch(node):
 		return fabric.NoPort, fmt.Errorf("%s has no port %d", r.f.Name(node), num)
 	}
 	return r.f.Port(node, fabric.PortNum(num)), nil
 }
 
-// pkeysPerRow is how many entries a row has.
-const pkeysPerRow = 8
-
 // readKeys reads a row of entries.
-func (r *pkeyReader) readKeys(row []byte) error {
+func (r *pkeyReader) readKeys(row []byte, most int) error {
 	n := 0
 	for word := range bytes.FieldsSeq(row) {
 		s := topology.Line{Text: word}
 		key := s.Hex0x(4)
-		if n++; !s.AtEnd() || n > pkeysPerRow {
-			return fmt.Errorf("want up to %d P_Keys, like 0x8001 0x7fff", pkeysPerRow)
+		if n++; !s.AtEnd() || n > most {
+			return fmt.Errorf("want up to %d P_Keys, like 0x8001 0x7fff", most)
 		}
-		if key := fabric.PKey(key); r.at != fabric.NoPort && key.Partition() != 0 && !slices.Contains(r.tables[r.at], key) {
-			r.tables[r.at] = append(r.tables[r.at], key)
-		}
+		r.put(fabric.PKey(key))
 	}
 	return nil
 }
 
-// readLine reads a line of a record.
-func (r *pkeyReader) readLine(at int, line []byte) error {
+// readRecordLine reads a line of saquery PKTR.
+func (r *pkeyReader) readRecordLine(at int, line []byte) error {
+	const perRow = 8
 	key, value, isField := bytes.Cut(line, []byte("."))
 	number := func(most int) int {
 		s := topology.Line{Text: bytes.TrimLeft(value, ".")}
@@ -117,26 +165,57 @@ func (r *pkeyReader) readLine(at int, line []byte) error {
 		r.lid = fabric.LID(max(0, number(int(fabric.MaxUnicastLID))))
 	case isField && string(key) == "Port":
 		if n := number(int(fabric.MaxPortNum)); n >= 0 {
-			var err error
-			if r.at, err = r.find(r.lid, n); err != nil {
-				return err
+			p, err := r.find(r.lid, n)
+			if err != nil {
+				r.add(at, fabric.Dropped, err)
 			}
-			if r.tables[r.at] == nil {
-				r.tables[r.at] = []fabric.PKey{}
-			}
+			r.enter(p)
 		}
 	case isField && string(key) == "Block":
 		number(0xffff)
 	case bytes.Equal(line, pkeyTable):
-		r.rows = pkeyBlock / pkeysPerRow
+		r.rows = pkeyBlock / perRow
 	case r.rows > 0:
 		r.rows--
 		r.open = r.rows > 0
-		return r.readKeys(line)
+		return r.readKeys(line, perRow)
 	default:
 		return errors.New("want LID, Port or Block, or the row of a table")
 	}
 	return nil
+}
+
+// readQueryLine reads a line of smpquery pkeys, or one that says of which port the next are.
+func (r *pkeyReader) readQueryLine(at int, line []byte) error {
+	if lid, num, guid, ok := pkeyHead(line); ok {
+		if r.open {
+			r.drop(at, "the P_Key table before this one has no end")
+		}
+		p, known := r.ports[guid]
+		if !known {
+			p = fabric.NoPort
+			err := fmt.Errorf("the fabric has no end port %s", guid)
+			if guid == 0 {
+				p, err = r.find(lid, num)
+			}
+			if err != nil {
+				r.add(at, fabric.Dropped, err)
+			}
+		}
+		r.open = true
+		r.enter(p)
+		return nil
+	}
+	if bytes.HasSuffix(line, pkeyCapacity) && r.open {
+		r.open = false
+		return nil
+	}
+	first, row, ok := bytes.Cut(line, []byte(":"))
+	s := topology.Line{Text: first}
+	if s.Decimal(5); !ok || !s.AtEnd() || !r.open {
+		return errors.New("want a row of smpquery pkeys, or the port of the next table, like Lid 5")
+	}
+	return r.readKeys(row, pkeyBlock)
 }
 
 // noteMissing notes the end ports that have a LID and no table. Where no port has a LID, since the topology

@@ -24,17 +24,17 @@ func partitionedFabric(t testing.TB) *fabric.Fabric {
 	return f
 }
 
-// The tables are those that OpenSM wrote.
+// The forms say the same of the same tables.
 func TestReadPKeys(t *testing.T) {
 	f := partitionedFabric(t)
 	text := func(name string) string {
 		data := short.Must(os.ReadFile("testdata/" + name))(t)
 		return string(data)
 	}
-	byEnd := func(text string) (list [][]fabric.PKey) {
+	byEnd := func(text string, form Form) (list [][]fabric.PKey) {
 		t.Helper()
-		if got := Recognize([]byte(text)); got != PKeyRecords {
-			t.Fatalf("it is %s, want %s", got, PKeyRecords)
+		if got := Recognize([]byte(text)); got != form {
+			t.Fatalf("it is %s, want %s", got, form)
 		}
 		tables, problems, err := ReadPKeys("in", []byte(text), f, Options{})
 		if err != nil || len(problems) > 0 {
@@ -48,8 +48,13 @@ func TestReadPKeys(t *testing.T) {
 		return list
 	}
 	want := [][]fabric.PKey{{0x7fff}, {0x7fff}, {0x8010, 0xffff}, {0x10, 0x8020, 0x30, 0x7fff}, {0x10, 0x7fff}, {0x8020, 0x7fff}}
-	if diff := cmp.Diff(want, byEnd(text("pkeys-saquery.txt"))); diff != "" {
-		t.Error(diff)
+	for _, c := range []struct {
+		text string
+		form Form
+	}{{text("pkeys-saquery.txt"), PKeyRecords}, {text("pkeys-smpquery.txt"), SMPQueryPKeys}} {
+		if diff := cmp.Diff(want, byEnd(c.text, c.form)); diff != "" {
+			t.Errorf("%s: %s", c.form, diff)
+		}
 	}
 	// What we write is what saquery prints: its records are among ours, and the other way
 	// round, except empty blocks.
@@ -103,6 +108,11 @@ func TestBrokenPKeys(t *testing.T) {
 		{strings.Replace(record, "Port.......................1", "Port.......................999", 1), `Port "999", want 0 to 254`},
 		{record + "x\n", "want up to 8 P_Keys"},
 		{record + row[:len(row)-1] + row, "want up to 8 P_Keys"},
+		{"Lid 1\n   0: 0x7fff\n", "the last P_Key table has no end"},
+		{"Lid 9\n   0: 0x7fff\n", "the fabric has no LID 9"},
+		{"0x0000000000000009\n   0: 0x7fff\n", "the fabric has no end port 0x0000000000000009"},
+		{"Lid 1\n   0: 0x7fff\n64 pkeys capacity for this port\n   8: 0x7fff\n", "want a row of smpquery pkeys"},
+		{"Lid 1\n   0: 0x7fff\nLid 2\n", "the P_Key table before this one has no end"},
 	} {
 		tables, problems, err := ReadPKeys("in", []byte(c.text), f, Options{})
 		if err == nil || !strings.Contains(err.Error(), c.want) || tables != nil || problems != nil {
@@ -122,6 +132,7 @@ func FuzzReadPKeys(f *testing.F) {
 	fab := partitionedFabric(f)
 	row := strings.Repeat("0x7fff 0x8001 ", 4) + "\n"
 	f.Add([]byte("PKeyTableRecord dump:\nLID.1\nPort.1\nBlock.0\nPKey Table:\n" + row + row + row + row))
+	f.Add([]byte("0x0000000000100001\n   0: 0x7fff 0x8001\n  31:\n64 pkeys capacity for this port\nLid 2 port 7\n0: 0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		strict, problems, err := ReadPKeys("in", data, fab, Options{})
 		if err != nil && (strict != nil || problems != nil) {
