@@ -134,6 +134,11 @@ func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		if r.Routing, err = e.Route(ctx, g, opt.routeOptions()); err != nil {
 			return err
 		}
+		if !r.Routing.Kept {
+			if err := r.Routing.SeparateHosts(ctx); err != nil {
+				return err
+			}
+		}
 		if err := r.fit(ctx, &opt); err != nil {
 			return err
 		}

@@ -57,17 +57,17 @@ func ChipOf(description string) Chip {
 	return c
 }
 
-// adapterName is what the second word of a description of two words is when the first one
-// is a host: "node17 mlx5_0", "node17 HCA-2", "node17 ibp11s0f0".
-var adapterName = regexp.MustCompile(`(?i)^(?:hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)$`)
+// adapter is the description of an adapter of a host: "node17 mlx5_0", "node17 HCA-2", "node17 ibp11s0f0", and in one
+// word "su0-dgx00-mlx3".
+var adapter = regexp.MustCompile(`(?i)^\s*(?:(\S+)\s+(hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)|(\S+?)[-_.](hca[-_]?\d+|mlx\d+(?:_\d+)?))\s*$`)
 
 // HostOf splits the description of an adapter; ok is false when it names no host.
-func HostOf(description string) (host, adapter string, ok bool) {
-	words := strings.Fields(description)
-	if len(words) != 2 || !adapterName.MatchString(words[1]) {
+func HostOf(description string) (host, name string, ok bool) {
+	m := adapter.FindStringSubmatch(description)
+	if m == nil {
 		return "", "", false
 	}
-	return words[0], words[1], true
+	return m[1] + m[3], m[2] + m[4], true
 }
 
 // Find lists the nodes that a text means, in the order of the text and without repetitions.

@@ -1,8 +1,6 @@
 package rehearse
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,7 +13,7 @@ import (
 )
 
 // explain adds notes on what is known to make tables differ.
-func (r *run) explain() error {
+func (r *run) explain() {
 	report, byFile := r.report, r.report.Via == ViaFile
 	if report.Engine != r.config.Engine {
 		r.explainFallback(byFile)
@@ -25,17 +23,11 @@ func (r *run) explain() error {
 	}
 	r.explainUnread()
 	if report.WrongLIDs > 0 {
-		if err := r.explainLIDs(); err != nil {
-			return err
-		}
+		r.explainLIDs()
 	}
 	if !byFile {
-		return r.explainPlugin()
+		r.explainPlugin()
 	}
-	if report.Differences > 0 && report.Engine == r.config.Engine {
-		return r.explainRemapped()
-	}
-	return nil
 }
 
 // explainFallback says why OpenSM has not our tables, as far as its log has the reason.
@@ -88,39 +80,24 @@ func (r *run) explainUnread() {
 	}
 }
 
-// explainLIDs compares guid2lid, as it was before OpenSM ran, with the fabric.
-func (r *run) explainLIDs() error {
+// explainLIDs compares guid2lid, as it was before OpenSM ran, with the fabric, as far as it can be read.
+func (r *run) explainLIDs() {
 	r.note("a row of %s is for the port that its comment names, wherever that has its LID now: with other LIDs, other entries change", lftsFile)
-	if r.opt.Dir == "" {
-		return nil
-	}
 	name := filepath.Join(r.opt.Dir, guid2lidFile)
 	data, err := files.ReadRegular(name, maxLFTs)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // which is a note already
+	if r.opt.Dir == "" || err != nil {
+		return
 	}
-	if err != nil {
-		return err
-	}
-	ranges, problems, err := dump.ReadGUID2LID(name, data, dump.Options{Lenient: true})
-	if err != nil {
-		return err
-	}
-	for i := range min(len(problems), r.opt.Samples) {
-		r.note("%s", problems[i].String())
-	}
+	ranges, _, _ := dump.ReadGUID2LID(name, data, dump.Options{Lenient: true})
 	byPort := make(map[fabric.GUID]fabric.LID, len(ranges))
 	for _, one := range ranges {
 		byPort[one.Port] = one.Min
 	}
 	absent, other := 0, 0
 	r.f.EndPorts(func(p fabric.PortID) {
-		lid, listed := byPort[r.f.PortGUID(p)]
-		switch {
-		case r.f.LID(p) == 0:
-		case !listed:
+		if lid, listed := byPort[r.f.PortGUID(p)]; !listed {
 			absent++
-		case lid != r.f.LID(p):
+		} else if lid != r.f.LID(p) {
 			other++
 		}
 	})
@@ -130,28 +107,7 @@ func (r *run) explainLIDs() error {
 	if other > 0 {
 		r.note("%s has other LIDs than the fabric for %d of the end ports", name, other)
 	}
-	return nil
 }
 
 // maxLFTs bounds the files of a directory, in bytes: the tables of ibsim's largest fabrics have less.
 const maxLFTs = 4 << 30
-
-// explainRemapped notes rows whose comment names a port that does not have the LID of the row.
-func (r *run) explainRemapped() error {
-	if r.opt.Dir == "" {
-		return nil // our own rows have no comments
-	}
-	data, err := files.ReadRegular(filepath.Join(r.opt.Dir, lftsFile), maxLFTs)
-	if err != nil {
-		return err
-	}
-	_, problems, err := dump.ReadLFTs(lftsFile, data, r.f, dump.Options{Lenient: true})
-	if err != nil {
-		return err
-	}
-	moved := slices.DeleteFunc(problems, func(p fabric.Problem) bool { return p.Kind != fabric.Contradiction })
-	for i := range min(len(moved), r.opt.Samples) {
-		r.note("%s; OpenSM writes a row to the LID of the port that its comment names", moved[i].String())
-	}
-	return nil
-}

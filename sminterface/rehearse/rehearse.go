@@ -361,7 +361,7 @@ func (r *run) simulated(sim *ibsim.Sim) (err error) {
 	if report.Equal() {
 		return nil
 	}
-	return r.stage(StageExplain, r.explain)
+	return r.stage(StageExplain, func() error { r.explain(); return nil })
 }
 
 // prepare makes the fabric that ibsim gets, and the files that OpenSM and the plugin read.
