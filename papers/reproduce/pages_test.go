@@ -8,8 +8,10 @@ import (
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -307,4 +309,84 @@ func TestPages(t *testing.T) {
 		}
 	}
 	fillPage(t, filepath.Join(papersDir, "..", "reproduction.md"), map[string]string{"index": index(all)})
+	holdCoverage(t, all)
+}
+
+var (
+	coverageNumber = regexp.MustCompile(`^\| \[([XSNM][0-9]+)\]\(numbers\.md#`)
+	coverageFigure = regexp.MustCompile(`\b([a-z0-9]+(?:-conf)?)/([a-z0-9-]+)`)
+)
+
+// holdCoverage holds docs/papers/coverage.md to the verdicts: a row of a number has those of its
+// claims, and a row of figures counts those that they decide. Other rows say something else.
+// Each claim and figure of the five papers has a row, as each number of numbers.md has.
+func holdCoverage(t *testing.T, all map[*Paper][]map[string]*Figure) {
+	t.Helper()
+	path := filepath.Join(papersDir, "coverage.md")
+	page := short.Must(os.ReadFile(path))(t)
+	left := map[string]bool{} // numbers, claims and figures without a row
+	for _, m := range regexp.MustCompile(`\*\*([XSNM][0-9]+)\*\* `).FindAllSubmatch(short.Must(os.ReadFile(filepath.Join(papersDir, "numbers.md")))(t), -1) {
+		left[string(m[1])] = true
+	}
+	verdicts := map[*Paper][]judged{}
+	for _, p := range Papers[:5] {
+		verdicts[p] = judgePage(p, all[p])
+		for _, j := range verdicts[p] {
+			left[p.ID+" "+j.Spec] = true
+		}
+		for w := range p.works() {
+			left[w.ID()] = true
+		}
+	}
+	lines := strings.SplitAfter(string(page), "\n")
+	for i, line := range lines {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if len(cells) != 5 || !strings.HasPrefix(line, "| [") {
+			continue
+		}
+		var says []string
+		if m := coverageNumber.FindStringSubmatch(line); m != nil {
+			delete(left, m[1])
+			for _, p := range Papers[:5] {
+				for _, j := range verdicts[p] {
+					if rest, ok := strings.CutPrefix(j.Spec, m[1]); ok && (rest == "" || strings.ContainsAny(rest[:1], " ,-")) {
+						delete(left, p.ID+" "+j.Spec)
+						says = append(says, fmt.Sprintf("[%s](%s.md#%s) **%s**", j.Spec, p.ID, anchor(j.Spec), pageCell(j.Finding.String())))
+					}
+				}
+			}
+		} else {
+			count, n := map[Verdict]int{}, 0
+			for _, p := range Papers[:5] {
+				for _, j := range verdicts[p] {
+					if slices.ContainsFunc(coverageFigure.FindAllStringSubmatch(cells[2], -1), func(m []string) bool { return m[1] == p.ID && slices.Contains(j.Figures, m[2]) }) {
+						count[j.Verdict]++
+						n++
+					}
+				}
+			}
+			if n > 0 {
+				hold, as, fail := count[Holds], count[HoldsAs], count[Fails]
+				says = append(says, fmt.Sprintf("%d: %d hold, %d as something else, %d fail, %d open", n, hold, as, fail, n-hold-as-fail))
+			}
+		}
+		for _, m := range coverageFigure.FindAllString(cells[2], -1) {
+			delete(left, m)
+		}
+		if verdict := strings.TrimSuffix(cells[4], " |"); says == nil && strings.Trim(verdict, " ?") == "" {
+			t.Errorf("%s:%d: want a word on what became of it", path, i+1)
+		} else if says != nil {
+			lines[i] = strings.Join(cells[:4], " | ") + " | " + strings.Join(says, ", ") + " |\n"
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("%s has no row for %q", path, slices.Sorted(maps.Keys(left)))
+	}
+	switch text := strings.Join(lines, ""); {
+	case text == string(page):
+	case *updatePages:
+		short.Check(t, os.WriteFile(path, []byte(text), 0o666))
+	default:
+		t.Errorf("%s has other verdicts than docs/papers/data and the judges: run make pages, and read the diff", path)
+	}
 }
