@@ -15,6 +15,24 @@ type Worm struct {
 	Start  int // cycle in which its first flit enters the network, at the earliest
 }
 
+// Taking is how a worm takes outputs of an element when it asks for both, which the paper
+// leaves open (E-N7).
+type Taking uint8
+
+const (
+	// Greedy takes each output when it falls free, and holds it while it waits for the other one.
+	Greedy Taking = iota
+	// Atomic takes both at once, when both are free; then each branch goes on by itself.
+	Atomic
+	// LockStep is Atomic with branches that go on together: a flit leaves by both or by none.
+	LockStep
+)
+
+var takings = [...]string{Greedy: "greedy", Atomic: "atomic", LockStep: "lock-step"}
+
+// String is "greedy", "atomic" or "lock-step".
+func (t Taking) String() string { return takings[t] }
+
 // WormOptions are the choices of RunWorms.
 type WormOptions struct {
 	Stages int
@@ -27,6 +45,7 @@ type WormOptions struct {
 	// element ask for in one cycle. Nil is the upper input link first, 0
 	// everywhere.
 	First func(stage, element int) int
+	Take  Taking
 }
 
 // Wait is a worm that cannot go on because of another one.
@@ -67,11 +86,11 @@ type wormNet struct {
 
 // RunWorms sends worms, one from a processor, through a network until all have
 // arrived or wait for each other. In a cycle a link carries one flit. A worm that
-// asks for two outputs takes them one by one as they fall free and copies flits to
-// each when there was room behind it at the beginning of the cycle, independently;
-// but a flit leaves its buffer only when both copies are made, so that in small
-// buffers a branch that stands still stops the other before long. An output is a
-// worm's until its last flit has passed.
+// asks for two outputs takes them as WormOptions.Take has it and copies flits to each
+// when there was room behind it at the beginning of the cycle, independently but in
+// LockStep; and a flit leaves its buffer only when both copies are made, so that in
+// small buffers a branch that stands still stops the other before long. An output is
+// a worm's until its last flit has passed.
 //
 // Errors: an address or a source that the network does not have, two worms from
 // one source, no flits, no buffers.
@@ -80,7 +99,8 @@ type wormNet struct {
 // deadlock. That is so with two worms and with room for whole packets. With
 // three worms and less room it is not (E-N7): one of them holds up one branch of
 // another, whose branches then no longer have the same priority, since the
-// order of arrival comes before that of the inputs.
+// order of arrival comes before that of the inputs. With Greedy four processors are
+// enough for that, with Atomic and LockStep it takes further stages.
 func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 	x, err := newWormNet(worms, &o)
 	if err != nil {
@@ -179,30 +199,26 @@ func (x *wormNet) moveElement(stage, e int) bool {
 	if x.o.First != nil {
 		first = x.o.First(stage, e)
 	}
-	for b := range 2 {
-		if x.owner[at+b] == 0 {
-			for _, in := range [2]int{first, 1 - first} {
-				if l := at + in; len(x.fifo[l]) > 0 && x.want[l].Has(b) && x.next[l][b] == 0 {
-					x.owner[at+b] = int32(in) + 1
-					x.holder[at+b] = x.fifo[l][0].worm
-					break
-				}
-			}
+	ready := [2]bool{true, true}
+	for _, in := range [2]int{first, 1 - first} {
+		x.takeOutputs(at, in)
+	}
+	if x.o.Take == LockStep {
+		for in := range ready {
+			ready[in] = x.goesTogether(stage, at, in)
 		}
-		if x.owner[at+b] == 0 {
+	}
+	for b := range 2 {
+		if x.owner[at+b] == 0 || !ready[x.owner[at+b]-1] {
 			continue
 		}
 		l := at + int(x.owner[at+b]) - 1
-		if !x.hasNextFlit(l, b) {
+		if !x.hasNextFlit(l, b) || x.isFull(stage, at+b) {
 			continue
 		}
 		f := flit{x.holder[at+b], x.next[l][b]}
 		if stage > 0 {
-			next := banyan.Butterfly(stage, 2*e+b)
-			if x.full[(stage-1)*x.size+next] {
-				continue
-			}
-			x.pushFlit(stage-1, next, f)
+			x.pushFlit(stage-1, banyan.Butterfly(stage, 2*e+b), f)
 		} else {
 			x.remaining--
 			if int(f.number) == x.o.Flits-1 {
@@ -219,6 +235,45 @@ func (x *wormNet) moveElement(stage, e int) bool {
 		x.popFlits(stage, l)
 	}
 	return moved
+}
+
+// takeOutputs gives the worm at the front of an input, 0 or 1, of the element whose first link
+// is at the free outputs that it still asks for: all that it asks for or none, unless Greedy.
+func (x *wormNet) takeOutputs(at, in int) {
+	l := at + in
+	if len(x.fifo[l]) == 0 {
+		return
+	}
+	var free Outputs
+	for b := range 2 {
+		if x.want[l].Has(b) && x.next[l][b] == 0 && x.owner[at+b] == 0 {
+			free |= 1 << b
+		}
+	}
+	if x.o.Take != Greedy && free != x.want[l] {
+		return
+	}
+	for b := range 2 {
+		if free.Has(b) {
+			x.owner[at+b], x.holder[at+b] = int32(in)+1, x.fifo[l][0].worm
+		}
+	}
+}
+
+// isFull tells whether there was no room behind an output when the cycle began.
+func (x *wormNet) isFull(stage, out int) bool {
+	return stage > 0 && x.full[(stage-1)*x.size+banyan.Butterfly(stage, out-stage*x.size)]
+}
+
+// goesTogether tells whether the next flit of an input can leave by all outputs that its worm
+// asks for.
+func (x *wormNet) goesTogether(stage, at, in int) bool {
+	for b := range 2 {
+		if x.want[at+in].Has(b) && (int(x.owner[at+b]) != in+1 || !x.hasNextFlit(at+in, b) || x.isFull(stage, at+b)) {
+			return false
+		}
+	}
+	return true
 }
 
 // hasNextFlit says whether a buffer has the next flit that its first worm sends to
@@ -289,7 +344,7 @@ func (x *wormNet) findCycle() []Wait {
 				holder := w
 				if o := x.owner[stage*x.size+out]; o != 0 && int(o)-1 != link%2 {
 					holder = x.holder[stage*x.size+out]
-				} else if stage > 0 {
+				} else if stage > 0 && (o != 0 || x.o.Take == Greedy) {
 					next := x.fifo[(stage-1)*x.size+banyan.Butterfly(stage, out)]
 					if len(next) > 0 {
 						holder = next[0].worm
