@@ -4,7 +4,6 @@
 package drawing
 
 import (
-	"bytes"
 	"fmt"
 	"image/color"
 	"io"
@@ -147,135 +146,14 @@ func (d *Network) says() []string {
 	return append(list, d.Notes...)
 }
 
-// Text writes the drawing in ASCII: spots in brackets, cables, packets on them by
-// name with the direction, and a line for each packet.
+// Text writes what is in the drawing: its title, what each packet has and waits for, and its
+// notes. Errors are those of w and of Check.
 func (d *Network) Text(w io.Writer) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	left, bottom, width, height := d.extent()
-	names := 0
-	for _, s := range d.Spots {
-		names = max(names, len([]rune(s.Name)))
-	}
-	cell := max(textWidth, names+6)
-	p := newPaper(int(width*float64(cell))+names+4, int(height*textHeight)+1)
-	at := func(i int) (x, y int) {
-		s := d.Spots[i]
-		return int((s.X-left)*float64(cell)) + names/2 + 2, int((height - s.Y + bottom) * textHeight)
-	}
-	for _, c := range d.Cables {
-		x, y := at(c[0])
-		u, v := at(c[1])
-		p.line(x, y, u, v)
-	}
-	type pair [2]int
-	on := map[pair][]string{}
-	for _, a := range d.Arrows {
-		if !a.Waits {
-			on[pair{a.From, a.To}] = append(on[pair{a.From, a.To}], a.Who)
-		}
-	}
-	done := map[pair]bool{}
-	for _, a := range d.Arrows {
-		there, back := pair{a.From, a.To}, pair{a.To, a.From}
-		if a.Waits || done[there] || done[back] {
-			continue
-		}
-		done[there] = true
-		x, y := at(a.From)
-		u, v := at(a.To)
-		label := strings.Join(on[there], ",")
-		if other := on[back]; other != nil {
-			p.write((x+u)/2, (y+v)/2, label+"<>"+strings.Join(other, ","))
-			continue
-		}
-		p.write((x+u)/2, (y+v)/2, pointed(label, u-x, v-y))
-	}
-	for i, s := range d.Spots {
-		x, y := at(i)
-		name := "[" + s.Name + "]"
-		if s.End {
-			name = s.Name
-		}
-		p.write(x, y, name)
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s\n\n%s\n", d.Title, p)
-	for _, line := range d.says() {
-		fmt.Fprintf(&b, "  %s\n", line)
-	}
-	_, err := w.Write(b.Bytes())
+	_, err := fmt.Fprintf(w, "%s\n\n  %s\n", d.Title, strings.Join(d.says(), "\n  "))
 	return err
-}
-
-// pointed is a label with the direction that it goes in.
-func pointed(label string, right, down int) string {
-	switch {
-	case right > 0 && 2*right >= down && 2*right >= -down:
-		return label + ">"
-	case right < 0 && -2*right >= down && -2*right >= -down:
-		return "<" + label
-	case down > 0:
-		return "v" + label
-	}
-	return "^" + label
-}
-
-// paper is characters by line.
-type paper [][]rune
-
-func newPaper(width, height int) paper {
-	p := make(paper, height)
-	for i := range p {
-		p[i] = []rune(strings.Repeat(" ", width))
-	}
-	return p
-}
-
-func (p paper) set(x, y int, r rune) {
-	if y >= 0 && y < len(p) && x >= 0 && x < len(p[y]) {
-		p[y][x] = r
-	}
-}
-
-// write puts words around a place.
-func (p paper) write(x, y int, words string) {
-	for i, r := range []rune(words) {
-		p.set(x-len([]rune(words))/2+i, y, r)
-	}
-}
-
-// line draws a cable.
-func (p paper) line(x, y, u, v int) {
-	r := '-'
-	switch {
-	case x == u:
-		r = '|'
-	case y != v && (u > x) == (v > y):
-		r = '\\'
-	case y != v:
-		r = '/'
-	}
-	steps := max(abs(u-x), abs(v-y))
-	if y != v {
-		steps = abs(v - y)
-	}
-	for i := 1; i < steps; i++ {
-		part := float64(i) / float64(steps)
-		p.set(x+int(math.Round(part*float64(u-x))), y+int(math.Round(part*float64(v-y))), r)
-	}
-}
-
-func abs(n int) int { return max(n, -n) }
-
-func (p paper) String() string {
-	var b strings.Builder
-	for _, line := range p {
-		b.WriteString(strings.TrimRight(string(line), " "))
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 // SVG writes the drawings as SVG. Errors are those of w and of Network.Check.

@@ -20,17 +20,11 @@ func square() *Network {
 	}
 }
 
-// TestDrawingText has a drawing line by line.
+// TestDrawingText has a drawing in words.
 func TestDrawingText(t *testing.T) {
 	var b bytes.Buffer
 	short.Check(t, square().Text(&b))
 	want := `Fig. 1
-
-  host           [c]
-    |          /  |
-    |      /     vX
-    |   /         |
-   [a]---Y<>X----[b]
 
   X: c -> b, b -> a
   Y holds a -> b and waits for b -> c

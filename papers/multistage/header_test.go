@@ -215,3 +215,56 @@ func TestOutLink(t *testing.T) {
 		}
 	})
 }
+
+// TestRegionHeaders has the headers and links of all regions of networks of 8 and 16 by another
+// program, which works on addresses as words of bits as the paper prints them (section 2.2) and
+// shares no code with the one that it is compared with.
+func TestRegionHeaders(t *testing.T) {
+	type copyAt struct{ link, low, high string }
+	number := func(word string) (n int) {
+		for _, bit := range word {
+			n = 2*n + int(bit-'0')
+		}
+		return n
+	}
+	for n := 3; n <= 4; n++ {
+		word := func(a int) string { return fmt.Sprintf("%0*b", n, a) }
+		for k := range 1 << (3 * n) {
+			source, low, high := k>>(2*n), k>>n&(1<<n-1), k&(1<<n-1)
+			if low > high {
+				continue
+			}
+			var want []Hop[Region]
+			s := word(source)
+			now := []copyAt{{s[1:] + s[:1], word(low), word(high)}} // perfect shuffle
+			for stage := n - 1; stage >= 0; stage-- {
+				at := n - 1 - stage // where bit i of a word is
+				var next []copyAt
+				for _, c := range now {
+					for _, port := range "01" {
+						to := copyAt{c.link[:n-1] + string(port), c.low, c.high}
+						switch m, M := c.low[at], c.high[at]; {
+						case m == M && rune(m) != port:
+							continue
+						case m != M && port == '0':
+							to.high = c.high[:at] + "0" + strings.Repeat("1", stage)
+						case m != M:
+							to.low = c.low[:at] + "1" + strings.Repeat("0", stage)
+						}
+						want = append(want, Hop[Region]{Stage: stage, In: number(c.link), Out: number(to.link), Header: Region{number(to.low), number(to.high)}})
+						// Butterfly: bit i and the last one change places.
+						b := []byte(to.link)
+						b[at], b[n-1] = b[n-1], b[at]
+						to.link = string(b)
+						next = append(next, to)
+					}
+				}
+				slices.SortFunc(next, func(a, b copyAt) int { return strings.Compare(a.link, b.link) })
+				now = next
+			}
+			if got := Hops(n, source, Region{low, high}); !slices.Equal(got, want) {
+				t.Fatalf("%d to %d-%d: %+v, want %+v", source, low, high, got, want)
+			}
+		}
+	}
+}

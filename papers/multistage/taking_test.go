@@ -122,13 +122,13 @@ func TestTakings(t *testing.T) {
 		t.Helper()
 		stuck := runWorms(t, WormOptions{Stages: n, Flits: 6, Buffer: 1, Take: take}, worms...).Deadlock != nil
 		if other := stucks(n, 6, take, worms); other != stuck {
-			t.Fatalf("%s, %+v: deadlock %v, by another program %v", take, worms, stuck, other)
+			t.Fatalf("%s, %+v: deadlock %v, by another program %v", takings[take], worms, stuck, other)
 		}
 		return stuck
 	}
 	for take, want := range map[Taking]int{Greedy: 8, Atomic: 0, LockStep: 0} {
 		if stuck := both(2, take, []Worm{{1, Region{1, 2}, 0}, {2, Region{1, 2}, 0}, {0, Region{0, 0}, 0}}); stuck != (take == Greedy) {
-			t.Errorf("%s: the counterexample deadlocks: %v", take, stuck)
+			t.Errorf("%s: the counterexample deadlocks: %v", takings[take], stuck)
 		}
 		count := 0
 		eachThreeWorms(4, func(worms ...Worm) {
@@ -137,7 +137,7 @@ func TestTakings(t *testing.T) {
 			}
 		})
 		if count != want {
-			t.Errorf("%s: %d of 432 threes deadlock, want %d", take, count, want)
+			t.Errorf("%s: %d of 432 threes deadlock, want %d", takings[take], count, want)
 		}
 		for k := 2; k <= 4; k++ {
 			rng, stuck := rand.New(rand.NewPCG(12, uint64(k))), 0
@@ -147,9 +147,9 @@ func TestTakings(t *testing.T) {
 					stuck++
 				}
 			}
-			t.Logf("%s: %d of %d random sets of %d worms in a network of 16 deadlock", take, stuck, trials, k)
+			t.Logf("%s: %d of %d random sets of %d worms in a network of 16 deadlock", takings[take], stuck, trials, k)
 			if k == 2 && stuck > 0 {
-				t.Errorf("%s: %d of %d twos deadlock", take, stuck, trials)
+				t.Errorf("%s: %d of %d twos deadlock", takings[take], stuck, trials)
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package multistage
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/ibweave/ibweave/routing/banyan"
 )
@@ -33,6 +34,14 @@ func (p Placement) String() string {
 		return placements[p]
 	}
 	return fmt.Sprintf("placement %d", uint8(p))
+}
+
+// ParsePlacement reads a word of String.
+func ParsePlacement(s string) (Placement, error) {
+	if i := slices.Index(placements[:], s); i >= 0 {
+		return Placement(i), nil
+	}
+	return 0, fmt.Errorf("placement %q: want one of %v", s, placements)
 }
 
 // Check says whether copies for f destinations can be placed in a network of n

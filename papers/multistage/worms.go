@@ -30,8 +30,13 @@ const (
 
 var takings = [...]string{Greedy: "greedy", Atomic: "atomic", LockStep: "lock-step"}
 
-// String is "greedy", "atomic" or "lock-step".
-func (t Taking) String() string { return takings[t] }
+// ParseTaking reads a word of String.
+func ParseTaking(s string) (Taking, error) {
+	if i := slices.Index(takings[:], s); i >= 0 {
+		return Taking(i), nil
+	}
+	return 0, fmt.Errorf("taking %q: want one of %v", s, takings)
+}
 
 // WormOptions are the choices of RunWorms.
 type WormOptions struct {

@@ -32,7 +32,7 @@ func (f *Figure) parts() []part {
 	if p := f.picture(); p != nil {
 		list = append(list, part{".svg", p.SVG}, part{".png", p.PNG})
 	}
-	return append(list, part{".json", f.json})
+	return append(list, part{".json", f.JSON})
 }
 
 // Save writes a figure's files below dir.
@@ -90,7 +90,16 @@ func (f *Figure) rowsCSV(out *csv.Writer) error {
 	return out.Error()
 }
 
-func (f *Figure) json(w io.Writer) error { return encode(w, f) }
+// JSON writes f as a document.
+func (f *Figure) JSON(w io.Writer) error { return encode(w, f) }
+
+// SVG draws f. What has neither curves nor drawings is an error.
+func (f *Figure) SVG(w io.Writer) error {
+	if p := f.picture(); p != nil {
+		return p.SVG(w)
+	}
+	return errors.New("there is nothing to draw: want another form")
+}
 
 // encode writes v as indented JSON.
 func encode(w io.Writer, v any) error {
@@ -190,7 +199,7 @@ func SeedDir(dir string, i int, seed uint64) string {
 // these conditions with each of some seeds, and saves the verdicts there. Errors are
 // those of reading and writing.
 func JudgeSaved(dir string, p *Paper, opt Options, seeds []uint64) ([]Judgement, error) {
-	runs := make([][]Judgement, len(seeds))
+	runs := make([]map[string]*Figure, len(seeds))
 	for i, seed := range seeds {
 		opt.Seed = seed
 		figures := map[string]*Figure{}
@@ -203,8 +212,8 @@ func JudgeSaved(dir string, p *Paper, opt Options, seeds []uint64) ([]Judgement,
 				figures[w.Name] = f
 			}
 		}
-		runs[i] = p.Judge(figures)
+		runs[i] = figures
 	}
-	list := Agree(seeds, runs)
+	list := p.JudgeSeeds(seeds, runs)
 	return list, SaveVerdicts(dir, p, list)
 }

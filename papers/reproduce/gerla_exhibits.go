@@ -28,6 +28,12 @@ var gerlaExhibits = []Experiment{
 	exhibit("deadlock", "Fig. 3: a multicast worm and a unicast worm", gerlaDeadlock),
 	exhibit("path-deadlock", "Fig. 4: a multicast worm that host adapters pass on", gerlaPathDeadlock),
 	exhibit("buffer-deadlock", "Figs. 6 and 7: buffers of host adapters", gerlaBufferDeadlock),
+	exhibit("backpressure", "Fig. 1: STOP and GO", gerlaBackpressure),
+	exhibit("reservation", "Fig. 5: a worm that asks for a buffer on its way", gerlaReservation),
+	exhibit("tree", "Fig. 9: a rooted tree", gerlaTree),
+	exhibit("order", "Sections 5 and 6: in which order members get messages", gerlaOrder),
+	exhibit("paths", "Section 2: up/down paths and shortest ones", gerlaPaths),
+	exhibit("broadcast", "Section 3: broadcast by the root", gerlaBroadcast),
 }
 
 var gerlaRows = []rowsClaim{
@@ -48,21 +54,47 @@ var gerlaRows = []rowsClaim{
 		spec: "M16", words: "one class of buffers can deadlock, two classes cannot (figures 6 and 7, section 4)", exhibit: "buffer-deadlock",
 		why: "messages ask for a higher ID or a higher class only",
 	},
+	{
+		spec: "M1", words: "a buffer above one threshold stops the sender, below another one it has it go on (figure 1)", exhibit: "backpressure",
+		why: "what comes until a STOP has arrived is two cables of bytes, for which there is room above the threshold",
+	},
+	{
+		spec: "M15-ack", words: "a host without room drops the worm and says so, and the sender sends it again; no worm waits in the network for buffers (figure 5)", exhibit: "reservation",
+		why: "a NACK comes back while the worm is still sent, which ends it",
+	},
+	{
+		spec: "M18", words: "children have higher IDs than parents, and a worm that is flooded inverts its direction once at most (figure 9)", exhibit: "tree",
+		why: "a worm climbs in the first class and descends in the second, and nothing climbs again",
+	},
+	{
+		spec: "M17-order", words: "messages that start at the lowest ID, or at the root, come to all members in one order; others do not (sections 5 and 6)", exhibit: "order",
+		why: "one host serializes all messages; a NACK could let the next one overtake, unless each send waits for the answer to the one before",
+	},
+	{
+		spec: "M3", words: "up/down paths are generally not shortest paths (section 2)", exhibit: "paths",
+		why:    "on a mesh they are, and elsewhere most are",
+		differ: []string{"8x8 mesh: some paths are longer than shortest ones"}, as: "outside of meshes with the root in a corner",
+	},
+	{
+		spec: "M12", words: "that a broadcast starts from the root does not significantly increase the overall path length (section 3)", exhibit: "broadcast",
+		why:    "all links of the spanning tree are crossed in any case, and the way to the root comes on top; taken as: less than 10 %",
+		differ: []string{"8x8 mesh: the way to the root makes broadcasts longer by less than 10 %"}, as: "where the root is not in the corner of a mesh",
+	},
 }
 
 func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
-	leaf := func(p fabric.PortNum) myrinet.Branch { return myrinet.Branch{Port: p} }
-	tree := myrinet.TreeRoute{
-		{Port: 1, Below: myrinet.TreeRoute{leaf(2), leaf(4)}},
-		{Port: 3, Below: myrinet.TreeRoute{{Port: 5, Below: myrinet.TreeRoute{leaf(1), leaf(2)}}}},
-		leaf(6),
-	}
-	header, err := myrinet.AppendTree(nil, tree)
+	const tree = "1(2 4) 3(5(1 2)) 6"
+	t, _, err := parseTree(tree)
 	if err != nil {
 		return err
 	}
-	f.add("header of a tree with 8 channels: 1(2 4) 3(5(1 2)) 6", "", fmt.Sprintf("% x", header))
+	header, err := myrinet.AppendTree(nil, t)
+	if err != nil {
+		return err
+	}
+	f.add("header of a tree with 8 channels: "+tree, "", fmt.Sprintf("% x", header))
 	f.add("port behind the first pointer, the next one of the switch", "3", header[1+header[1]])
+	f.Calls = []string{"ibweave-papers model tree-header --tree '" + tree + "'"}
 	rng := rand.New(rand.NewPCG(7, 7))
 	same := true
 	const trees = 500
@@ -167,7 +199,7 @@ func gerlaFigure3() (*gerlaNet, error) {
 }
 
 // worms makes a worm along tables of each way: from its first host to the others.
-func (n *gerlaNet) worms(t *lft.Tables, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
+func (n *gerlaNet) worms(t *lft.Tables, flits int, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
 	worms := make([]lan.SwitchWorm, len(ways))
 	for i, way := range ways {
 		var list []myrinet.Route
@@ -182,7 +214,7 @@ func (n *gerlaNet) worms(t *lft.Tables, ways ...[]fabric.PortID) ([]lan.SwitchWo
 		if err != nil {
 			return nil, err
 		}
-		worms[i] = lan.SwitchWorm{Source: way[0], Route: r, Flits: wormFlits}
+		worms[i] = lan.SwitchWorm{Source: way[0], Route: r, Flits: flits}
 	}
 	return worms, nil
 }
@@ -222,7 +254,7 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		{lan.Interrupt.String() + ", all links", "", "all arrive", net.tables, lan.Interrupt},
 		{lan.Flush.String() + ", all links", "", "all arrive", net.tables, lan.Flush},
 	} {
-		worms, err := net.worms(scheme.tables, []fabric.PortID{a, b, c}, []fabric.PortID{x, b})
+		worms, err := net.worms(scheme.tables, wormFlits, []fabric.PortID{a, b, c}, []fabric.PortID{x, b})
 		if err != nil {
 			return err
 		}
@@ -252,9 +284,19 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		}
 		f.add(scheme.name+": verify finds a credit loop of worms", scheme.loops, yes(v.Multicast.CreditLoops > 0))
 	}
-	if err := gerlaRandom(lab, f); err != nil {
+	line := "switches --unicasts 20 --draws 200"
+	if lab.Quick {
+		line = "switches --unicasts 20 --draws 40"
+	}
+	random, err := callModel(lab, line)
+	if err != nil {
 		return err
 	}
+	for i, name := range []string{"idle", "idle-tree", "interrupt", "flush"} {
+		at := random.At(switchStuck+name, 20)
+		f.add(fmt.Sprintf("of %d random networks deadlock with %s", at.N, name), []string{"", "0", "0", "0"}[i], math.Round(at.Y*float64(at.N)))
+	}
+	f.Calls = random.Calls
 	dead, err := twoOnALine()
 	if err != nil {
 		return err
@@ -287,83 +329,12 @@ func twoOnALine() (bool, error) {
 		return false, err
 	}
 	h := net.f.CAPorts()
-	worms, err := net.worms(net.tree, []fabric.PortID{h[1], h[0], h[3]}, []fabric.PortID{h[2], h[0], h[3]})
+	worms, err := net.worms(net.tree, wormFlits, []fabric.PortID{h[1], h[0], h[3]}, []fabric.PortID{h[2], h[0], h[3]})
 	if err != nil {
 		return false, err
 	}
 	r, err := lan.RunSwitches(worms, lan.SwitchOptions{Fabric: net.f, Buffer: 1})
 	return r != nil && r.Deadlock != nil, err
-}
-
-// gerlaRandom has multicasts from the root, one after another, among unicast in random
-// networks.
-func gerlaRandom(lab *Lab, to *Figure) error {
-	networks := 200
-	if lab.Quick {
-		networks = 40
-	}
-	schemes := []struct {
-		name, paper string
-		remedy      lan.Remedy
-		tree        bool
-		dead        int
-	}{
-		{name: "IDLE on all links"}, {name: "IDLE on the spanning tree", paper: "0", tree: true},
-		{name: "interruption", paper: "0", remedy: lan.Interrupt}, {name: "flushing", paper: "0", remedy: lan.Flush},
-	}
-	for n := range networks {
-		seed := lab.Seed<<32 + uint64(n)
-		net, err := withRoutes(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 16, Seed: seed}))
-		if err != nil {
-			return err
-		}
-		h := net.f.CAPorts()
-		for i := range schemes {
-			s := &schemes[i]
-			rng := rand.New(rand.NewPCG(seed, 2))
-			var multicasts, unicasts [][]fabric.PortID
-			for range 4 {
-				way := h[:1:1]
-				for _, k := range rng.Perm(len(h) - 1)[:5] {
-					way = append(way, h[k+1])
-				}
-				multicasts = append(multicasts, way)
-			}
-			var starts []int
-			for range 20 {
-				src, dst := h[1+rng.IntN(len(h)-1)], h[1+rng.IntN(len(h)-1)]
-				if start := rng.IntN(40); src != dst {
-					unicasts, starts = append(unicasts, []fabric.PortID{src, dst}), append(starts, start)
-				}
-			}
-			worms, err := net.worms(net.tree, multicasts...)
-			if err != nil {
-				return err
-			}
-			tables := net.tables
-			if s.tree {
-				tables = net.tree
-			}
-			more, err := net.worms(tables, unicasts...)
-			if err != nil {
-				return err
-			}
-			for k, start := range starts {
-				more[k].Start = start
-			}
-			r, err := lan.RunSwitches(append(worms, more...), lan.SwitchOptions{Fabric: net.f, Buffer: 1, Remedy: s.remedy, FlagAfter: 8, Timeout: 60, Seed: seed})
-			if err != nil {
-				return err
-			}
-			if r.Deadlock != nil {
-				s.dead++
-			}
-		}
-	}
-	for _, s := range schemes {
-		to.add(fmt.Sprintf("of %d random networks deadlock with %s", networks, s.name), s.paper, s.dead)
-	}
-	return nil
 }
 
 // gerlaRing is six switches in a ring with hosts. Routes up and down from v go either

@@ -1,14 +1,9 @@
 package reproduce
 
 import (
-	"context"
 	"fmt"
+	"strings"
 
-	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
 	"github.com/ibweave/ibweave/papers/myrinet/lan"
 	"github.com/ibweave/ibweave/report/chart"
@@ -19,257 +14,42 @@ import (
 
 var repeatedUnicast = gerlaScheme{name: "repeated unicast", method: myrinet.Repeated}
 
-// gerlaSystemDraws is how often groups and traffic are drawn for these figures.
-const gerlaSystemDraws = 3
-
-// gerlaFull is the adapters of the paper: 25,000 bytes for a class, answers of 8 bytes, and
-// 12.5 µs at least until a worm that was refused is sent again.
-func gerlaFull() lan.Adapters {
-	return lan.Adapters{Buffer: 25_000, Acks: true, AckBytes: 8, Timeout: 1000}
-}
-
-// gerlaMostBytes cuts worms where buffers are finite: 9 KB at most (M2).
-const gerlaMostBytes = 9000
-
 var (
-	loadAxis    = chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
-	latencyAxis = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}
-	carriedAxis = chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}
+	loadAxis     = chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
+	latencyAxis  = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}
+	carriedAxis  = chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}
+	receivedAxis = chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
 )
-
-// gerlaBaseline is repeated unicast in the place of figure 10's schemes.
-func gerlaBaseline(lab *Lab) (*Figure, error) {
-	s, err := torusSetting(lab, gerlaSystemDraws, true)
-	if err != nil {
-		return nil, err
-	}
-	loads := []float64{0.01, 0.02, 0.05, 0.08, 0.1}
-	if lab.Quick {
-		loads = []float64{0.02, 0.05}
-	}
-	f := &Figure{
-		Parameters: gerlaParameters(s, "8x8 torus", "10 % of the worms of hosts that are in a group"),
-		Panels: []chart.Panel{
-			{Title: "(a) latency to the last member", X: loadAxis, Y: latencyAxis},
-			{Title: "(b) carried load", X: loadAxis, Y: carriedAxis},
-		},
-	}
-	return f, s.curves(lab, f, []gerlaScheme{repeatedUnicast, circuitSF, treeRoot, treeFlood}, []gerlaMetric{lastLatency, carriedLoad}, loads,
-		func(load float64) gerlaPoint { return gerlaPoint{load: load, share: 0.1} })
-}
 
 var nacked = gerlaMetric{"refused: ", func(r *lan.Result) float64 { return float64(r.Nacks) / float64(r.Transmitted[1]) }, false}
 
-// gerlaAcks is figures 10 and 11 with adapters that answer, and whose buffers end.
-func gerlaAcks(lab *Lab, shufflenet bool) (*Figure, error) {
-	s, err := torusSetting(lab, gerlaSystemDraws, true)
-	loads := []float64{0.02, 0.05, 0.08, 0.1}
-	x, name, share := loadAxis, "8x8 torus", "10 % of the worms of hosts that are in a group"
-	point := func(load float64) gerlaPoint { return gerlaPoint{load: load, share: 0.1} }
-	if shufflenet {
-		s, err = shufflenetSetting(lab, gerlaSystemDraws)
-		loads = []float64{0.05, 0.15, 0.3}
-		x.Label, name, share = "proportion of multicast in generated worms", "24-node bidirectional shufflenet", "as on the axis, at hosts that are in a group"
-		point = func(share float64) gerlaPoint { return gerlaPoint{rate: gerlaGenerated / 400, share: share} }
-	}
-	if err != nil {
-		return nil, err
-	}
-	if lab.Quick {
-		loads = loads[:2]
-	}
-	s.adapters, s.maxBytes = gerlaFull(), gerlaMostBytes
-	if shufflenet { // a round trip takes two crossings of the network
-		s.adapters.Timeout = 10_000
-	}
-	f := &Figure{
-		Parameters: append(gerlaParameters(s, name, share),
-			Parameter{"adapters", fmt.Sprintf("%d bytes for a class; ACK and NACK of %d bytes; %d to %d byte times until a refused worm is sent again, then twice as many, up to 64 times",
-				s.adapters.Buffer, s.adapters.AckBytes, s.adapters.Timeout, 2*s.adapters.Timeout)},
-			Parameter{"longest worm", fmt.Sprint(s.maxBytes, " bytes")}),
-		Panels: []chart.Panel{
-			{Title: "(a) latency to the last member", X: x, Y: latencyAxis},
-			{Title: "(b) carried load, without answers", X: x, Y: carriedAxis},
-			{Title: "(c) NACKs", X: x, Y: chart.Axis{Label: "of a multicast worm", Scale: chart.Linear}},
-		},
-	}
-	return f, s.curves(lab, f, []gerlaScheme{circuitSF, circuitCT, treeRoot, treeFlood}, []gerlaMetric{lastLatency, carriedLoad, nacked}, loads, point)
-}
-
-// The curves of gerlaRoutes.
+// The routes of the figure routes.
 const (
-	byUpDown = "up/down from a corner"
-	byXY     = "XY"
-	hottest  = "hottest link: "
+	byUpDown = "up-down"
+	byXY     = "xy"
 )
 
-// gerlaRoutes has unicast alone on a mesh with up/down and with XY routes: on a torus XY
-// deadlocks without virtual channels.
-func gerlaRoutes(lab *Lab) (*Figure, error) {
-	upDown, err := gerlaNetOf(lab, "mesh", func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{8, 8}, Hosts: 1}) })
-	if err != nil {
-		return nil, err
-	}
-	xy, err := Once(lab, "gerla mesh xy", func(ctx context.Context) (*gerlaNet, error) {
-		engine, err := compile.EngineByName("xy")
-		if err != nil {
-			return nil, err
-		}
-		r, err := compile.Run(ctx, upDown.f, engine, compile.Options{LIDs: lft.LIDOptions{Policy: lft.KeepLIDs}})
-		if err != nil {
-			return nil, err
-		}
-		return &gerlaNet{f: r.Routing.Fabric, tables: r.Routing.Tables}, nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	loads := []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}
-	s, err := torusSetting(lab, gerlaSystemDraws, true)
-	if err != nil {
-		return nil, err
-	}
-	if lab.Quick {
-		loads = []float64{0.1, 0.25}
-	}
-	f := &Figure{
-		Parameters: gerlaParameters(s, "8x8 mesh", "none"),
-		Panels: []chart.Panel{
-			{Title: "(a) carried load, unicast alone", X: loadAxis, Y: carriedAxis},
-			{Title: "(b) paths over the hottest link", X: loadAxis, Y: chart.Axis{Label: "of those of a host", Scale: chart.Linear}},
-		},
-	}
-	f.Parameters[1].Value = "as on the curves"
-	for i, net := range []*gerlaNet{upDown, xy} {
-		name := []string{byUpDown, byXY}[i]
-		s.net = net
-		one := &Figure{Panels: make([]chart.Panel, 1)}
-		metric := carriedLoad
-		metric.prefix = ""
-		if err := s.curves(lab, one, []gerlaScheme{{name: name}}, []gerlaMetric{metric}, loads, func(load float64) gerlaPoint { return gerlaPoint{load: load} }); err != nil {
-			return nil, err
-		}
-		f.Panels[0].Curves = append(f.Panels[0].Curves, one.Panels[0].Curves...)
-		_, hot, err := net.crossed()
-		if err != nil {
-			return nil, err
-		}
-		f.Panels[1].Curves = append(f.Panels[1].Curves, flatCurve(hottest+name, loads, hot/float64(len(net.f.CAPorts())-1)))
-	}
-	return f, nil
-}
-
-// gerlaMachine is hosts and adapters of figures 12 and 13.
-type gerlaMachine struct {
-	window      int
-	prepareByte float64 // byte times for each byte of a worm that a host makes
-	buffer      int     // bytes of an adapter
-}
-
-// machine1996 is that of figures 12 and 13.
-var machine1996 = gerlaMachine{window: 4, prepareByte: 1, buffer: 25_000}
-
-// gerlaHostSettings are what figures 12 and 13 depend on, at 4096 bytes.
-var gerlaHostSettings = []struct {
-	name   string
-	axis   chart.Axis
-	values []float64
-	set    func(m *gerlaMachine, v float64)
-}{
-	{"window", chart.Axis{Label: "worms that a host is ahead of its adapter", Scale: chart.Log2}, []float64{1, 2, 4, 8, 16}, func(m *gerlaMachine, v float64) { m.window = int(v) }},
-	{"hosts", chart.Axis{Label: "time of a host for a byte, adapters take 1", Unit: "byte times", Scale: chart.Log2}, []float64{0.25, 0.5, 1, 2, 4}, func(m *gerlaMachine, v float64) { m.prepareByte = v }},
-	{"buffer", chart.Axis{Label: "buffer of an adapter", Unit: "bytes", Scale: chart.Log2}, []float64{8192, 16_384, 25_000, 65_536}, func(m *gerlaMachine, v float64) { m.buffer = int(v) }},
-}
-
-const gerlaHostBytes = 4096
-
-// The curves of gerlaHosts' second panels and of gerlaLoss.
+// The curves of figures 12 and 13, and of loss.
 const (
+	oneSender      = "one sender"
+	allSenders     = "all hosts send"
+	halfSend       = "4 of 8 hosts send: those that do"
+	halfForward    = "4 of 8 hosts send: those that only pass on"
 	lostAtHop      = "at a host"
 	lostHostToHost = "from host to host"
 )
 
-// gerlaHostsFigure varies hosts and adapters of figures 12 and 13.
-func gerlaHostsFigure(lab *Lab) (*Figure, error) {
-	time, draws := gerlaTestbedTime(lab)
-	f := &Figure{Parameters: append(gerlaTestbedParameters(time, draws), Parameter{"packet size", fmt.Sprint(gerlaHostBytes, " bytes")})}
-	var points []testbedPoint
-	for i, s := range gerlaHostSettings {
-		values := s.values
-		if lab.Quick {
-			values = []float64{s.values[0], s.values[len(s.values)-1]}
-		}
-		rate := chart.Panel{Title: fmt.Sprintf("(%c) received", 'a'+2*i), X: s.axis, Y: receivedAxis}
-		loss := chart.Panel{Title: fmt.Sprintf("(%c) lost of the worms that come to a host", 'b'+2*i), X: s.axis, Y: chart.Axis{Label: "share", Scale: chart.Linear}}
-		for _, senders := range []int{1, 8} {
-			name := oneSender
-			if senders > 1 {
-				name = allSenders
-			}
-			a, b := newCurve(name, values), newCurve(name, values)
-			for k, v := range values {
-				m := machine1996
-				s.set(&m, v)
-				points = append(points, testbedPoint{m, senders, gerlaHostBytes, received, &a.Points[k]}, testbedPoint{m, senders, gerlaHostBytes, lost, &b.Points[k]})
-			}
-			rate.Curves, loss.Curves = append(rate.Curves, a), append(loss.Curves, b)
-		}
-		f.Panels = append(f.Panels, rate, loss)
-	}
-	return f, measureTestbed(lab, points)
-}
-
-// gerlaLoss is what is lost at a host, and of what each member should have.
-func gerlaLoss(lab *Lab) (*Figure, error) {
-	return testbedFigure(lab, chart.Axis{Label: "lost, all hosts send", Scale: chart.Linear},
-		[]testbedCurve{{lostAtHop, 8, lost}, {lostHostToHost, 8, lostInAll}})
-}
-
-// testbed is what a run of the testbed gives.
-type testbed struct {
-	rate       float64    // Mb/s that a host receives
-	loss       float64    // of the worms that come to a host
-	at         [2]float64 // the same, of hosts that send, and of others
-	hostToHost float64    // of what each member should have
-}
-
-// What points of the testbed show.
-var (
-	received        = func(r *testbed) float64 { return r.rate }
-	lost            = func(r *testbed) float64 { return r.loss }
-	lostWhereSent   = func(r *testbed) float64 { return r.at[0] }
-	lostWherePassed = func(r *testbed) float64 { return r.at[1] }
-	lostInAll       = func(r *testbed) float64 { return r.hostToHost }
-)
-
-// testbedOf sums up a run with some senders of eight, every (8/senders)th of them.
-func testbedOf(r *lan.Result, senders int, time int64) *testbed {
-	var came, lost [2]float64 // of hosts that send, and of others
-	bits, receivers := 0.0, 0.0
-	for h, host := range r.Hosts {
-		kind := 0
-		if h%(8/senders) != 0 {
-			kind = 1
-		}
-		came[kind] += float64(host.Came)
-		lost[kind] += float64(host.Lost)
-		if senders > 1 || kind == 1 {
-			bits += 8 * float64(host.Bytes)
-			receivers++
-		}
-	}
-	return &testbed{
-		rate:       bits / receivers / (float64(time) * byteTime),
-		loss:       (lost[0] + lost[1]) / (came[0] + came[1]),
-		at:         [2]float64{lost[0] / came[0], lost[1] / came[1]},
-		hostToHost: 1 - float64(r.Received)/float64(r.Expected),
-	}
-}
+// gerlaHostSettings is how the three pairs of panels of hosts are called.
+var gerlaHostSettings = [...]string{"window", "hosts", "buffer"}
 
 // gerlaSystemClaims are claims that these figures decide; those without the paper's words are
 // ours.
 var gerlaSystemClaims = []Claim{
 	{"M6", "repeated unicast increases latency (abstract)", []string{"unicast"}, judgeBaseline},
+	{"M20 trees", "cut-through to the first successor alone leaves trees slower than the cut-through circuit under light load (section 6)", []string{"cut-trees"}, judgeCutTrees},
+	{"M9", "restricting all worms to the spanning tree reduces the bandwidth much (section 3)", []string{"switching"}, judgeTreeBandwidth},
+	{"M10", "interruption favours unicast, flushing multicast (section 3)", []string{"switching"}, judgeFavours},
+	{"M8-latency", "multicast in switches has the lowest latency (section 9)", []string{"latency"}, judgeSwitchLatency},
 	{"M15", "figure 10's order of the schemes, with ACK, NACK and buffers that end (ours; section 4 describes them)", []string{"acks10"}, func(f map[string]*Figure) Finding { return judgeAcks(f["acks10"]) }},
 	{"M15 shufflenet", "figure 11's order of the schemes, with ACK, NACK and buffers that end (ours)", []string{"acks11"}, func(f map[string]*Figure) Finding { return judgeAcks(f["acks11"]) }},
 	{"M26-root, routes", "up/down routing causes the low saturation load (ours: against XY, on a mesh)", []string{"routes"}, judgeRoutes},
@@ -301,6 +81,53 @@ func judgeBaseline(figures map[string]*Figure) Finding {
 	return out
 }
 
+func judgeCutTrees(figures map[string]*Figure) Finding {
+	f := figures["cut-trees"]
+	x := f.Curve(circuitCT.name)[0].X
+	circuit := f.At(circuitCT.name, x)
+	var c compared
+	var gain span
+	for _, pair := range [][2]gerlaScheme{{treeRootCT, treeRoot}, {treeFloodCT, treeFlood}} {
+		cut := f.At(pair[0].name, x)
+		c.add(cut, circuit)
+		gain.add(ratio(cut, f.At(pair[1].name, x)).Y, "%s", pair[0].name)
+	}
+	return c.finding("a host with two children or more has all of a worm before it sends to the second", "at a load of %v cut-through takes %.2f to %.2f of the time of trees that store, and on the circuit %s µs", x, gain.low, gain.high, interval(circuit, 1))
+}
+
+// ends are the last points of the curves of switching.
+func switchingEnds(figures map[string]*Figure, prefix string, schemes ...string) (points []chart.Point) {
+	for _, scheme := range schemes {
+		curve := figures["switching"].Curve(prefix + scheme)
+		points = append(points, curve[len(curve)-1])
+	}
+	return points
+}
+
+func judgeTreeBandwidth(figures map[string]*Figure) Finding {
+	p := switchingEnds(figures, switchAll, "idle-tree", "interrupt", "flush")
+	return decided(min(beyond(ratio(p[0], p[1]), 1.1), beyond(ratio(p[0], p[2]), 1.1)), "cross links are not used at all; taken as: more than 10 % longer than with either of the others",
+		"among %v unicast worms all have arrived after %s cycles on the spanning tree, %s with interruption, %s with flushing", p[0].X, interval(p[0], 0), interval(p[1], 0), interval(p[2], 0))
+}
+
+func judgeFavours(figures map[string]*Figure) Finding {
+	m, u := switchingEnds(figures, switchMulticast, "interrupt", "flush"), switchingEnds(figures, switchUnicast, "interrupt", "flush")
+	return decided(min(beyond(minus(m[0], m[1]), 0), beyond(minus(u[1], u[0]), 0)), "the one has a multicast give its ports up, the other a unicast worm",
+		"among %v unicast worms multicast takes %s cycles with interruption and %s with flushing, unicast %s and %s", m[0].X, interval(m[0], 0), interval(m[1], 0), interval(u[0], 0), interval(u[1], 0))
+}
+
+func judgeSwitchLatency(figures map[string]*Figure) Finding {
+	f := figures["latency"]
+	own := f.Curve(switchMulticast + "idle-tree")[0]
+	how, says := 1, []string{interval(own, 0) + " by switches"}
+	for _, scheme := range []gerlaScheme{circuitCT, treeRoot, treeFlood} {
+		p := f.Curve(scheme.name)[0]
+		p.Y, p.Half, p.Draws = p.Y/byteTime, p.Half/byteTime, nil
+		how, says = min(how, beyond(minus(p, own), 0)), append(says, interval(p, 0)+" by "+scheme.name)
+	}
+	return decided(how, "a copy goes on as soon as its header has come, by all ports at once", "byte times from the root: %s", strings.Join(says, ", "))
+}
+
 func judgeAcks(f *Figure) Finding {
 	until := steady(f, circuitSF, treeRoot, treeFlood)
 	s, order := againstTrees(f, circuitSF, until, "%s, %v")
@@ -318,8 +145,8 @@ func judgeAcks(f *Figure) Finding {
 
 func judgeRoutes(figures map[string]*Figure) Finding {
 	f := figures["routes"]
-	up, xy := highest(f.Curve(byUpDown)), highest(f.Curve(byXY))
-	hot, other := f.Curve(hottest + byUpDown)[0].Y, f.Curve(hottest + byXY)[0].Y
+	up, xy := highest(f.Curve("carried: "+byUpDown)), highest(f.Curve("carried: "+byXY))
+	hot, other := f.Curve(varied(hottestLink, byUpDown))[0].Y, f.Curve(varied(hottestLink, byXY))[0].Y
 	return decided(beyond(minus(xy, up), 0), "up/down sends most paths by the root, XY spreads them; a torus, as the paper has it, deadlocks with XY alone",
 		"on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts", interval(up, 3), interval(xy, 3), hot, other)
 }
@@ -359,7 +186,7 @@ func judgeHosts(figures map[string]*Figure) Finding {
 				if out.Measured != "" {
 					out.Measured += ", "
 				}
-				out.Measured += fmt.Sprintf("%s %v", s.name, p.X)
+				out.Measured += fmt.Sprintf("%s %v", s, p.X)
 			default:
 				open++
 			}
@@ -377,13 +204,4 @@ func judgeHosts(figures map[string]*Figure) Finding {
 		out.decide(0)
 	}
 	return out
-}
-
-// gerlaGroup is the group of all eight hosts of the testbed with some senders.
-func gerlaGroup(hosts []fabric.PortID, senders int) mft.Group {
-	g := mft.Group{Name: "all", Receivers: hosts}
-	for i := range senders {
-		g.Senders = append(g.Senders, hosts[i*len(hosts)/senders])
-	}
-	return g
 }

@@ -1,6 +1,7 @@
 package reproduce
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -167,8 +168,8 @@ func gerlaNumbers() []numbers {
 	}
 	figures["acks10"] = drawn(1, acks, []float64{0.02, 0.05}, func(_ int, curve string, _ float64) (float64, float64) { return latency[curve], 1 })
 	figures["acks11"] = figures["acks10"]
-	figures["routes"] = drawn(1, []string{byUpDown, byXY, hottest + byUpDown, hottest + byXY}, []float64{0.1, 0.2}, func(_ int, curve string, _ float64) (float64, float64) {
-		return map[string]float64{byUpDown: 0.1, byXY: 0.2}[curve], 0.01
+	figures["routes"] = drawn(1, []string{"carried: " + byUpDown, "carried: " + byXY, varied(hottestLink, byUpDown), varied(hottestLink, byXY)}, []float64{0.1, 0.2}, func(_ int, curve string, _ float64) (float64, float64) {
+		return map[string]float64{"carried: " + byUpDown: 0.1, "carried: " + byXY: 0.2}[curve], 0.01
 	})
 	figures["loss"] = drawn(1, []string{lostAtHop, lostHostToHost}, []float64{512, 8192}, func(_ int, curve string, x float64) (float64, float64) {
 		if x == 512 {
@@ -178,6 +179,21 @@ func gerlaNumbers() []numbers {
 	})
 	figures["hosts"] = drawn(2*len(gerlaHostSettings), []string{oneSender, allSenders}, []float64{1, 4}, func(_ int, curve string, _ float64) (float64, float64) {
 		return map[string]float64{oneSender: 200, allSenders: 100}[curve], 1
+	})
+	latency[treeRootCT.name], latency[treeFloodCT.name] = 28, 28
+	figures["cut-trees"] = drawn(1, []string{circuitCT.name, treeRoot.name, treeRootCT.name, treeFlood.name, treeFloodCT.name}, []float64{0.01, 0.05}, func(_ int, curve string, _ float64) (float64, float64) {
+		return latency[curve], 1
+	})
+	cycles := map[string]float64{"all: idle-tree": 1500, "multicast: interrupt": 600, "multicast: flush": 300, "unicast: interrupt": 300, "unicast: flush": 400}
+	var switching []string
+	for _, scheme := range []string{"idle", "idle-tree", "interrupt", "flush"} {
+		switching = append(switching, switchMulticast+scheme, switchUnicast+scheme, switchAll+scheme)
+	}
+	figures["switching"] = drawn(1, switching, []float64{0, 80}, func(_ int, curve string, _ float64) (float64, float64) {
+		return cmp.Or(cycles[curve], 1000), 1
+	})
+	figures["latency"] = drawn(1, []string{switchMulticast + "idle-tree", circuitCT.name, treeRoot.name, treeFlood.name}, []float64{0}, func(_ int, curve string, _ float64) (float64, float64) {
+		return cmp.Or(latency[curve], 400), 0.1
 	})
 	// Cut-through that carries all, and takes so long.
 	through := func(latency float64) func(int, string, chart.Point) float64 {
@@ -216,11 +232,18 @@ func gerlaNumbers() []numbers {
 		{"M26-grows", "within the error", "fig11", set(0.1, "throughput"), false},
 		{"M6", "fails", "unicast", set(20, repeatedUnicast.name), false},
 		{"M6", "holds as against trees", "unicast", set(60, repeatedUnicast.name), false},
+		{"M20 trees", "fails", "cut-trees", set(30, circuitCT.name), false},
+		{"M20 trees", "within the error", "cut-trees", set(27.5, circuitCT.name), false},
+		{"M9", "fails", "switching", set(1000, "all: idle-tree"), false},
+		{"M9", "within the error", "switching", set(1100, "all: idle-tree"), false},
+		{"M10", "fails", "switching", set(700, switchMulticast+"flush"), false},
+		{"M10", "fails", "switching", set(200, switchUnicast+"flush"), false},
+		{"M8-latency", "fails", "latency", set(1e6, switchMulticast), false},
 		{"M15", "fails", "acks10", scaled(3, "tree"), false},
 		{"M15", "within the error", "acks10", set(35, circuitSF.name), false},
 		{"M15 shufflenet", "fails", "acks11", scaled(3, "tree"), false},
-		{"M26-root, routes", "fails", "routes", set(0.05, byXY), false},
-		{"M26-root, routes", "within the error", "routes", set(0.105, byXY), false},
+		{"M26-root, routes", "fails", "routes", set(0.05, "carried: "+byXY), false},
+		{"M26-root, routes", "within the error", "routes", set(0.105, "carried: "+byXY), false},
 		{"M28-total", "fails", "loss", set(0.05, lostHostToHost), false},
 		{"M28-total", "not decidable", "loss", set(0.01, "at a host"), false},
 		{"M28-curves, hosts", "not decidable", "hosts", func(panel int, curve string, at chart.Point) float64 {
@@ -339,7 +362,7 @@ func geoffrayNumbers() []numbers {
 }
 
 func minNumbers(t *testing.T) []numbers {
-	rates := short.Must(minFigure5(nil))(t)
+	rates := short.Must(callModel(nil, "copy-rates"))(t)
 	var fanouts, cases []string
 	for _, fanout := range append([]int{1}, minFanouts...) {
 		name := fmt.Sprint("f = ", fanout)

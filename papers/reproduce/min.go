@@ -1,14 +1,12 @@
 package reproduce
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/papers/multistage"
-	"github.com/ibweave/ibweave/report/chart"
 )
 
 // recursiveMIN is the paper on multicast in wrap-around banyan networks (N15, N16).
@@ -23,11 +21,15 @@ var recursiveMIN = Paper{
 		"The offered load counts the first phase only (E-N8), and throughput counts f copies as one packet, whether or not all of them arrived; min/whole counts those of which all did (E-N5).",
 	},
 	Experiments: []Experiment{
-		{Name: "fig5", Title: "Fig. 5: copy rates by stage, 128 nodes", Run: minFigure5},
-		{Name: "fig6", Title: "Fig. 6: throughput against the offered load, 128 nodes", Run: minFigure6},
-		{Name: "fig7", Title: "Fig. 7: throughput against the size of the network, offered load 1", Run: minFigure7},
-		{Name: "whole", Title: "Packets of which all copies arrive, 128 nodes, offered load 1", Run: minWhole},
-		{Name: "phase2", Title: "Throughput with phase 2 in the load, 128 nodes", Run: minPhaseTwo},
+		modelled("fig5", "Fig. 5: copy rates by stage, 128 nodes", "", "copy-rates"),
+		modelled("fig6", "Fig. 6: throughput against the offered load, 128 nodes", "--simulate 1 --slots 1280",
+			"min --fanout 1,2,4,8,16,32 --multicast 0.1,0.5,1 --simulate 0.2,0.4,0.6,0.8,1"),
+		modelled("fig7", "Fig. 7: throughput against the size of the network, offered load 1", "--simulate 7 --slots 1280",
+			"min --x stages --stages 5,6,7,8,9,10 --load 1 --fanout 4,16 --multicast 0.1,0.5,1 --start random,early,aligned"),
+		modelled("whole", "Packets of which all copies arrive, 128 nodes, offered load 1", "--slots 1280",
+			"min --x fanout --fanout 2,4,8,16,32 --load 1 --multicast 0.1,0.5,1 --count parts,whole"),
+		modelled("phase2", "Throughput with phase 2 in the load, 128 nodes", "--load 0.2,1 --slots 1280",
+			"min --load 0.1,0.2,0.4,0.6,0.8,1 --fanout 4,16 --multicast 0.5 --count parts,final"),
 		{Name: "passes", Title: "Passes through the network of a multicast, 128 nodes", Run: minPasses},
 	},
 	Exhibits: minExhibits,
@@ -53,198 +55,6 @@ var (
 	minStarts   = []multistage.Placement{multistage.RandomStart, multistage.EarlyCopies, multistage.AlignedStart}
 	minFanouts7 = []int{4, 16} // of figure 7
 )
-
-// minSlots is how long a point is simulated.
-func minSlots(quick bool, stages int) int {
-	slots := 12_800 >> max(0, stages-minStages)
-	if quick {
-		slots /= 10
-	}
-	return slots
-}
-
-func minFigure5(*Lab) (*Figure, error) {
-	f := &Figure{Parameters: []Parameter{{"stages", fmt.Sprint(minStages)}}}
-	for i, p := range []multistage.Placement{multistage.RandomStart, multistage.AlignedStart} {
-		panel := chart.Panel{
-			Title: []string{"(a) random start address", "(b) aligned start address, not in the paper"}[i],
-			X:     chart.Axis{Label: "stage, 6 is the first", Scale: chart.Linear},
-			Y:     chart.Axis{Label: "copy rate", Scale: chart.Linear},
-		}
-		for _, fanout := range minFanouts {
-			c, err := multistage.CopyRates(minStages, fanout, p)
-			if err != nil {
-				return nil, err
-			}
-			curve := chart.Curve{Name: fmt.Sprint("f = ", fanout)}
-			for stage, rate := range c {
-				curve.Points = append(curve.Points, chart.Point{X: float64(stage), Y: rate})
-			}
-			panel.Curves = append(panel.Curves, curve)
-		}
-		f.Panels = append(f.Panels, panel)
-	}
-	return f, nil
-}
-
-// minPoint is a point to be simulated, and where it goes.
-type minPoint struct {
-	stages  int
-	traffic multistage.Traffic
-	start   multistage.Placement
-	to      *chart.Point
-	whole   *chart.Point // packets of which all copies arrive, if not nil
-}
-
-// simulateMIN measures points.
-func simulateMIN(lab *Lab, points []minPoint) error {
-	return lab.Each(len(points), func(ctx context.Context, i int) error {
-		p := &points[i]
-		r, err := multistage.SimulateSlots(ctx, multistage.SlotOptions{
-			Stages: p.stages, Traffic: p.traffic, Placement: p.start,
-			Slots: minSlots(lab.Quick, p.stages), Seed: stream(lab.Seed, "min", 0),
-		})
-		if err != nil {
-			return err
-		}
-		blocks := r.Slots / multistage.SlotBlock
-		p.to.Y, p.to.Half, p.to.N = r.Throughput.Mean, r.Throughput.Half, blocks
-		if p.whole != nil {
-			p.whole.Y, p.whole.Half, p.whole.N = r.Whole.Mean, r.Whole.Half, blocks
-		}
-		return nil
-	})
-}
-
-// modelMIN is the throughput by the paper's model.
-func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (float64, error) {
-	c, err := multistage.CopyRates(stages, t.Fanout, start)
-	if err != nil {
-		return 0, err
-	}
-	p, err := multistage.Predict(c, t)
-	if err != nil {
-		return 0, err
-	}
-	return p.Throughput, nil
-}
-
-// minCurve is a curve of the model, with one of the simulation.
-type minCurve struct {
-	name   string
-	fanout int
-	start  multistage.Placement
-}
-
-// minPanels adds a panel for each part of multicast to f, with curves of the model at xs, and
-// of the simulation at some of them. at is the network and the load of an x.
-func minPanels(lab *Lab, f *Figure, axis chart.Axis, list []minCurve, xs []float64, at func(x float64) (stages int, load float64), simulate func(x float64) bool) error {
-	some := slices.DeleteFunc(slices.Clone(xs), func(x float64) bool { return !simulate(x) })
-	var points []minPoint
-	for i, m := range minParts {
-		panel := chart.Panel{Title: fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m), X: axis, Y: minThroughput}
-		for _, c := range list {
-			model, slots := newCurve(c.name, xs), newCurve(c.name+simulated, some)
-			for k, x := range xs {
-				stages, load := at(x)
-				t := multistage.Traffic{Load: load, Multicast: m, Fanout: c.fanout}
-				y, err := modelMIN(stages, t, c.start)
-				if err != nil {
-					return err
-				}
-				model.Points[k].Y = y
-				if n := slices.Index(some, x); n >= 0 {
-					points = append(points, minPoint{stages: stages, traffic: t, start: c.start, to: &slots.Points[n]})
-				}
-			}
-			panel.Curves = append(panel.Curves, model, slots)
-		}
-		f.Panels = append(f.Panels, panel)
-	}
-	return simulateMIN(lab, points)
-}
-
-var minThroughput = chart.Axis{Label: "throughput", Unit: "packets per node and slot", Scale: chart.Linear}
-
-func minFigure6(lab *Lab) (*Figure, error) {
-	f := &Figure{Parameters: []Parameter{
-		{"stages", fmt.Sprint(minStages)}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
-		{"start address", multistage.RandomStart.String()},
-	}}
-	var loads []float64
-	for i := range 10 {
-		loads = append(loads, float64(i+1)/10)
-	}
-	var list []minCurve
-	for _, fanout := range append([]int{1}, minFanouts...) {
-		list = append(list, minCurve{fmt.Sprint("f = ", fanout), fanout, multistage.RandomStart})
-	}
-	x := chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear}
-	at := func(x float64) (stages int, load float64) { return minStages, x }
-	simulate := func(x float64) bool { return x == 1 || !lab.Quick && int(math.Round(10*x))%2 == 0 }
-	return f, minPanels(lab, f, x, list, loads, at, simulate)
-}
-
-// minCase names the ways to place copies as the paper does.
-func minCase(p multistage.Placement) string {
-	switch p {
-	case multistage.RandomStart:
-		return "(A) random start"
-	case multistage.EarlyCopies:
-		return "(B) first stages"
-	}
-	return "aligned start, not in the paper"
-}
-
-func minFigure7(lab *Lab) (*Figure, error) {
-	f := &Figure{Parameters: []Parameter{
-		{"offered load", "1"}, {"slots simulated, up to 7 stages, then half for each more", fmt.Sprint(minSlots(lab.Quick, minStages))},
-	}}
-	var list []minCurve
-	for _, fanout := range minFanouts7 {
-		for _, start := range minStarts {
-			list = append(list, minCurve{fmt.Sprintf("f = %d, %s", fanout, minCase(start)), fanout, start})
-		}
-	}
-	x := chart.Axis{Label: "stages n of a network for 2^n nodes", Scale: chart.Linear}
-	at := func(x float64) (stages int, load float64) { return int(x), 1 }
-	simulate := func(x float64) bool { return !lab.Quick || x == 7 }
-	return f, minPanels(lab, f, x, list, []float64{5, 6, 7, 8, 9, 10}, at, simulate)
-}
-
-// The curves of minWhole.
-const (
-	minModelled = "model"
-	minParted   = "copies as parts of a packet, simulated"
-	minArrived  = "all copies arrive, simulated"
-)
-
-func minWhole(lab *Lab) (*Figure, error) {
-	f := &Figure{Parameters: []Parameter{
-		{"stages", fmt.Sprint(minStages)}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
-		{"offered load", "1"}, {"start address", multistage.RandomStart.String()},
-	}}
-	var points []minPoint
-	for i, m := range minParts {
-		panel := chart.Panel{
-			Title:  fmt.Sprintf("(%c) %.0f %% multicast", 'a'+i, 100*m),
-			X:      chart.Axis{Label: "fanout", Scale: chart.Log2},
-			Y:      minThroughput,
-			Curves: []chart.Curve{newCurve(minModelled, minFanouts), newCurve(minParted, minFanouts), newCurve(minArrived, minFanouts)},
-		}
-		for k, fanout := range minFanouts {
-			t := multistage.Traffic{Load: 1, Multicast: m, Fanout: fanout}
-			y, err := modelMIN(minStages, t, multistage.RandomStart)
-			if err != nil {
-				return nil, err
-			}
-			panel.Curves[0].Points[k].Y = y
-			points = append(points, minPoint{minStages, t, multistage.RandomStart, &panel.Curves[1].Points[k], &panel.Curves[2].Points[k]})
-		}
-		f.Panels = append(f.Panels, panel)
-	}
-	return f, simulateMIN(lab, points)
-}
 
 func judgeMINRates(f map[string]*Figure) Finding {
 	random := f["fig5"].panel(0)

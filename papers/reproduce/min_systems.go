@@ -1,7 +1,6 @@
 package reproduce
 
 import (
-	"context"
 	"fmt"
 	"math/bits"
 	"math/rand/v2"
@@ -13,55 +12,11 @@ import (
 
 // What the paper on banyan networks speaks of and does not show.
 
-// The curves of minPhaseTwo.
+// The curves of phase2.
 const (
-	minPhaseOne  = "f = %d, phase 1 alone"
-	minTwoPhases = "f = %d, with phase 2"
+	minPhaseOne  = "f = %d" + simulated
+	minTwoPhases = "f = %d, with phase 2" + simulated
 )
-
-// minPhaseTwo has the packets of phase 2 in the load: a node that gets a copy sends it on in the
-// next slot, in place of a packet of its own.
-func minPhaseTwo(lab *Lab) (*Figure, error) {
-	const part = 0.5
-	loads := []float64{0.1, 0.2, 0.4, 0.6, 0.8, 1}
-	if lab.Quick {
-		loads = []float64{0.2, 1}
-	}
-	f := &Figure{
-		Parameters: []Parameter{
-			{"stages", fmt.Sprint(minStages)}, {"multicast", "50 % of the packets"}, {"slots simulated", fmt.Sprint(minSlots(lab.Quick, minStages))},
-			{"start address", multistage.RandomStart.String()}, {"offered load", "of phase 1"},
-		},
-		Panels: []chart.Panel{{X: chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear}, Y: minThroughput}},
-	}
-	type point struct {
-		multistage.Traffic
-		recycle bool
-		to      *chart.Point
-	}
-	var points []point
-	for _, fanout := range minFanouts7 {
-		for i, name := range []string{minPhaseOne, minTwoPhases} {
-			c := newCurve(fmt.Sprintf(name, fanout), loads)
-			for k, load := range loads {
-				points = append(points, point{multistage.Traffic{Load: load, Multicast: part, Fanout: fanout}, i > 0, &c.Points[k]})
-			}
-			f.Panels[0].Curves = append(f.Panels[0].Curves, c)
-		}
-	}
-	return f, lab.Each(len(points), func(ctx context.Context, i int) error {
-		p := &points[i]
-		r, err := multistage.SimulateSlots(ctx, multistage.SlotOptions{
-			Stages: minStages, Traffic: p.Traffic, Placement: multistage.RandomStart, Recycle: p.recycle,
-			Slots: minSlots(lab.Quick, minStages), Seed: stream(lab.Seed, "min", 0),
-		})
-		if err != nil {
-			return err
-		}
-		p.to.Y, p.to.Half, p.to.N = r.Final.Mean, r.Final.Half, r.Slots/multistage.SlotBlock
-		return nil
-	})
-}
 
 // The curves of minPasses.
 const (

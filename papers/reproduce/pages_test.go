@@ -126,24 +126,22 @@ type judged struct {
 // judgePage judges each claim with the seeds that have all of its figures.
 func judgePage(p *Paper, runs []map[string]*Figure) []judged {
 	var list []judged
-	by := make([][]Judgement, len(runs))
-	for i, figures := range runs {
-		by[i] = p.Judge(figures)
-	}
 	for k := range p.Claims {
+		one := *p
+		one.Claims = p.Claims[k : k+1]
+		var j judged
 		var seeds []uint64
-		var one [][]Judgement
-		j := judged{}
-		for i := range runs {
-			if by[i][k].Verdict != NotMeasured {
-				seeds, one = append(seeds, pageSeeds[i]), append(one, by[i][k:k+1])
+		var some []map[string]*Figure
+		for i, figures := range runs {
+			if one.Judge(figures)[0].Verdict != NotMeasured {
+				seeds, some = append(seeds, pageSeeds[i]), append(some, figures)
 				j.seeds = append(j.seeds, fmt.Sprint(pageSeeds[i]))
 			}
 		}
-		j.Judgement = by[0][k]
-		if len(one) > 0 {
-			j.Judgement = Agree(seeds, one)[0]
+		if some == nil {
+			seeds, some = pageSeeds[:1], runs[:1]
 		}
+		j.Judgement = one.JudgeSeeds(seeds, some)[0]
 		list = append(list, j)
 	}
 	return list
@@ -203,6 +201,12 @@ func blocks(p *Paper, runs []map[string]*Figure) map[string]string {
 		}
 		if f.picture() != nil {
 			fmt.Fprintf(b, "![%s](%s.svg)\n\n", w.Title, w.ID())
+		}
+		for _, call := range f.Calls {
+			fmt.Fprintf(b, "    %s\n", call)
+		}
+		if f.Calls != nil {
+			b.WriteString("\n")
 		}
 		if !w.Prints() {
 			continue

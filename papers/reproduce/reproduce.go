@@ -70,10 +70,12 @@ type Figure struct {
 	Title string `json:"title"`
 	// Version, Quick, Seed and Order are the conditions under which figures may be
 	// compared with each other.
-	Version    string        `json:"version"`
-	Quick      bool          `json:"quick"`
-	Seed       uint64        `json:"seed"`
-	Order      int           `json:"negative_binomial,omitempty"` // Options.Order
+	Version string `json:"version"`
+	Quick   bool   `json:"quick"`
+	Seed    uint64 `json:"seed"`
+	Order   int    `json:"negative_binomial,omitempty"` // Options.Order
+	// Calls are the commands of models that give the panels, or rows among others.
+	Calls      []string      `json:"calls,omitempty"`
 	Parameters []Parameter   `json:"parameters"`
 	Panels     []chart.Panel `json:"panels"`
 	// Rows and Drawings are what an exhibit has.
@@ -145,7 +147,7 @@ const (
 	HoldsAs Verdict = "holds as"
 	// WithinError is a claim of which the intervals have both outcomes in them.
 	WithinError Verdict = "within the error"
-	// OnDraw is a claim on which runs with several seeds do not agree.
+	// OnDraw is a claim of which runs with some seeds decide the contrary of others.
 	OnDraw Verdict = "depends on the draw"
 	// NotDecidable is a claim that the measurements cannot tell: the paper leaves
 	// open what it depends on.
@@ -215,30 +217,6 @@ func (p *Paper) Judge(figures map[string]*Figure) []Judgement {
 			j.Finding = c.Judge(figures)
 		}
 		list = append(list, j)
-	}
-	return list
-}
-
-// Agree makes one list of the judgements of runs with several seeds: where these do not
-// agree, a claim depends on the draw. Numbers are those of the first run.
-func Agree(seeds []uint64, runs [][]Judgement) []Judgement {
-	list := slices.Clone(runs[0])
-	for i := range list {
-		j := &list[i]
-		says := make([]string, len(runs))
-		missing, differ := false, false
-		for r := range runs {
-			f := &runs[r][i].Finding
-			says[r] = fmt.Sprintf("seed %d: %s", seeds[r], f)
-			missing = missing || f.Verdict == NotMeasured
-			differ = differ || f.String() != runs[0][i].Finding.String()
-		}
-		switch {
-		case missing && differ:
-			j.Finding = Finding{Verdict: NotMeasured, Measured: strings.Join(says, "; ")}
-		case differ:
-			j.Verdict, j.As, j.Why = OnDraw, "", strings.Join(says, "; ")
-		}
 	}
 	return list
 }

@@ -42,6 +42,7 @@ type Lab struct {
 	Seed  uint64
 	Order int // Options.Order, 1 or more
 	run   *run
+	calls int  // of Each that are to come, 1 if 0
 	each  bool // has been called
 }
 
@@ -62,7 +63,7 @@ type run struct {
 func (l *Lab) Each(n int, work func(ctx context.Context, i int) error) error {
 	l.each = l.each || n > 0
 	g, ctx := errgroup.WithContext(l.run.ctx)
-	points := 0
+	points, share := 0, share/max(1, l.calls)
 	for i := range n {
 		select {
 		case <-ctx.Done():

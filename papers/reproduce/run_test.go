@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -185,26 +186,39 @@ func TestSaved(t *testing.T) {
 	}
 }
 
-// TestAgree has a claim that depends on the draw where seeds do not agree.
-func TestAgree(t *testing.T) {
-	run := func(verdicts ...Verdict) (list []Judgement) {
-		for i, v := range verdicts {
-			list = append(list, Judgement{Spec: fmt.Sprint(i), Finding: Finding{Verdict: v, Why: "so"}})
-		}
-		return list
+// TestSeeds has claims by runs with three seeds: that the mean of some draws is above 1. What they
+// do not agree on is judged by all draws, unless some hold and some fail, and what is within the
+// error has the draws that would decide it.
+func TestSeeds(t *testing.T) {
+	p := &Paper{ID: "p", Claims: []Claim{{Spec: "1", Figures: []string{"f"}, Judge: func(f map[string]*Figure) Finding {
+		at := f["f"].At("c", 1)
+		return decided(beyond(at, 1), "", "%d draws", at.N)
+	}}}}
+	run := func(draws ...float64) map[string]*Figure {
+		c := newCurve("c", []int{1})
+		estimate(&c.Points[0], draws)
+		return map[string]*Figure{"f": {Panels: []chart.Panel{{Curves: []chart.Curve{c}}}}}
 	}
-	as := run(Holds, HoldsAs, Holds, Fails)
-	as[1].As = "a mean"
-	got := Agree([]uint64{1, 2, 7}, [][]Judgement{run(Holds, HoldsAs, Holds, Fails), as, run(Holds, HoldsAs, Fails, NotMeasured)})
-	for i, want := range []Finding{
-		{Verdict: Holds, Why: "so"},
-		{Verdict: OnDraw, Why: "seed 1: holds as ; seed 2: holds as a mean; seed 7: holds as "},
-		{Verdict: OnDraw, Why: "seed 1: holds; seed 2: holds; seed 7: fails"},
-		{Verdict: NotMeasured, Measured: "seed 1: fails; seed 2: fails; seed 7: not measured"},
+	above, below := run(2, 2.1, 2), run(0.1, 0.2, 0.1)
+	open := run(1, 1.1, 1.2)
+	for name, tt := range map[string]struct {
+		runs []map[string]*Figure
+		want Finding
+	}{
+		"all hold":         {[]map[string]*Figure{above, above, above}, Finding{Verdict: Holds, Measured: "3 draws"}},
+		"some hold":        {[]map[string]*Figure{above, above, open}, Finding{Verdict: Holds, Measured: "9 draws", Why: "by all draws together (seed 1: holds; seed 2: holds; seed 7: within the error)"}},
+		"some fail":        {[]map[string]*Figure{above, below, open}, Finding{Verdict: OnDraw, Measured: "3 draws", Why: "seed 1: holds; seed 2: fails; seed 7: within the error"}},
+		"all open":         {[]map[string]*Figure{open, open, open}, Finding{Verdict: Holds, Measured: "9 draws"}},
+		"still open":       {[]map[string]*Figure{run(1, 1.4), run(0.9, 1.1), run(0.8, 1.1)}, Finding{Verdict: WithinError, Measured: "6 draws", Why: overlaps + "; about 96 draws instead of 6 would decide it"}},
+		"never":            {[]map[string]*Figure{run(0.5, 1.5), run(0.5, 1.5), run(0.5, 1.5)}, Finding{Verdict: WithinError, Measured: "6 draws", Why: overlaps + "; 1024 times the draws would not decide it"}},
+		"without a figure": {[]map[string]*Figure{above, {}, above}, Finding{Verdict: NotMeasured, Measured: "seed 1: holds; seed 2: not measured; seed 7: holds"}},
 	} {
-		if got[i].Finding != want {
-			t.Errorf("%d: %+v, want %+v", i, got[i].Finding, want)
+		if got := p.JudgeSeeds([]uint64{1, 2, 7}, tt.runs)[0].Finding; got != tt.want {
+			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
+	}
+	if got := p.JudgeSeeds([]uint64{1}, []map[string]*Figure{run(1, 1.1, 1.4)})[0].Finding; got.Verdict != WithinError || !strings.Contains(got.Why, "about 12 draws instead of 3") {
+		t.Errorf("one seed: %+v", got)
 	}
 }
 

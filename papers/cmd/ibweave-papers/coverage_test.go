@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"maps"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/papers/reproduce"
 )
@@ -105,6 +108,7 @@ func TestCoverage(t *testing.T) {
 			for i := range args {
 				args[i] = strings.NewReplacer("groups.yaml", file, "tables", from).Replace(args[i])
 			}
+		case args[0] == "model":
 		case testing.Short():
 			names := slices.DeleteFunc(args[1:], func(name string) bool { return !strings.Contains(name, "/") })
 			if _, err := reproduce.Find(names); err != nil {
@@ -116,6 +120,46 @@ func TestCoverage(t *testing.T) {
 		}
 		if status, out, errs := call(args...); status != cli.Clean || out == "" {
 			t.Errorf("%s: exit status %d, %s", command, status, errs)
+		}
+	}
+}
+
+// TestModels runs the lines of docs/papers/models.md, and the examples of the help texts, in all
+// forms: each says something of all models, and the same twice.
+func TestModels(t *testing.T) {
+	page := short.Must(os.ReadFile("../../../docs/papers/models.md"))(t)
+	var lines []string
+	for line := range strings.Lines(string(page)) {
+		if line, ok := strings.CutPrefix(line, "    ibweave-papers "); ok {
+			lines = append(lines, strings.TrimSpace(line))
+		}
+	}
+	for _, m := range reproduce.Models {
+		if !slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "model "+m.Name+" ") }) {
+			t.Errorf("docs/papers/models.md has no line of %s", m.Name)
+		}
+		lines = append(lines, "model "+m.Example)
+	}
+	t.Chdir(t.TempDir())
+	f, err := gen.Shufflenet(2, 3)
+	var text bytes.Buffer
+	short.Check(t, errors.Join(err, topology.Write(&text, f), os.WriteFile("fabric.ibnetdiscover", text.Bytes(), 0o600)))
+	for _, line := range lines {
+		want := map[string]string{"csv": ",", "json": `"id": "model/`, "svg": "<svg", "text": "model/"}
+		for form, has := range want {
+			status, out, errs := call(append(strings.Fields(line), "--format", form)...)
+			if nothing := form == "svg" && strings.Contains(errs, "nothing to draw"); nothing && (strings.Contains(line, "worms") || strings.Contains(line, "tree-header")) {
+				continue
+			}
+			if _, again, _ := call(append(strings.Fields(line), "--format", form, "--cpus", "1")...); status != cli.Clean || !strings.Contains(out, has) || errs != "" || again != out {
+				t.Errorf("%s --format %s: exit status %d, %d bytes, %s", line, form, status, len(out), errs)
+			}
+		}
+	}
+	for args, status := range map[string]int{"model lan -t absent": cli.Environment, "model lan -t broken": cli.Input} {
+		short.Check(t, os.WriteFile("broken", []byte("Switch x\n"), 0o600))
+		if got, _, errs := call(strings.Fields(args)...); got != status {
+			t.Errorf("%s: exit status %d, want %d: %s", args, got, status, errs)
 		}
 	}
 }

@@ -124,7 +124,7 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 		}
 		return fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))
 	})
-	root.AddCommand(a.reproduceCommand(), a.scheduleCommand(), a.manCommand(root), &cobra.Command{
+	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), a.manCommand(root), &cobra.Command{
 		Use:   "version",
 		Short: "print the version",
 		Long:  "Print the version, the commit it was built from, and the version of Go.",
@@ -171,7 +171,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 			return nil
 		}
 		a.command = cmd.CommandPath()
-		if !cmd.HasParent() {
+		if cmd.HasSubCommands() {
 			names := commandNames(cmd)
 			return usagef("%s has no %q: want one of %s%s", cmd.Name(), args[0], strings.Join(names, ", "), cli.Near(args[0], names))
 		}

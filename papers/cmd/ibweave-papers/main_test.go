@@ -173,7 +173,7 @@ func TestReference(t *testing.T) {
 		}
 	}
 	unnamed := regexp.MustCompile(`--[a-z-]+ string`)
-	for _, command := range []string{"reproduce", "schedule", "man", "version", "completion bash", "help"} {
+	for _, command := range []string{"reproduce", "model", "model lan", "schedule", "man", "version", "completion bash", "help"} {
 		status, out, _ := call(append(strings.Fields(command), "--help")...)
 		if status != cli.Clean || !strings.Contains(out, "\nExit status:\n  0  done and clean\n  1  a schedule with errors") || strings.Contains(out, "--fail-on") || unnamed.MatchString(out) {
 			t.Errorf("%s --help: exit status %d:\n%s", command, status, out)
@@ -190,7 +190,7 @@ func TestReference(t *testing.T) {
 func TestUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                                 "a command is needed: ",
-		"reproduc":                         `ibweave-papers has no "reproduc": want one of completion, help, man, reproduce, schedule, version; did you mean reproduce?`,
+		"reproduc":                         `ibweave-papers has no "reproduc": want one of completion, help, man, model, reproduce, schedule, version; did you mean reproduce?`,
 		"version x":                        `unexpected argument "x"`,
 		"schedule x y":                     `unexpected argument "y"`,
 		"reproduce min/fig8":               "min/theorem2; did you mean min/fig",
@@ -202,6 +202,12 @@ func TestUsage(t *testing.T) {
 		"schedule x -g g --classes 3":      "--classes 3: want 1 or 2",
 		"schedule x -g g --method tre":     "did you mean tree?",
 		"schedule x -g g --max-fan-out -1": "--max-fan-out -1: want 1 or more",
+		"model":                            "a model is needed: copy-rates, lan, min",
+		"model mn":                         "did you mean min?",
+		"model min --x m":                  `--x "m": want load, stages or fanout`,
+		"model min --format xml":           `--format "xml": want text, csv, json or svg`,
+		"model lan --cpus -1":              "--cpus -1: want 1 or more",
+		"model tree-header --format svg":   "there is nothing to draw",
 		"reproduce --quik":                 "unknown flag: --quik; did you mean --quick?",
 		"reproduce --color x":              "--color \"x\": want auto, always or never",
 		"reproduce --log-level x":          "--log-level \"x\": want debug",

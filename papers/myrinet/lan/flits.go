@@ -74,8 +74,9 @@ type SwitchResult struct {
 	Cycles int
 	// Arrived is by worm the ports of the hosts that have all of it, ascending.
 	Arrived   [][]fabric.PortID
-	Fragments int // ends of branches before their worms' ends
-	Flushed   int // worms, each time
+	Done      []int // by worm the cycles until then, 0 if not all have it
+	Fragments int   // ends of branches before their worms' ends
+	Flushed   int   // worms, each time
 	// Deadlock is worms that wait for each other in a cycle; nil when all arrived.
 	Deadlock []SwitchWait
 }
@@ -144,7 +145,7 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 		o: &o, worms: worms, buffer: make([][]cell, n), room: make([]int, n), through: make([]*crossing, n), owner: make([]int32, n),
 		next: make([]int32, len(worms)), start: make([]int, len(worms)), got: make([]map[fabric.PortID]int32, len(worms)),
 		want: make([]int, len(worms)), queue: make(map[fabric.PortID][]int32), rng: rand.New(rand.NewPCG(o.Seed, 0)),
-		r: &SwitchResult{Arrived: make([][]fabric.PortID, len(worms))},
+		r: &SwitchResult{Arrived: make([][]fabric.PortID, len(worms)), Done: make([]int, len(worms))},
 	}
 	left := 0
 	for i := range worms {
@@ -446,7 +447,9 @@ func (x *switches) send(port fabric.PortID, c cell) error {
 	}
 	x.got[c.worm][peer] = c.number
 	if int(c.number) == x.worms[c.worm].Flits-1 {
-		x.r.Arrived[c.worm] = append(x.r.Arrived[c.worm], peer)
+		if x.r.Arrived[c.worm] = append(x.r.Arrived[c.worm], peer); len(x.r.Arrived[c.worm]) == x.want[c.worm] {
+			x.r.Done[c.worm] = x.cycle + 1
+		}
 	}
 	return nil
 }

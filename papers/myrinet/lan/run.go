@@ -101,6 +101,7 @@ type Result struct {
 	// Transmitted counts worms that hosts have sent: unicast, multicast.
 	Transmitted [2]int64
 	Nacks       int64
+	MostFill    int // bytes in the slack buffer that had most of all
 	Hosts       []HostResult
 }
 
@@ -429,6 +430,7 @@ func (a *adapters) empty() error {
 
 func (a *adapters) result() *Result {
 	r := a.r
+	r.MostFill = int(a.n.mostFill)
 	for i := range a.host {
 		h := &a.host[i]
 		r.Transmitted[0] += h.transmitted[0]

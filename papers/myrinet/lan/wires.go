@@ -138,6 +138,8 @@ type network struct {
 	free   []int32
 	hosts  *adapters
 	broken error
+
+	mostFill int32 // of all input buffers so far
 }
 
 func newNetwork(f *fabric.Fabric, t *lft.Tables, w Wires) (*network, error) {
@@ -364,6 +366,7 @@ func (n *network) flow(ch int32, in, out bool) {
 	}
 	c.fillAt, c.in, c.out = n.now, in, out
 	c.version++
+	n.mostFill = max(n.mostFill, c.fill)
 	if c.fill < 0 || int(c.fill) > n.wires.Slack() {
 		n.fail("%d bytes in a buffer of %d", c.fill, n.wires.Slack())
 		return

@@ -1,0 +1,136 @@
+package reproduce
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Model is a network of a paper with parameters: what its figures are measured with.
+type Model struct {
+	Name, Short, Long, Example string
+	// define adds the parameters to flags, with the paper's as far as they are one value, and
+	// returns what measures with the values that flags have then.
+	define func(flags *pflag.FlagSet) func(lab *Lab) (*Figure, error)
+}
+
+// Models is what figures are measured with, in the order of the help text.
+var Models []*Model
+
+func init() { // figures refer to models, whose figures refer to papers
+	Models = []*Model{&minModel, &copyModel, &wormModel, &multicastModel, &lanModel, &testbedModel, &switchModel, &headerModel}
+}
+
+// Define adds the parameters of m to flags, and returns the experiment with the values that they
+// have when it runs. The figure lists those that say something.
+func (m *Model) Define(flags *pflag.FlagSet) Work {
+	measure := m.define(flags)
+	var own []*pflag.Flag
+	flags.VisitAll(func(f *pflag.Flag) { own = append(own, f) })
+	return Work{Paper: &Paper{ID: "model"}, Experiment: &Experiment{Name: m.Name, Title: m.Short, Run: func(lab *Lab) (*Figure, error) {
+		f, err := measure(lab)
+		for _, flag := range own {
+			if v := strings.Trim(flag.Value.String(), "[]"); err == nil && v != "" && v != "0" && v != "false" {
+				f.Parameters = append(f.Parameters, Parameter{flag.Name, v})
+			}
+		}
+		return f, err
+	}}}
+}
+
+// callModel measures with a model by a line such as "min --stages 7".
+func callModel(lab *Lab, line string) (*Figure, error) {
+	words := strings.Fields(line)
+	i := slices.IndexFunc(Models, func(m *Model) bool { return m.Name == words[0] })
+	if i < 0 {
+		return nil, fmt.Errorf("no model is called %q", words[0])
+	}
+	flags := pflag.NewFlagSet(words[0], pflag.ContinueOnError)
+	work := Models[i].Define(flags)
+	if err := flags.Parse(words[1:]); err != nil {
+		return nil, fmt.Errorf("model %s: %w", line, err)
+	}
+	f, err := work.Run(lab)
+	if err == nil {
+		f.Calls = []string{"ibweave-papers model " + line}
+	}
+	return f, err
+}
+
+// override gives flags of a line other values: lists would grow with a second one.
+func override(line string, flags []string) string {
+	words := strings.Fields(line)
+	for pair := range slices.Chunk(flags, 2) {
+		if i := slices.Index(words, pair[0]); i >= 0 {
+			words[i+1] = pair[1]
+		} else {
+			words = append(words, pair...)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// modelled makes an experiment of calls of models, whose panels it has one after another. In a
+// quick run each has the values of quick, flags with a value each.
+func modelled(name, title, quick string, lines ...string) Experiment {
+	return Experiment{Name: name, Title: title, Run: func(lab *Lab) (*Figure, error) {
+		f := &Figure{}
+		lab.calls = len(lines)
+		for _, line := range lines {
+			if lab.Quick {
+				line = override(line, strings.Fields(quick))
+			}
+			one, err := callModel(lab, line)
+			if err != nil {
+				return nil, err
+			}
+			f.Calls = append(f.Calls, one.Calls...)
+			f.Panels = append(f.Panels, one.Panels...)
+			for _, p := range one.Parameters {
+				if !slices.Contains(f.Parameters, p) {
+					f.Parameters = append(f.Parameters, p)
+				}
+			}
+		}
+		for i := range f.Panels {
+			if len(f.Panels) > 1 {
+				f.Panels[i].Title = strings.TrimSpace(fmt.Sprintf("(%c) %s", 'a'+i, f.Panels[i].Title))
+			}
+		}
+		return f, nil
+	}}
+}
+
+// addCall adds the rows that a model prints to those of an exhibit, and its drawings. paper is
+// what the paper has for them, in their order; of those behind it does not say.
+func (f *Figure) addCall(lab *Lab, what, line string, paper ...string) error {
+	one, err := callModel(lab, line)
+	if err != nil {
+		return err
+	}
+	for i, r := range one.Rows {
+		if i < len(paper) {
+			r.Paper = paper[i]
+		}
+		f.add(strings.Trim(what+", "+r.What, ", "), r.Paper, r.Computed)
+	}
+	f.Drawings = append(f.Drawings, one.Drawings...)
+	f.Calls = append(f.Calls, one.Calls...)
+	return nil
+}
+
+// varied joins what tells one of several things apart: of each parameter with more than one value
+// that is not on the axis, its value.
+func varied(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
+}
+
+// ifSeveral is a value in words where a parameter has several.
+func ifSeveral[T any](list []T, format string, value any) string {
+	if len(list) < 2 {
+		return ""
+	}
+	return fmt.Sprintf(format, value)
+}
