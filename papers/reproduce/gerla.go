@@ -50,7 +50,7 @@ var gerla1996 = Paper{
 			"testbed --measure received,lost --x window --window 1,2,4,8,16",
 			"testbed --measure received,lost --x prepare-byte --prepare-byte 0.25,0.5,1,2,4",
 			"testbed --measure received,lost --x buffer --buffer 8192,16384,25000,65536"),
-		modelled("latency", "Multicasts of 400 bytes to nine hosts of an idle 8x8 torus, a byte time for each link", "--draws 3",
+		modelled("latency", "Multicasts of 400 bytes to nine hosts of an idle 8x8 torus, a byte time for each link", "",
 			"switches --network torus --scheme idle-tree --unicasts 0 --multicasts 1 --members 9 --flits 400 --buffer 2 --draws 20",
 			"lan --scheme circuit-ct,tree,tree-flood --measure latency --load 0.002 --cable 0 --switch 1 --stop 32 --go 8"),
 		modelled("switching", "Ways to multicast in switches, and unicast beside it, in random networks", "--draws 12 --unicasts 0,20", "switches --unicasts 0,10,20,40,80"),

@@ -14,6 +14,9 @@ func TestGerla(t *testing.T) {
 		"M6":                        HoldsAs,      // against trees, not against the circuit
 		"M28-curves, hosts":         NotDecidable, // it depends on them
 		"M8":                        HoldsAs,      // for one multicast at a time
+		"M20 trees":                 WithinError,
+		"M3":                        HoldsAs, // not on a mesh
+		"M12":                       HoldsAs,
 		"M26-unicast, IDs by place": Fails,
 	}
 	for spec, got := range verdicts {
