@@ -77,7 +77,7 @@ func gerlaReservation(ctx context.Context, lab *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		what := fmt.Sprintf("room for %d worms in a class: ", room/bytes)
+		what := fmt.Sprintf("worms of %d bytes, room for %d in a class: ", bytes, room)
 		f.add(what+"worms are refused", "", yes(r.Nacks > 0))
 		f.add(what+"sends for each that is taken in, beyond those that are refused", "1", float64(r.Transmitted[1]-r.Nacks)/float64(2*r.Born))
 		f.add(what+"messages that all members get, of 60", "60", r.Completed)

@@ -2,10 +2,13 @@ package reproduce
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/ibweave/ibweave/report/chart"
 )
 
 // Model is a network of a paper with parameters: what its figures are measured with.
@@ -24,19 +27,28 @@ func init() { // figures refer to models, whose figures refer to papers
 }
 
 // Define adds the parameters of m to flags, and returns the experiment with the values that they
-// have when it runs. The figure lists those that say something.
+// have when it runs. The figure lists those that say something, and has no points at which nothing
+// was measured.
 func (m *Model) Define(flags *pflag.FlagSet) Work {
 	measure := m.define(flags)
 	var own []*pflag.Flag
 	flags.VisitAll(func(f *pflag.Flag) { own = append(own, f) })
 	return Work{Paper: &Paper{ID: "model"}, Experiment: &Experiment{Name: m.Name, Title: m.Short, Run: func(lab *Lab) (*Figure, error) {
 		f, err := measure(lab)
+		if err != nil {
+			return nil, err
+		}
 		for _, flag := range own {
-			if v := strings.Trim(flag.Value.String(), "[]"); err == nil && v != "" && v != "0" && v != "false" {
+			if v := strings.Trim(flag.Value.String(), "[]"); v != "" && v != "0" && v != "false" {
 				f.Parameters = append(f.Parameters, Parameter{flag.Name, v})
 			}
 		}
-		return f, err
+		for _, p := range f.Panels {
+			for i := range p.Curves {
+				p.Curves[i].Points = slices.DeleteFunc(p.Curves[i].Points, func(at chart.Point) bool { return math.IsNaN(at.Y) })
+			}
+		}
+		return f, nil
 	}}}
 }
 

@@ -156,6 +156,10 @@ func TestModels(t *testing.T) {
 			}
 		}
 	}
+	// A time in which nothing arrives has no points.
+	if status, out, errs := call(strings.Fields("model lan --load 0.0001 --time 1000 --warmup 0 --draws 1 --format json")...); status != cli.Clean || !strings.Contains(out, `"points": []`) {
+		t.Errorf("exit status %d, %s%s", status, out, errs)
+	}
 	for args, status := range map[string]int{"model lan -t absent": cli.Environment, "model lan -t broken": cli.Input} {
 		short.Check(t, os.WriteFile("broken", []byte("Switch x\n"), 0o600))
 		if got, _, errs := call(strings.Fields(args)...); got != status {

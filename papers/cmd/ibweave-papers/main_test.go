@@ -207,6 +207,7 @@ func TestUsage(t *testing.T) {
 		"model mn":                         "did you mean min?",
 		"model min --x m":                  `--x "m": want load, stages or fanout`,
 		"model min --format xml":           `--format "xml": want text, csv, json or svg`,
+		"model lan -t x --network mesh":    "network topology",
 		"model lan --cpus -1":              "--cpus -1: want 1 or more",
 		"model tree-header --format svg":   "there is nothing to draw",
 		"reproduce --quik":                 "unknown flag: --quik; did you mean --quick?",

@@ -66,6 +66,9 @@ your own. reproduce prints the calls of each figure, and so do docs/papers.`,
 		flags.StringVar(&format, "format", "text", "`FORM` of the output: text, csv, json or svg")
 		flags.StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
 		complete(one, "format", "text", "csv", "json", "svg")
+		if flags.Lookup("topology") != nil {
+			one.MarkFlagsMutuallyExclusive("network", "topology")
+		}
 		cmd.AddCommand(one)
 	}
 	return cmd
