@@ -217,6 +217,17 @@ func TestSeeds(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
 		}
 	}
+	for unsteady := range 4 {
+		var runs []map[string]*Figure
+		for i := range 3 {
+			runs = append(runs, run(1, 2))
+			runs[i]["f"].Panels[0].Curves[0].Points[0].Unsteady = i < unsteady
+		}
+		at := runs[0]["f"].At("c", 1)
+		if !together(&at, runs, "f", 0, "c", 2) || at.Unsteady != (unsteady > 1) || at.N != 12 {
+			t.Errorf("%d of 3 runs are not steady: %+v", unsteady, at)
+		}
+	}
 	if got := p.JudgeSeeds([]uint64{1}, []map[string]*Figure{run(1, 1.1, 1.4)})[0].Finding; got.Verdict != WithinError || !strings.Contains(got.Why, "about 12 draws instead of 3") {
 		t.Errorf("one seed: %+v", got)
 	}

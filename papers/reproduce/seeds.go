@@ -93,17 +93,24 @@ func (c *Claim) judgeTogether(runs []map[string]*Figure) Finding {
 }
 
 // together adds to a point of the first run those of the others, and repeats all of them, and
-// tells whether each run has it: curves end where a network is not steady.
+// tells whether each run has it: curves end where a network is not steady. It is not steady where
+// it is not in most of the runs.
 func together(at *chart.Point, runs []map[string]*Figure, figure string, panel int, curve string, times int) bool {
-	sum, squares := at.Y, at.Half*at.Half
+	sum, squares, unsteady := at.Y, at.Half*at.Half, 0
+	if at.Unsteady {
+		unsteady++
+	}
 	for _, run := range runs[1:] {
 		p, ok := pointAt(run[figure].panel(panel), curve, at.X)
 		if !ok {
 			return false
 		}
 		sum, squares = sum+p.Y, squares+p.Half*p.Half
-		at.Draws, at.Unsteady = append(at.Draws, p.Draws...), at.Unsteady || p.Unsteady
+		if at.Draws = append(at.Draws, p.Draws...); p.Unsteady {
+			unsteady++
+		}
 	}
+	at.Unsteady = 2*unsteady > len(runs)
 	if len(at.Draws) > 1 {
 		estimate(at, slices.Repeat(at.Draws, times))
 		return true
