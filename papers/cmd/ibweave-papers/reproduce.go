@@ -37,7 +37,7 @@ and judge the claims of the papers' text by them. Without arguments, list what t
 is. Several names are separated by blanks or commas.
 
 Exhibits are worked examples, theorems and rules of the papers. They take seconds, and
-without -o they are printed: a drawing, what the paper has beside what the code
+without -o they are printed: what packets wait for, what the paper has beside what the code
 computes, and the verdict. -o adds them to DIR as PAPER/EXHIBIT.txt, .csv, .json and,
 with a drawing, .svg and .png.
 
@@ -48,7 +48,10 @@ printed, within the error, not decidable, or not measured when some of its figur
 are not in DIR. A claim that fails is a result and no error.
 
 With several seeds the figures of the first one are in DIR, those of the others in
-DIR/seed-N, and a claim on which they do not agree depends on the draw.
+DIR/seed-N. A claim on which they do not agree is judged by the draws of all, and depends
+on the draw where some hold and some fail.
+
+Figures that are calls of models name these, and "ibweave-papers model" takes others.
 
 Figures that the same program wrote into DIR, with the same seed and all of --quick or
 not, are kept, so an interrupted run goes on where it was; --again makes them again.
