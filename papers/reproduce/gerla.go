@@ -131,10 +131,7 @@ func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint6
 	if !random {
 		slices.Sort(ids)
 	}
-	opt.ID = func(p fabric.PortID) int32 {
-		i, _ := slices.BinarySearch(hosts, p)
-		return int32(ids[i]) + 1
-	}
+	opt.ID = func(p fabric.PortID) int32 { return int32(ids[n.idByPlace(p)-1]) + 1 }
 	list := make([]mft.Group, groups)
 	for g := range list {
 		list[g].Name = fmt.Sprintf("group %d", g)

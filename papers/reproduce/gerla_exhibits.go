@@ -450,11 +450,7 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	if err != nil {
 		return err
 	}
-	fab, tables, hosts := net.f, net.tables, net.f.CAPorts()
-	id := func(p fabric.PortID) int32 {
-		i, _ := slices.BinarySearch(hosts, p)
-		return int32(i) + 1
-	}
+	fab, tables, hosts, id := net.f, net.tables, net.f.CAPorts(), net.idByPlace
 	group := func(name string, n int) mft.Group {
 		return mft.Group{Name: name, Receivers: hosts[:n], Senders: hosts[:n]}
 	}
