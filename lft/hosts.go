@@ -55,14 +55,15 @@ const (
 	hostSources = 32
 	// hostPasses bounds how often it looks at each port, and hostWork how many paths it follows.
 	hostPasses = 20
-	hostWork   = 1 << 22
+	hostWork   = 1 << 20
 )
 
 // hostSeparator exchanges the paths to ports on one switch.
 type hostSeparator struct {
 	f       *fabric.Fabric
 	r       *Routing
-	sources []fabric.NodeID
+	leaves  []fabric.NodeID                   // switches with hosts
+	sources []fabric.NodeID                   // of them, those that stand for all
 	others  map[fabric.PortID][]fabric.PortID // by port of a host: its other ports
 	seen    []int                             // by switch: the last search that came there
 	search  int
@@ -74,46 +75,57 @@ type hostSeparator struct {
 	greatest uint64   // load of a channel
 }
 
-// SeparateHosts has the switches lead to the ports of a host by different switches. It exchanges paths to ports on one
-// switch: all switches then send to the one port as they did to the other. So loads stay as they are, and so do
-// dependencies of channels, paths and their SLs. It exchanges the places in CAOrder, too. Where paths still meet
-// that have an order and one VL, switches with hosts send by other switches, as far as the greatest load stays. It returns ctx's error.
-func (r *Routing) SeparateHosts(ctx context.Context) error {
-	hosts := HostPorts(r.Fabric)
-	if len(hosts) == 0 {
-		return nil
-	}
+// newHostSeparator is for tables; hosts are HostPorts.
+func newHostSeparator(r *Routing) (x *hostSeparator, hosts [][]fabric.PortID) {
 	f := r.Fabric
-	x := &hostSeparator{f: f, r: r, others: map[fabric.PortID][]fabric.PortID{}, seen: make([]int, f.NumSwitches())}
+	x = &hostSeparator{f: f, r: r, others: map[fabric.PortID][]fabric.PortID{}, seen: make([]int, f.NumSwitches())}
+	hosts = HostPorts(f)
 	for _, ports := range hosts {
 		for i, p := range ports {
 			x.others[p] = slices.Concat(ports[:i], ports[i+1:])
 		}
 	}
-	var leaves []fabric.NodeID
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		if len(f.HostsOn(s)) > 0 {
-			leaves = append(leaves, s)
+			x.leaves = append(x.leaves, s)
 		}
 	}
-	n := min(hostSources, len(leaves))
+	return x, hosts
+}
+
+// SeparateHosts has the switches lead to the ports of a host by different switches. It exchanges paths to ports on one
+// switch: all switches then send to the one port as they did to the other. So loads stay as they are, and so do
+// dependencies of channels, paths and their SLs. It exchanges the places in CAOrder, too. Where paths still meet
+// that have an order and one VL, switches with hosts send by other switches, as far as the greatest load stays. It returns ctx's error.
+func (r *Routing) SeparateHosts(ctx context.Context) error {
+	x, hosts := newHostSeparator(r)
+	if len(hosts) == 0 {
+		return nil
+	}
+	f := r.Fabric
+	work := 0
+	for p, others := range x.others {
+		work += len(others) * len(f.HostsOn(f.PeerSwitch(p)))
+	}
+	n := min(hostSources, len(x.leaves), max(2, hostWork/(2*work)))
 	for i := range n {
-		x.sources = append(x.sources, leaves[i*len(leaves)/n])
+		x.sources = append(x.sources, x.leaves[i*len(x.leaves)/n])
 	}
 	placed := make([]bool, f.NumSwitches())
-	for _, s := range leaves {
+	for _, s := range x.leaves {
 		x.place(s, placed)
 		placed[s] = true
 	}
 	for pass, moved := 0, true; moved && pass < hostPasses; pass++ {
 		moved = false
-		for _, s := range leaves {
+		for _, s := range x.leaves {
 			moved = x.place(s, placed) || moved
 		}
 	}
 	if r.Order == nil || r.PathSLs != nil {
 		return nil
 	}
+	x.work = 0
 	var err error
 	if x.loads, err = ChannelLoads(ctx, f, r.Tables); err != nil {
 		return err
@@ -124,7 +136,7 @@ func (r *Routing) SeparateHosts(ctx context.Context) error {
 	}
 	for pass, moved := 0, true; moved && pass < hostPasses; pass++ {
 		moved = false
-		for _, from := range leaves {
+		for _, from := range x.leaves {
 			for _, ports := range hosts {
 				for _, p := range ports {
 					moved = x.detour(from, p) || moved
@@ -156,7 +168,7 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 		for _, q := range x.others[p] {
 			if placed[x.f.PeerSwitch(q)] && x.f.PeerSwitch(q) != s {
 				others[i] = append(others[i], q)
-				had += x.countShared(p, q)
+				x.addShared(q, ports[i:i+1], func(int) { had++ })
 			}
 		}
 	}
@@ -166,10 +178,10 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	costs, turns := make([][]int, n), make([]int, n) // of port i with the paths to port k, and of k-i
 	for i := range ports {
 		costs[i] = make([]int, n)
-		for k, by := range ports {
-			for _, q := range others[i] {
-				costs[i][k] += x.countShared(by, q)
-			}
+		for _, q := range others[i] {
+			x.addShared(q, ports, func(k int) { costs[i][k]++ })
+		}
+		for k := range ports {
 			turns[(k-i+n)%n] += costs[i][k]
 			costs[i][k] = costs[i][k]*n*n + max(k-i, i-k) // of equal ones near LIDs stay near
 		}
@@ -237,22 +249,22 @@ func assign(costs [][]int) (columns []int, sum int) {
 	return columns, sum
 }
 
-// countShared counts from how many of the sources the paths to p and q meet.
-func (x *hostSeparator) countShared(p, q fabric.PortID) (n int) {
-	if x.work > hostWork {
-		return 0
-	}
-	x.work += len(x.sources)
+// addShared calls meets with the index of each port for each of the sources from which the paths to it and q meet.
+func (x *hostSeparator) addShared(q fabric.PortID, ports []fabric.PortID, meets func(i int)) {
 	for _, from := range x.sources {
-		x.mark(from, p)
-		if x.meets(from, p, q) {
-			n++
+		if x.work += len(ports); x.work > hostWork {
+			return
+		}
+		x.mark(from, q)
+		for i, p := range ports {
+			if x.meeting(x.path(from, p), q) != fabric.NoNode {
+				meets(i)
+			}
 		}
 	}
-	return n
 }
 
-// mark begins a search, and marks the switches between one and the one that p is on.
+// mark begins a search, and marks the switches between one and those that ports are on.
 func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	x.search++
 	for _, p := range ports {
@@ -264,21 +276,24 @@ func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	}
 }
 
-// meets returns true if the path to q leads over marked switches, that which p is on excepted.
-func (x *hostSeparator) meets(from fabric.NodeID, p, q fabric.PortID) bool {
-	for i, out := range x.path(from, q) {
+// meeting finds the first marked switch of a path behind its first one, that which p is on excepted; NoNode for none.
+func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.NodeID {
+	for i, out := range path {
 		if s := x.f.Owner(out); i > 0 && x.seen[s] == x.search && s != x.f.PeerSwitch(p) {
-			return true
+			return s
 		}
 	}
-	return false
+	return fabric.NoNode
 }
 
-// path lists the ports by which the path from a switch to p leaves switches, without the last one. The next call
-// overwrites it.
-func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID) []fabric.PortID {
-	x.list = x.list[:0]
-	for range x.f.NumSwitches() {
+// path lists the ports by which the path from a switch to p leaves switches, without the last one: the first ones
+// as given, the others by the tables. The next call overwrites it.
+func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabric.PortID) []fabric.PortID {
+	x.list = append(x.list[:0], first...)
+	for _, out := range first {
+		from = x.f.Owner(x.f.Peer(out))
+	}
+	for len(x.list) < x.f.NumSwitches() {
 		out, peer := x.r.Tables.Step(x.f, from, x.f.LID(p))
 		if peer == fabric.NoPort || !x.f.IsSwitch(x.f.Owner(peer)) {
 			break
@@ -288,41 +303,53 @@ func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID) []fabric.PortI
 	return x.list
 }
 
+// findFree finds a port by which the path from a switch to p, which is long hops long, is no longer and meets no marked
+// switch, and which fits; NoPort for none.
+func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int, fits func(path []fabric.PortID) bool) fabric.PortID {
+	ports, _ := x.f.SwitchLinks(from)
+	for _, out := range ports {
+		path := x.path(from, p, out)
+		if x.meeting(path, x.others[p][0]) == fabric.NoNode && len(path) <= long && x.f.Owner(x.f.Peer(path[len(path)-1])) == x.f.PeerSwitch(p) && fits(path) {
+			return out
+		}
+	}
+	return fabric.NoPort
+}
+
 // detour has a switch with hosts send to p by another switch, where the path meets those to other ports of p's host, and one that
 // is no longer meets none and does not get more than the greatest load. It returns true if it found one.
 func (x *hostSeparator) detour(from fabric.NodeID, p fabric.PortID) bool {
-	x.mark(from, x.others[p]...)
-	lid, row, routes := x.f.LID(p), x.r.Tables.Row(from), int64(len(x.f.HostsOn(from)))
-	if !x.meets(from, x.others[p][0], p) {
+	if x.work += len(x.others[p]); x.work > hostWork {
 		return false
 	}
-	links, to := x.f.SwitchLinks(from)
-	for i := range links { // others that send by this switch would have other paths, too
-		if _, peer := x.r.Tables.Step(x.f, to[i], lid); peer != fabric.NoPort && x.f.Owner(peer) == from {
+	x.mark(from, x.others[p]...)
+	path := slices.Clone(x.path(from, p))
+	if x.meeting(path, x.others[p][0]) == fabric.NoNode {
+		return false
+	}
+	lid, routes := x.f.LID(p), int64(len(x.f.HostsOn(from)))
+	_, to := x.f.SwitchLinks(from)
+	for _, s := range to { // others that send by this switch would have other paths, too
+		if _, peer := x.r.Tables.Step(x.f, s, lid); peer != fabric.NoPort && x.f.Owner(peer) == from {
 			return false
 		}
 	}
-	add := func(routes int64) {
-		for _, c := range x.path(from, p) {
+	add := func(path []fabric.PortID, routes int64) {
+		for _, c := range path {
 			x.loads[c] += routes
 		}
 	}
-	old, length := row[lid], len(x.path(from, p))
-	best := old
-	add(-routes)
-	for i, out := range links {
-		row[lid] = x.f.Num(out)
-		full := func(c fabric.PortID) bool { return uint64(x.loads[c]+routes)*x.units[c] > x.greatest }
-		if x.seen[to[i]] != x.search && !x.meets(from, x.others[p][0], p) && x.climbsFirst(x.list) && len(x.list) <= length &&
-			x.f.Owner(x.f.Peer(x.list[len(x.list)-1])) == x.f.PeerSwitch(p) && !slices.ContainsFunc(x.list, full) {
-			best = row[lid]
-			break
-		}
+	add(path, -routes)
+	out := x.findFree(from, p, len(path), func(path []fabric.PortID) bool {
+		return x.climbsFirst(path) && !slices.ContainsFunc(path, func(c fabric.PortID) bool { return uint64(x.loads[c]+routes)*x.units[c] > x.greatest })
+	})
+	if out == fabric.NoPort {
+		add(path, routes)
+		return false
 	}
-	moved := best != old
-	row[lid] = best
-	add(routes)
-	return moved
+	x.r.Tables.Row(from)[lid] = x.f.Num(out)
+	add(x.path(from, p), routes)
+	return true
 }
 
 // climbsFirst returns true for a path up and then down.
@@ -336,6 +363,42 @@ func (x *hostSeparator) climbsFirst(path []fabric.PortID) bool {
 		}
 	}
 	return true
+}
+
+// Meeting is that paths to ports of a host meet, though another path is free.
+type Meeting struct {
+	Port     fabric.PortID // one of the host
+	From, At fabric.NodeID // the first switch with hosts from which that is so, and the switch that the path shares with one to another port
+	Sources  int           // how many switches with hosts there are from which that is so
+}
+
+// Meetings lists the first meeting of each host with several ports, in the order of HostPorts, where from a switch with hosts the
+// path of the tables to a port meets one to another port in a switch that neither is on, and another cable leads to a
+// path that is no longer and meets none.
+func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
+	x, hosts := newHostSeparator(&Routing{Fabric: f, Tables: t})
+	for _, ports := range hosts {
+		m := Meeting{Port: fabric.NoPort}
+		for _, from := range x.leaves {
+			found := false
+			for _, p := range ports {
+				x.mark(from, x.others[p]...)
+				path := x.path(from, p)
+				at, long := x.meeting(path, x.others[p][0]), len(path)
+				if at == fabric.NoNode || found || x.findFree(from, p, long, func([]fabric.PortID) bool { return true }) == fabric.NoPort {
+					continue
+				}
+				found = true
+				if m.Sources++; m.Sources == 1 {
+					m.Port, m.From, m.At = p, from, at
+				}
+			}
+		}
+		if m.Sources > 0 {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // take has all other switches than s send to ports[i], on s, as they did to by[i]: a permutation of ports.
