@@ -92,9 +92,6 @@ func (c Cube) Check(n int) error {
 	return nil
 }
 
-// Has says whether an address is in c.
-func (c Cube) Has(a int) bool { return a&^c.Free == c.Fixed }
-
 // Split sends a packet to both ports where bit stage is free.
 func (c Cube) Split(stage int) (out [2]Cube, ports Outputs) {
 	bit := 1 << stage
