@@ -185,7 +185,7 @@ func checkCommand(t *testing.T, page string, known map[string]string, name, comm
 	if name == "ibweave-papers" {
 		run = papers
 	}
-	if kind, _, _ := strings.Cut(strings.TrimSpace(rest), " "); command == "gen" && kind != "" && !strings.HasPrefix(kind, "-") {
+	if kind, _, _ := strings.Cut(strings.TrimSpace(rest), " "); (command == "gen" || command == "model") && kind != "" && !strings.HasPrefix(kind, "-") {
 		command += " " + kind
 	}
 	called := name + " " + command

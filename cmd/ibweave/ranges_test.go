@@ -135,8 +135,6 @@ func TestRangesOfFiles(t *testing.T) {
 		{"traffic D --format json --traffic", "background: N\njobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n"},
 		{"check D --format json --policy", "routing: {max-imbalance: N}\n"},
 		{"check D --format json --policy", "routing: {max-hops: N}\n"},
-		{"sim -f", "tables: " + d + "\nload: N\nmin-messages: 1\nmax-time: 20us\n"},
-		{"sim -f", "tables: " + d + "\nburst: 2\nmulticast: N\n"},
 		{"counters D --format json", "# Port extended counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................N\nPortXmitWait:....................N\nSymbolErrorCounter:..............N\n"},
 	} {
 		for _, value := range append(oddValues, ".inf", ".nan", "5e-324", "18446744073709551615") {

@@ -3,7 +3,6 @@ package reproduce
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -33,7 +33,7 @@ func (o *lanNetwork) define(flags *pflag.FlagSet, name string) {
 func (o *lanNetwork) make() (*fabric.Fabric, error) {
 	switch {
 	case o.file != "":
-		text, err := os.ReadFile(o.file)
+		text, err := files.ReadRegular(o.file, 1<<30)
 		if err != nil {
 			return nil, err
 		}

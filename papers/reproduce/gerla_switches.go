@@ -196,7 +196,7 @@ var headerModel = Model{
 	Name: "tree-header", Short: "the header of a multicast worm that switches copy",
 	Long: `A tree of ports as a header of ports and pointers, byte by byte, with what each switch stamps
 on its copies; or a header as a tree.`,
-	Example: "tree-header --tree 2(1(5)4)7",
+	Example: "tree-header --tree '2(1(5)4)7'",
 	define: func(flags *pflag.FlagSet) func(lab *Lab) (*Figure, error) {
 		tree := flags.String("tree", "1(2 4) 3(5(1 2)) 6", "`TREE`: ports, and behind each in brackets those of the switch that it leads to")
 		header := flags.String("header", "", "in its place a header, `HEX`")
