@@ -380,18 +380,17 @@ func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 	for _, ports := range hosts {
 		m := Meeting{Port: fabric.NoPort}
 		for _, from := range x.leaves {
-			found := false
 			for _, p := range ports {
 				x.mark(from, x.others[p]...)
 				path := x.path(from, p)
 				at, long := x.meeting(path, x.others[p][0]), len(path)
-				if at == fabric.NoNode || found || x.findFree(from, p, long, func([]fabric.PortID) bool { return true }) == fabric.NoPort {
+				if at == fabric.NoNode || x.findFree(from, p, long, func([]fabric.PortID) bool { return true }) == fabric.NoPort {
 					continue
 				}
-				found = true
 				if m.Sources++; m.Sources == 1 {
 					m.Port, m.From, m.At = p, from, at
 				}
+				break
 			}
 		}
 		if m.Sources > 0 {

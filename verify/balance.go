@@ -401,3 +401,16 @@ func (u *usable) could() float64 {
 	}
 	return sum
 }
+
+// CheckHosts notes the hosts with several ports to which paths meet though others are free, see lft.Meetings: one finding,
+// or none.
+func CheckHosts(f *fabric.Fabric, t *lft.Tables) []Finding {
+	list := lft.Meetings(f, t)
+	if len(list) == 0 {
+		return nil
+	}
+	m := &list[0]
+	return []Finding{{Rule: HostSharedPath, Severity: Note, Count: int64(len(list)), Witness: []Hop{},
+		Message: fmt.Sprintf("paths to ports of %s meet in a switch though others are free, those to %s and another port of its host in %s the first, from %s",
+			text.Count(len(list), "host", "hosts"), f.PortName(m.Port), f.Name(m.At), text.Count(m.Sources, "switch", "switches"))}}
+}

@@ -74,6 +74,7 @@ const (
 	StaleEntry              = "stale-entry"
 	IdleLinks               = "idle-links"
 	FarFromBound            = "far-from-bound"
+	HostSharedPath          = "host-shared-path"
 	UnownedLIDLoop          = "unowned-lid-loop"
 	FileChanged             = "file-changed"
 	NonMinimal              = "non-minimal"

@@ -13,8 +13,11 @@ import (
 // the way: what is wrong with it alone is not said then.
 func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r, err := verify.Check(ctx, s, opt)
-	if err != nil || s.Adaptive == nil {
-		return r, err
+	if err != nil {
+		return nil, err
+	}
+	if r.Add(verify.CheckHosts(s.Fabric, s.Tables)...); s.Adaptive == nil {
+		return r, nil
 	}
 	if _, static := s.Source(state.ForwardingTables); static {
 		r.Add(verify.CompareStatic(s.Fabric, s.Adaptive, s.Tables, 0)...)
