@@ -110,10 +110,12 @@ func TestHandover(t *testing.T) {
 		f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
 		handOver(t, "xy", f, err)
 	})
-	t.Run("updn", func(t *testing.T) {
-		f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
-		handOver(t, "updn", f, err)
-	})
+	for _, engine := range []string{"updn", "fattree", "layered"} {
+		t.Run(engine, func(t *testing.T) {
+			f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: short.Of(3, 2)})
+			handOver(t, engine, f, err)
+		})
+	}
 }
 
 // handOver has a standby take over a fabric.
