@@ -246,7 +246,6 @@ func sls(p *lft.PathSLs) string {
 // TestReadPathSLs does for path SLs what TestReadSL2VL does.
 func TestReadPathSLs(t *testing.T) {
 	f := pair(t)
-	const none = "? ? ? ?\n? ? ? ?\n"
 	for _, c := range []struct {
 		name, text string
 		err        string
