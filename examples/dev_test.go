@@ -157,7 +157,6 @@ var smaller = []struct{ was, is string }{
 	{"reproduce spam --seed", "reproduce spam/example --seed"},
 	{"reproduce min --seed", "reproduce min/region --seed"},
 	{"reproduce gerla1996 --seed", "reproduce gerla1996/headers --seed"},
-	{"reproduce geoffray2008 --seed 1,2,3", "reproduce geoffray2008/pairs --quick"},
 	{"reproduce spam/theorem1", "reproduce spam/theorem1 --quick"},
 }
 

@@ -326,41 +326,6 @@ func spamNumbers() []numbers {
 	})
 }
 
-func geoffrayNumbers() []numbers {
-	var curves []string
-	for _, way := range geoffrayWays {
-		curves = append(curves, way.name)
-	}
-	static := []string{geoffrayWays[byPair].name, geoffrayWays[byDestination].name}
-	share := func(_ int, curve string, x float64) (float64, float64) {
-		switch {
-		case slices.Contains(static, curve):
-			return 0.38, 0.01
-		case x < closNodes:
-			return 1, 0.01
-		}
-		return 0.77, 0.01
-	}
-	adaptive := func(y float64) func(int, string, chart.Point) float64 {
-		return func(_ int, curve string, at chart.Point) float64 {
-			if slices.Contains(static, curve) {
-				return at.Y
-			}
-			return y
-		}
-	}
-	return told(&geoffray2008, map[string]*Figure{
-		"nodes":   drawn(1, curves, []float64{32, 64, closNodes}, share),
-		"buffers": drawn(1, curves, []float64{4096, 8192}, share),
-	}, []otherwise{
-		{"AR-1", "fails", "nodes", set(0.5, static[0]), false},
-		{"AR-2", "not decidable", "buffers", adaptive(0.6), false},
-		{"AR-3", "fails", "nodes", adaptive(0.4), false},
-		{"AR-4", "fails", "nodes", adaptive(0.9), false},
-		{"AR-4", "holds as up to 32 nodes", "nodes", func(_ int, _ string, at chart.Point) float64 { return 32 / at.X }, false},
-	})
-}
-
 func minNumbers(t *testing.T) []numbers {
 	rates := short.Must(callModel(nil, "copy-rates"))(t)
 	var fanouts, cases []string
@@ -439,7 +404,7 @@ func minNumbers(t *testing.T) []numbers {
 // figures of which it holds, and others of which it does not. A judge that always says
 // the same fails one of them.
 func TestJudges(t *testing.T) {
-	list := slices.Concat(gerlaNumbers(), spamNumbers(), geoffrayNumbers(), minNumbers(t), meshNumbers(), exhibitNumbers(t))
+	list := slices.Concat(gerlaNumbers(), spamNumbers(), minNumbers(t), meshNumbers(), exhibitNumbers(t))
 	holds, not := map[string]bool{}, map[string]bool{}
 	for _, n := range list {
 		judged := 0

@@ -18,9 +18,8 @@ type picture interface {
 
 // levels are the values that papers claim in figures, as lines, by figure and panel.
 var levels = map[string]map[int][]chart.Level{
-	"spam/fig2":          {1: {{Name: "90 µs, as printed (section 4)", Y: 90}}, 2: {{Name: "14 µs (section 4)", Y: 14}}},
-	"gerla1996/fig10":    {2: {{Name: "46 % (section 7.1)", Y: 0.46}}},
-	"geoffray2008/nodes": {0: {{Name: "77 %, adaptive, 512 nodes (abstract)", Y: 0.77}, {Name: "38 %, static, 512 nodes (abstract)", Y: 0.38}}},
+	"spam/fig2":       {1: {{Name: "90 µs, as printed (section 4)", Y: 90}}, 2: {{Name: "14 µs (section 4)", Y: 14}}},
+	"gerla1996/fig10": {2: {{Name: "46 % (section 7.1)", Y: 0.46}}},
 }
 
 // prefixes of curves that several metrics have, which titles of panels and axes say.

@@ -28,7 +28,6 @@ var Papers = []*Paper{
 	&spam1998,
 	&recursiveMIN,
 	&gerla1996,
-	&geoffray2008,
 }
 
 // Paper is the evaluation of a paper.
