@@ -140,6 +140,9 @@ func TestModels(t *testing.T) {
 		}
 		lines = append(lines, "model "+m.Example)
 	}
+	for i, line := range lines {
+		lines[i] = strings.ReplaceAll(line, "'", "") // of a shell, around words without blanks
+	}
 	t.Chdir(t.TempDir())
 	f, err := gen.Shufflenet(2, 3)
 	var text bytes.Buffer
