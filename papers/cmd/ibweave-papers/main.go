@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/papers/myrinet/lan"
 	"github.com/ibweave/ibweave/state/open"
 )
 
@@ -73,7 +72,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	text.End()
 	_ = results.End()             // exact has the error
 	if err != nil && !a.running { // cobra's own errors have no type
-		err = &failure{cli.Usage, err}
+		err = cli.NewUsageError(err)
 	}
 	if ctx.Err() != nil && err != nil {
 		err = context.Canceled
@@ -104,25 +103,24 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 			return usagef("a command is needed: %s", strings.Join(commandNames(cmd), ", "))
 		},
 	}
-	var level, format, color string
+	level, format, color := "warn", "console", "auto"
 	flags := root.PersistentFlags()
-	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
-	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
-	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
+	cli.WordFlag(flags, &level, "log-level", "log to standard error from this `LEVEL` on: debug, info, warn, error", "debug", "info", "warn", "error")
+	cli.WordFlag(flags, &format, "log-format", "`FORM` of the log, console or json", "console", "json")
+	cli.WordFlag(flags, &color, "color", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never", "auto", "always", "never")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
 		a.command = cmd.CommandPath()
 		if err := show(cmd, color); err != nil {
 			return err
 		}
-		a.log, err = cli.OpenLog(a.screen, level, format)
-		return err
+		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
+			return err
+		}
+		return errors.Join(cli.WrongValues(cmd)...)
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		a.command = cmd.CommandPath()
-		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && numbers[bad.GetFlag().Name] != "" {
-			return wrongNumber(bad.GetFlag().Name, bad.GetValue())
-		}
-		return fmt.Errorf("%w%s", err, cli.NearFlag(cmd, err))
+		return cli.FlagError(cmd, err)
 	})
 	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), a.manCommand(root), &cobra.Command{
 		Use:   "version",
@@ -146,13 +144,24 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				a.running = true
+				notes, err := cli.CheckScopes(cmd)
+				if err != nil {
+					return err
+				}
+				for _, note := range notes {
+					fmt.Fprintf(a.stderr, "ibweave-papers: %s\n", note)
+				}
 				return body(cmd, args)
 			}
 		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if v, ok := f.Value.(cli.Refusing); ok {
+				if words, _ := v.Refused(); words != nil { // a flag of the root has them already below it
+					_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+				}
+			}
+		})
 	})
-	complete(root, "log-level", "debug", "info", "warn", "error")
-	complete(root, "log-format", "console", "json")
-	complete(root, "color", "auto", "always", "never")
 	return root
 }
 
@@ -179,24 +188,9 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// numbers says what flags take that have a number.
-var numbers = map[string]string{
-	"classes":           "1 or 2",
-	"cpus":              "1 or more, or 0 for all",
-	"max-fan-out":       "1 or more",
-	"negative-binomial": "1 to 100",
-	"start":             "0 or more, or -1 to draw one",
-	"seed":              "different numbers from 0 to 2^64-1, as in 1,2,3",
-}
-
-// wrongNumber is the error of a flag that does not take a value.
-func wrongNumber(flag string, value any) error {
-	return usagef("--%s %v: want %s", flag, value, numbers[flag])
-}
-
 // manCommand writes the manual pages, and the reference.
 func (a *app) manCommand(root *cobra.Command) *cobra.Command {
-	var dir, format string
+	dir, format := "", "man"
 	cmd := &cobra.Command{
 		Use:   "man",
 		Short: "write the manual pages",
@@ -207,7 +201,7 @@ man -l FILE, or Markdown, as in docs/reference/papers.`,
 		RunE: func(*cobra.Command, []string) error {
 			pages, err := cli.Pages(root, format)
 			if err != nil {
-				return &failure{cli.Usage, err}
+				return cli.NewUsageError(err)
 			}
 			if err := os.MkdirAll(dir, 0o777); err != nil {
 				return err
@@ -221,72 +215,49 @@ man -l FILE, or Markdown, as in docs/reference/papers.`,
 		},
 	}
 	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
-	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
-	complete(cmd, "format", "man", "markdown")
+	cli.WordFlag(cmd.Flags(), &format, "format", "`FORM` of the pages: man or markdown", "man", "markdown")
 	return cmd
 }
 
-// complete has shells complete the values of a flag.
-func complete(cmd *cobra.Command, flag string, values ...string) {
-	if err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // there is no such flag: found by every test
-	}
-}
+func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
-// failure is an error with its exit status.
-type failure struct {
-	status int
-	err    error
-}
-
-func (f *failure) Error() string { return f.err.Error() }
-func (f *failure) Unwrap() error { return f.err }
-
-func usagef(format string, args ...any) error {
-	return &failure{cli.Usage, fmt.Errorf(format, args...)}
-}
-
-func inputf(format string, args ...any) error {
-	return &failure{cli.Input, fmt.Errorf(format, args...)}
-}
-
-// errFindings ends a command that did its work and printed what it found.
-var errFindings = errors.New("findings")
+func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
 
 // exitStatus maps an error to the exit status. Errors of unknown type count as environment
 // errors (4).
 func exitStatus(err error) int {
-	var (
-		known   *failure
-		parse   *fabric.ParseError
-		refused *files.RefusedError
-		input   *open.Error
-		domain  *lft.DomainError
-	)
 	switch {
 	case err == nil:
 		return cli.Clean
 	case errors.Is(err, context.Canceled):
 		return cli.Environment
-	case errors.Is(err, errFindings), errors.As(err, &domain):
+	case errors.Is(err, cli.ErrFindings), is[*lft.DomainError](err), is[*lan.DeadlockError](err):
 		return cli.Findings
-	case errors.As(err, &known):
-		return known.status
-	case errors.As(err, &parse), errors.As(err, &refused), errors.As(err, &input):
+	case is[*cli.UsageError](err):
+		return cli.Usage
+	case is[*fabric.ParseError](err), is[*files.RefusedError](err), is[*open.Error](err):
 		return cli.Input
 	}
 	return cli.Environment
 }
 
+// is returns whether an error in the chain of err has a type.
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
 // report prints an error for people.
 func (a *app) report(err error) {
 	switch {
-	case err == nil, errors.Is(err, errFindings):
+	case err == nil, errors.Is(err, cli.ErrFindings):
 		return
 	case errors.Is(err, context.Canceled):
 		err = errors.New("interrupted; nothing was left half done")
 	}
-	fmt.Fprintf(a.stderr, "ibweave-papers: %v\n", err)
+	for line := range strings.Lines(err.Error()) { // one for each flag that is wrong
+		fmt.Fprintf(a.stderr, "ibweave-papers: %s\n", strings.TrimSuffix(line, "\n"))
+	}
 	if exitStatus(err) == cli.Usage {
 		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.command)
 	}
@@ -304,65 +275,9 @@ func (a *app) writeOutput(name string, data []byte) error {
 	return files.Write(name, write)
 }
 
-// outputForm is the flag --format.
-type outputForm struct {
-	format string
-	json   bool
-}
-
-func (o *outputForm) define(cmd *cobra.Command, usage string) {
-	cmd.Flags().StringVar(&o.format, "format", "text", usage)
-	complete(cmd, "format", "text", "json")
-}
-
-func (o *outputForm) parse() error {
-	if o.json = o.format == "json"; !o.json && o.format != "text" {
-		return usagef("--format %q: want text or json", o.format)
-	}
-	return nil
-}
-
-// print prints a document as JSON, or its text, which is written at once.
-func (o *outputForm) print(w io.Writer, document any, text func(b *bytes.Buffer)) error {
-	if o.json {
-		return report.JSON(w, document)
-	}
-	var b bytes.Buffer
-	text(&b)
-	_, err := w.Write(b.Bytes())
-	return err
-}
-
-// idle is flags that have no effect, and why: wrong usage, or, with note set, a line on standard
-// error, since the result is what was asked for.
-type idle struct {
-	flags, why string
-	note       bool
-}
-
-// given says whether a flag was set to another value than its default, which asks for nothing.
-func given(f *pflag.Flag) bool { return f.Changed && f.Value.String() != f.DefValue }
-
-// refuseIdle looks for flags without effect that are given.
-func (a *app) refuseIdle(flags *pflag.FlagSet, list []idle) error {
-	for _, x := range list {
-		for _, name := range strings.Fields(x.flags) {
-			switch f := flags.Lookup(name); {
-			case !given(f):
-			case !x.note:
-				return usagef("--%s has no effect %s", name, x.why)
-			default:
-				fmt.Fprintf(a.stderr, "ibweave-papers: --%s has no effect %s\n", name, x.why)
-			}
-		}
-	}
-	return nil
-}
-
 // oneStdin refuses names of which several are standard input.
 func oneStdin(names ...string) error {
-	names = slices.DeleteFunc(names, func(name string) bool { return name != "-" })
-	if len(names) > 1 {
+	if i := slices.Index(names, "-"); i >= 0 && slices.Contains(names[i+1:], "-") {
 		return usagef("standard input (-) can be one file only")
 	}
 	return nil

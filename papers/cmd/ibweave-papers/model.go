@@ -11,7 +11,6 @@ import (
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile/outdir"
-	"github.com/ibweave/ibweave/papers/myrinet/lan"
 	"github.com/ibweave/ibweave/papers/reproduce"
 )
 
@@ -29,43 +28,33 @@ your own. reproduce prints the calls of each figure, and so do docs/papers.`,
 		},
 	}
 	for _, m := range reproduce.Models {
-		var format, output string
+		format, output := "text", ""
 		var seed uint64
 		var cpus int
 		one := &cobra.Command{Use: m.Name, Short: m.Short, Long: m.Long, Example: "  ibweave-papers model " + m.Example, Args: a.maxArgs(0)}
 		work := m.Define(one.Flags())
 		one.RunE = func(cmd *cobra.Command, _ []string) error {
-			if cpus < 0 {
-				return wrongNumber("cpus", cpus)
-			}
 			figures, err := reproduce.Run(cmd.Context(), []reproduce.Work{work}, reproduce.Options{Seed: seed, Workers: cpus, Version: outdir.Version + cli.Revision()})
 			var file *fs.PathError
-			var deadlock *lan.DeadlockError
 			switch {
 			case err == nil:
-			case errors.As(err, &deadlock):
-				return &failure{cli.Findings, err}
 			case exitStatus(err) == cli.Environment && !errors.As(err, &file) && cmd.Context().Err() == nil:
-				return &failure{cli.Usage, err} // values that do not hold together
+				return cli.NewUsageError(err) // values that do not hold together
 			default:
 				return err
 			}
 			var b bytes.Buffer
 			write := map[string]func(io.Writer) error{"text": figures[0].Text, "csv": figures[0].CSV, "json": figures[0].JSON, "svg": figures[0].SVG}[format]
-			if write == nil {
-				return usagef("--format %q: want text, csv, json or svg", format)
-			}
 			if err := write(&b); err != nil {
-				return &failure{cli.Usage, err}
+				return cli.NewUsageError(err)
 			}
 			return a.writeOutput(output, b.Bytes())
 		}
 		flags := one.Flags()
 		flags.Uint64Var(&seed, "seed", 1, "seed of everything random")
-		flags.IntVar(&cpus, "cpus", 0, "points to measure at the same time; 0 is one for each CPU")
-		flags.StringVar(&format, "format", "text", "`FORM` of the output: text, csv, json or svg")
+		cli.NumberFlag(flags, &cpus, "cpus", 0, cli.MaxNumber, "points to measure at the same time; 0 is one for each CPU")
+		cli.WordFlag(flags, &format, "format", "`FORM` of the output: text, csv, json or svg", "text", "csv", "json", "svg")
 		flags.StringVarP(&output, "output", "o", "-", "`FILE` to write; - is standard output")
-		complete(one, "format", "text", "csv", "json", "svg")
 		if flags.Lookup("topology") != nil {
 			one.MarkFlagsMutuallyExclusive("network", "topology")
 		}

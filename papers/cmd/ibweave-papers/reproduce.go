@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +8,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile/outdir"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/papers/reproduce"
 )
 
@@ -21,14 +22,14 @@ type evaluation struct {
 	dir   string
 	quick bool
 	again bool
-	seeds []uint
+	seeds []uint64
 	cpus  int
 	order int // of the negative binomial distribution
-	outputForm
+	cli.OutputForm
 }
 
 func (a *app) reproduceCommand() *cobra.Command {
-	var o evaluation
+	o := evaluation{order: 1, seeds: []uint64{1}}
 	cmd := &cobra.Command{
 		Use:   "reproduce [PAPER|PAPER/FIGURE|all ...]",
 		Short: "measure the figures of the papers again, and judge what the papers say",
@@ -61,25 +62,10 @@ The same seed gives the same bytes, on any number of CPUs.`,
   ibweave-papers reproduce zhou2010/fig10 zhou2010/fig13 --quick -o figures`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				const why = "without arguments: without the names of figures they are listed"
-				if err := a.refuseIdle(cmd.Flags(), []idle{{"again output", why, false}, {"cpus negative-binomial quick seed", why, true}}); err != nil {
-					return err
-				}
-			}
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
-			if o.order < 1 || o.order > 100 {
-				return wrongNumber("negative-binomial", o.order)
-			}
-			if o.cpus < 0 {
-				return wrongNumber("cpus", o.cpus)
+				return a.listPapers(cmd.LocalFlags(), &o.OutputForm)
 			}
 			for _, arg := range args {
 				o.names = append(o.names, strings.Split(arg, ",")...)
-			}
-			if len(o.names) == 0 {
-				return a.listPapers(&o.outputForm)
 			}
 			return a.reproduce(cmd.Context(), &o)
 		},
@@ -88,11 +74,23 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	flags.StringVarP(&o.dir, "output", "o", "", "`DIR` for the figures; what else is in it stays")
 	flags.BoolVar(&o.quick, "quick", false, "fewer points and shorter measurements, for a first look")
 	flags.BoolVar(&o.again, "again", false, "make figures again that DIR has already")
-	flags.IntVar(&o.order, "negative-binomial", 1, "spam: times between messages are negative binomial of order `R`; 1 is geometric")
-	flags.UintSliceVar(&o.seeds, "seed", []uint{1}, "seeds of everything random, separated by commas")
-	flags.IntVar(&o.cpus, "cpus", 0, "points to measure at the same time; 0 is one for each CPU")
-	o.outputForm.define(cmd, "`FORM` of the output: text or json")
+	cli.NumberFlag(flags, &o.order, "negative-binomial", 1, 100, "spam: times between messages are negative binomial of order `R`; 1 is geometric")
+	cli.ParsedFlag(flags, &o.seeds, "seed", "1", "seeds of everything random, a `LIST`", parseSeeds)
+	cli.NumberFlag(flags, &o.cpus, "cpus", 0, cli.MaxNumber, "points to measure at the same time; 0 is one for each CPU")
+	o.Define(flags, "`FORM` of the output: text or json")
 	return cmd
+}
+
+// parseSeeds reads a list of different numbers.
+func parseSeeds(list string) (seeds []uint64, err error) {
+	for item := range strings.SplitSeq(list, ",") {
+		seed, ok := cli.ParseNumber[uint64](item)
+		if !ok || slices.Contains(seeds, seed) {
+			return nil, errors.New("want different numbers from 0 to 2^64-1, as in 1,2,3")
+		}
+		seeds = append(seeds, seed)
+	}
+	return seeds, nil
 }
 
 // paperEntry is a paper in the list.
@@ -111,8 +109,21 @@ type figureEntry struct {
 	Title string `json:"title"`
 }
 
-// listPapers prints what can be reproduced.
-func (a *app) listPapers(form *outputForm) error {
+// listPapers prints what can be reproduced. Flags about figures have no effect then.
+func (a *app) listPapers(flags *pflag.FlagSet, form *cli.OutputForm) (err error) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		reason := "--" + f.Name + " has no effect without arguments: without the names of figures they are listed"
+		switch {
+		case !cli.GivenFlag(f) || f.Name == "format":
+		case f.Name == "again" || f.Name == "output":
+			err = usagef("%s", reason)
+		default:
+			fmt.Fprintf(a.stderr, "ibweave-papers: %s\n", reason)
+		}
+	})
+	if err != nil {
+		return err
+	}
 	list := make([]paperEntry, 0, len(reproduce.Papers))
 	for _, p := range reproduce.Papers {
 		e := paperEntry{ID: p.ID, Title: p.Title, Notes: append([]string{}, p.Notes...), Claims: len(p.Claims), Exhibits: []figureEntry{}}
@@ -124,7 +135,7 @@ func (a *app) listPapers(form *outputForm) error {
 		}
 		list = append(list, e)
 	}
-	return form.print(a.stdout, list, func(b *bytes.Buffer) {
+	return form.Print(a.stdout, list, func(b *text.Sheet) {
 		for _, p := range list {
 			fmt.Fprintf(b, "%s: %s\n", p.ID, p.Title)
 			for _, f := range slices.Concat(p.Figures, p.Exhibits) {
@@ -154,26 +165,16 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 	if err != nil {
 		return err
 	}
-	seeds := make([]uint64, len(o.seeds))
-	for i, s := range o.seeds {
-		seeds[i] = uint64(s)
-		if slices.Contains(seeds[:i], seeds[i]) {
-			return wrongNumber("seed", strings.ReplaceAll(strings.Trim(fmt.Sprint(o.seeds), "[]"), " ", ","))
-		}
-	}
-	if len(seeds) == 0 {
-		return wrongNumber("seed", `""`)
-	}
 	opt := reproduce.Options{Quick: o.quick, Workers: o.cpus, Version: outdir.Version + cli.Revision()}
 	if o.order > 1 {
 		opt.Order = o.order
 	}
 	if o.dir == "" {
-		opt.Seed = seeds[0]
+		opt.Seed = o.seeds[0]
 		return a.printExhibits(ctx, o, work, opt)
 	}
 	result := evaluated{Output: o.dir, Made: []string{}, Kept: []string{}, Verdicts: []reproduce.Judgement{}}
-	for i, seed := range seeds {
+	for i, seed := range o.seeds {
 		if err := a.measureFigures(ctx, o, work, opt, i, seed, &result); err != nil {
 			return err
 		}
@@ -183,13 +184,13 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 			continue
 		}
 		// By what is in DIR, not by who made it.
-		list, err := reproduce.JudgeSaved(o.dir, p, opt, seeds)
+		list, err := reproduce.JudgeSaved(o.dir, p, opt, o.seeds)
 		if err != nil {
 			return err
 		}
 		result.Verdicts = append(result.Verdicts, list...)
 	}
-	return o.print(a.stdout, &result, result.text)
+	return o.Print(a.stdout, &result, result.text)
 }
 
 // measureFigures makes the figures of the i-th seed that are not there, and saves them.
@@ -252,7 +253,7 @@ func (a *app) printExhibits(ctx context.Context, o *evaluation, work []reproduce
 			}
 		}
 	}
-	return o.print(a.stdout, &result, func(b *bytes.Buffer) {
+	return o.Print(a.stdout, &result, func(b *text.Sheet) {
 		for _, f := range result.Exhibits {
 			_ = f.Text(b) // a buffer takes all
 		}
@@ -261,7 +262,7 @@ func (a *app) printExhibits(ctx context.Context, o *evaluation, work []reproduce
 }
 
 // text is the result for people.
-func (r *evaluated) text(b *bytes.Buffer) {
+func (r *evaluated) text(b *text.Sheet) {
 	_ = reproduce.VerdictText(b, r.Verdicts) // a buffer takes all
 	counts := map[reproduce.Verdict]int{}
 	for _, j := range r.Verdicts {

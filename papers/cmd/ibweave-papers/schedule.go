@@ -1,14 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
@@ -22,7 +20,7 @@ import (
 // scheduling is what schedule is asked to do.
 type scheduling struct {
 	source
-	outputForm
+	cli.OutputForm
 	groups    string
 	method    string
 	check     string // a schedule to look at instead of making one
@@ -33,8 +31,8 @@ type scheduling struct {
 }
 
 func (a *app) scheduleCommand() *cobra.Command {
-	var o scheduling
-	var start int
+	o := scheduling{method: myrinet.Tree.String(), opt: myrinet.Options{Classes: 2}}
+	start := -1
 	cmd := &cobra.Command{
 		Use:   "schedule [DIR | -t TOPOLOGY --lfts FILE]",
 		Short: "compile software multicast schedules over unicast tables",
@@ -71,34 +69,16 @@ and one after it, no cycle closes.
   ibweave-papers schedule tables --check schedule.txt`,
 		Args: a.maxArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := a.refuseIdle(cmd.Flags(), o.idle(cmd.Flags())); err != nil {
-				return err
-			}
-			if err := o.outputForm.parse(); err != nil {
-				return err
-			}
 			if len(args) == 0 && (o.Topology == "" || o.LFTs == "") {
 				return usagef("schedule needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE")
 			}
 			if (o.groups == "") == (o.check == "") {
 				return usagef("schedule needs groups to make a schedule for, -g FILE, or one to look at, --check FILE")
 			}
-			if o.json && o.output == "-" && o.check == "" {
+			if o.IsJSON() && o.output == "-" && o.check == "" {
 				return usagef("--format json is the form of the summary: want -o FILE for the schedule")
 			}
-			var err error
-			if o.opt.Method, err = myrinet.ParseMethod(o.method); err != nil {
-				return usagef("--%w%s", err, cli.Near(o.method, myrinet.Methods()))
-			}
-			if o.opt.Classes < 1 || o.opt.Classes > 2 {
-				return wrongNumber("classes", o.opt.Classes)
-			}
-			if o.opt.MaxFanOut < 1 && given(cmd.Flags().Lookup("max-fan-out")) {
-				return wrongNumber("max-fan-out", o.opt.MaxFanOut)
-			}
-			if start < -1 || start > math.MaxInt32 {
-				return wrongNumber("start", start)
-			}
+			o.opt.Method, _ = myrinet.ParseMethod(o.method) // the flag takes no others
 			if start >= 0 {
 				o.opt.Start = new(int32(start))
 			}
@@ -116,12 +96,12 @@ and one after it, no cycle closes.
 	flags.StringVarP(&o.Topology, "topology", "t", "", "topology `FILE`")
 	flags.StringVar(&o.LFTs, "lfts", "", "`FILE` of forwarding tables")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups")
-	flags.StringVar(&o.method, "method", "tree", "`METHOD`: "+strings.Join(myrinet.Methods(), ", "))
-	flags.IntVar(&o.opt.Classes, "classes", 2, "classes of buffers, 1 or 2")
+	cli.WordFlag(flags, &o.method, "method", "`METHOD`: "+strings.Join(myrinet.Methods(), ", "), myrinet.Methods()...)
+	cli.NumberFlag(flags, &o.opt.Classes, "classes", 1, 2, "classes of buffers, 1 or 2")
 	flags.BoolVar(&o.opt.Ordered, "ordered", false, "circuit: all messages start at the lowest LID, so that members get them in one order")
 	flags.BoolVar(&o.opt.Return, "return", false, "circuit: messages come back to their originators")
-	flags.IntVar(&o.opt.MaxFanOut, "max-fan-out", 0, "trees: the most hosts that one sends to; by default any number")
-	flags.IntVar(&start, "start", -1, "two-phase: the `HOST` at which all rows begin, by LID or address; -1 draws one by group and originator")
+	cli.NumberFlag(flags, &o.opt.MaxFanOut, "max-fan-out", 1, cli.MaxNumber, "trees: the most hosts that one sends to; by default any number")
+	cli.NumberFlag(flags, &start, "start", -1, math.MaxInt32, "two-phase: the `HOST` at which all rows begin, by LID or address; -1 draws one by group and originator")
 	flags.StringVar(&o.groupsOut, "phase-1", "", "two-phase: write the groups of the first phase to `FILE`")
 	flags.StringVar(&o.check, "check", "", "look at the schedule in `FILE`")
 	flags.StringVarP(&o.output, "output", "o", "-", "`FILE` to write; - is standard output")
@@ -130,27 +110,15 @@ and one after it, no cycle closes.
 	flags.BoolVar(&o.Strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
 	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
-	o.outputForm.define(cmd, "`FORM` of the summary: text or json")
-	complete(cmd, "method", myrinet.Methods()...)
+	o.Define(flags, "`FORM` of the summary: text or json")
+	const why = "no schedule is made"
+	cli.Scopes(flags,
+		cli.Scope{Flags: "classes force method", Not: "check", Why: why, Note: true},
+		cli.Scope{Flags: "output", Not: "check", Why: why},
+		cli.Scope{Flags: "start phase-1", With: "method=two-phase"},
+		cli.Scope{Flags: "ordered return", With: "method=circuit"},
+		cli.Scope{Flags: "max-fan-out", With: "method=tree|tree-flood"})
 	return cmd
-}
-
-// idle lists the flags that have no effect beside the others.
-func (o *scheduling) idle(flags *pflag.FlagSet) (list []idle) {
-	if given(flags.Lookup("check")) {
-		const why = "with --check: no schedule is made"
-		list = append(list, idle{"classes force method", why, true}, idle{"output", why, false})
-	}
-	if o.method != "two-phase" {
-		list = append(list, idle{"start phase-1", "without --method two-phase", false})
-	}
-	if o.method != "circuit" {
-		list = append(list, idle{"ordered return", "without --method circuit", false})
-	}
-	if o.method != "tree" && o.method != "tree-flood" {
-		list = append(list, idle{"max-fan-out", "without --method tree, tree-flood", false})
-	}
-	return list
 }
 
 // scheduled is the JSON document of schedule.
@@ -222,9 +190,9 @@ func (a *app) schedule(o *scheduling) error {
 	if o.output == "-" && o.check == "" {
 		to = a.stderr // the schedule is on standard output
 	}
-	err = o.print(to, &d, d.text)
+	err = o.Print(to, &d, d.text)
 	if err == nil && !r.Clean() {
-		err = errFindings
+		err = cli.ErrFindings
 	}
 	return err
 }
@@ -254,25 +222,22 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 		return nil, domain
 	}
 	if err != nil {
-		return nil, &failure{cli.Usage, err}
+		return nil, cli.NewUsageError(err)
 	}
 	return s, nil
 }
 
 // text is the document for people.
-func (d *scheduled) text(b *bytes.Buffer) {
+func (d *scheduled) text(b *text.Sheet) {
 	n := text.Grouped[int]
-	row := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
-	}
-	row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
-	row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
-	row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
+	b.Row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
+	b.Row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
+	b.Row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
 	for _, line := range d.lines {
 		fmt.Fprintln(b, line)
 	}
 	if d.Output != "" && d.Output != "-" {
-		row("output", "%s", d.Output)
+		b.Row("output", "%s", d.Output)
 	}
-	row("verdict", "%s", d.Verdict)
+	b.Row("verdict", "%s", d.Verdict)
 }
