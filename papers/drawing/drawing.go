@@ -77,31 +77,6 @@ func (d *Network) extent() (left, bottom, width, height float64) {
 	return left, bottom, width, height
 }
 
-// Check says why a drawing is none: no spots, negative coordinates, or lines between
-// spots that it does not have.
-func (d *Network) Check() error {
-	if len(d.Spots) == 0 {
-		return fmt.Errorf("drawing %q has no spots", d.Title)
-	}
-	for _, s := range d.Spots {
-		if !(s.X >= 0 && s.X <= 100 && s.Y >= 0 && s.Y <= 100) {
-			return fmt.Errorf("drawing %q: %s is at %v, %v: want 0 to 100", d.Title, s.Name, s.X, s.Y)
-		}
-	}
-	n := len(d.Spots)
-	for _, c := range d.Cables {
-		if min(c[0], c[1]) < 0 || max(c[0], c[1]) >= n || c[0] == c[1] {
-			return fmt.Errorf("drawing %q: a cable from %d to %d, of %d spots", d.Title, c[0], c[1], n)
-		}
-	}
-	for _, a := range d.Arrows {
-		if min(a.From, a.To) < 0 || max(a.From, a.To) >= n || a.From == a.To {
-			return fmt.Errorf("drawing %q: %s goes from %d to %d, of %d spots", d.Title, a.Who, a.From, a.To, n)
-		}
-	}
-	return nil
-}
-
 // who lists the packets of a drawing, each once, ascending.
 func (d *Network) who() []string {
 	var list []string
@@ -147,16 +122,13 @@ func (d *Network) says() []string {
 }
 
 // Text writes what is in the drawing: its title, what each packet has and waits for, and its
-// notes. Errors are those of w and of Check.
+// notes. Errors are those of w.
 func (d *Network) Text(w io.Writer) error {
-	if err := d.Check(); err != nil {
-		return err
-	}
 	_, err := fmt.Fprintf(w, "%s\n\n  %s\n", d.Title, strings.Join(d.says(), "\n  "))
 	return err
 }
 
-// SVG writes the drawings as SVG. Errors are those of w and of Network.Check.
+// SVG writes the drawings as SVG. Errors are those of w.
 func (c *Sheet) SVG(w io.Writer) error { return c.picture(w, chart.WriteSVG) }
 
 // PNG writes the drawings as PNG of 120 dots an inch. Errors are those of SVG.
@@ -169,9 +141,6 @@ func (c *Sheet) picture(w io.Writer, write chart.Writer) error {
 	var tall, text vg.Length // of the drawings with their titles, and of the lines
 	for i := range c.Drawings {
 		d := &c.Drawings[i]
-		if err := d.Check(); err != nil {
-			return err
-		}
 		_, _, x, y := d.extent()
 		width := max(cellWidth*vg.Length(x+1.2), 7*vg.Centimeter)
 		var lines []string

@@ -1,8 +1,6 @@
 package reproduce
 
-import (
-	"slices"
-)
+import "slices"
 
 // zhou2010 is the journal version of the mesh paper; its figures 10 to 27 (X21).
 var zhou2010 = Paper{
