@@ -9,7 +9,6 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
 	"github.com/ibweave/ibweave/state"
@@ -106,25 +105,15 @@ type meshTables struct {
 func (x *exchange) tables(lab *Lab) (*meshTables, error) {
 	key := fmt.Sprintf("mesh tables %d %d %d %d %v", x.sources, x.group, x.seed, x.draw, x.lanes)
 	return Once(lab, key, func(ctx context.Context) (*meshTables, error) {
-		f, err := mesh.Generate(mesh.Spec{Dims: []int{meshSide, meshSide}, Hosts: 1})
-		if err != nil {
-			return nil, err
-		}
-		engine, err := compile.EngineByName("xy")
-		if err != nil {
-			return nil, err
-		}
 		t := &meshTables{mlid: map[fabric.PortID]fabric.LID{}}
-		opt := compile.Options{
-			LIDs:  lft.LIDOptions{Policy: lft.MeshLIDs},
+		r, err := zhouMesh(ctx, meshSide, meshSide, compile.Options{
 			Route: lft.Options{VLs: x.lanes.vls},
 			SL2VL: x.lanes.scheme,
 			Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
 				t.drawHosts(f, x)
 				return []mft.Group{{Name: "all", Senders: t.sources, Receivers: t.group}}, nil
 			},
-		}
-		r, err := compile.Run(ctx, f, engine, opt)
+		})
 		if err != nil {
 			return nil, err
 		}

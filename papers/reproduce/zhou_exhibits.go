@@ -84,8 +84,8 @@ var zhouRows = []rowsClaim{
 	},
 }
 
-// zhouMesh is a mesh of m columns and n rows, with the papers' LIDs and XY tables.
-func zhouMesh(ctx context.Context, m, n int, groups func(f *fabric.Fabric) ([]mft.Group, error), scheme string) (*compile.Result, error) {
+// zhouMesh compiles a mesh of m columns and n rows, with the papers' LIDs and XY tables.
+func zhouMesh(ctx context.Context, m, n int, opt compile.Options) (*compile.Result, error) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{m, n}, Hosts: 1})
 	if err != nil {
 		return nil, err
@@ -94,7 +94,8 @@ func zhouMesh(ctx context.Context, m, n int, groups func(f *fabric.Fabric) ([]mf
 	if err != nil {
 		return nil, err
 	}
-	return compile.Run(ctx, f, engine, compile.Options{LIDs: lft.LIDOptions{Policy: lft.MeshLIDs}, Groups: groups, Multicast: scheme})
+	opt.LIDs.Policy = lft.MeshLIDs
+	return compile.Run(ctx, f, engine, opt)
 }
 
 // node is N(x,y) of a generated mesh with n rows.
@@ -142,7 +143,7 @@ var zhouTurns = []struct {
 }{{"A", 0, 0, 1, 1, east}, {"B", 1, 0, 0, 1, north}, {"C", 1, 1, 0, 0, west}, {"D", 0, 1, 1, 0, south}}
 
 func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
-	r, err := zhouMesh(ctx, 2, 2, nil, "")
+	r, err := zhouMesh(ctx, 2, 2, compile.Options{})
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (a arrivals) Deliver(_ *sim.Sim, d *sim.Delivery) { a.at[a.f.Owner(a.f.Peer
 
 func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	const n = 4
-	r, err := zhouMesh(ctx, n, n, nil, "")
+	r, err := zhouMesh(ctx, n, n, compile.Options{})
 	if err != nil {
 		return err
 	}
@@ -363,7 +364,7 @@ func zhouLIDs(ctx context.Context, _ *Lab, f *Figure) error {
 		{5, 5, map[[2]int]string{{0, 3}: "4", {0, 4}: "5", {3, 3}: "19", {4, 0}: "21", {4, 2}: "23"}},
 		{2, 3, nil}, {4, 8, nil}, {8, 16, nil},
 	} {
-		r, err := zhouMesh(ctx, m.m, m.n, nil, "")
+		r, err := zhouMesh(ctx, m.m, m.n, compile.Options{})
 		if err != nil {
 			return err
 		}
@@ -399,7 +400,7 @@ func zhouLIDs(ctx context.Context, _ *Lab, f *Figure) error {
 
 func zhouPaths(ctx context.Context, _ *Lab, f *Figure) error {
 	const n = 5
-	r, err := zhouMesh(ctx, n, n, nil, "")
+	r, err := zhouMesh(ctx, n, n, compile.Options{})
 	if err != nil {
 		return err
 	}
@@ -468,7 +469,7 @@ func exampleGroup(f *fabric.Fabric, senders ...[2]int) []mft.Group {
 
 func zhouMasks(ctx context.Context, _ *Lab, f *Figure) error {
 	const n = 5
-	r, err := zhouMesh(ctx, n, n, func(f *fabric.Fabric) ([]mft.Group, error) { return exampleGroup(f, [2]int{2, 2}), nil }, "union")
+	r, err := zhouMesh(ctx, n, n, compile.Options{Groups: func(f *fabric.Fabric) ([]mft.Group, error) { return exampleGroup(f, [2]int{2, 2}), nil }, Multicast: "union"})
 	if err != nil {
 		return err
 	}
@@ -511,11 +512,11 @@ func zhouSenders(ctx context.Context, _ *Lab, f *Figure) error {
 	const n = 5
 	all := append([][2]int{{2, 2}}, zhouGroup...)
 	groups := func(f *fabric.Fabric) ([]mft.Group, error) { return exampleGroup(f, all...), nil }
-	each, err := zhouMesh(ctx, n, n, groups, "union")
+	each, err := zhouMesh(ctx, n, n, compile.Options{Groups: groups, Multicast: "union"})
 	if err != nil {
 		return err
 	}
-	byRow, err := zhouMesh(ctx, n, n, groups, "union-row")
+	byRow, err := zhouMesh(ctx, n, n, compile.Options{Groups: groups, Multicast: "union-row"})
 	if err != nil {
 		return err
 	}
@@ -603,7 +604,7 @@ func copyingRows(independent bool) (names []string) {
 
 func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 	for i, k := range zhouKnots {
-		r, err := zhouMesh(ctx, k.m, k.n, func(f *fabric.Fabric) (groups []mft.Group, err error) {
+		r, err := zhouMesh(ctx, k.m, k.n, compile.Options{Multicast: "union", Groups: func(f *fabric.Fabric) (groups []mft.Group, err error) {
 			for i, p := range k.packets {
 				g := mft.Group{Name: fmt.Sprint(i), Senders: []fabric.PortID{hostOf(f, node(k.n, p.x, p.y))}}
 				for _, d := range p.to {
@@ -613,7 +614,7 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 				groups = append(groups, g)
 			}
 			return groups, nil
-		}, "union")
+		}})
 		if err != nil {
 			return err
 		}
