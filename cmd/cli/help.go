@@ -6,7 +6,13 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -221,12 +227,9 @@ func markdown(long string) string {
 
 // Pages is the pages of all commands and help topics by the names of their files, as cobra
 // makes them: manual pages, or those of docs/reference, as the value of --format, man or
-// markdown, says. Another value is an error. Help itself has none, nor have commands
+// markdown, says. Help itself has none, nor have commands
 // without a text, which have moved.
 func Pages(root *cobra.Command, format string) (map[string]string, error) {
-	if format != "man" && format != "markdown" {
-		return nil, fmt.Errorf("--format %q: want man or markdown", format)
-	}
 	root.DisableAutoGenTag = true
 	pages := map[string]string{}
 	var wrong error
@@ -255,6 +258,48 @@ func Pages(root *cobra.Command, format string) (map[string]string, error) {
 		}
 	})
 	return pages, wrong
+}
+
+// ManCommand returns the command that writes the pages of root into a directory, by write.
+func ManCommand(root *cobra.Command, args cobra.PositionalArgs, write func(name string, page []byte) error) *cobra.Command {
+	dir, format := "", "man"
+	cmd := &cobra.Command{
+		Use:   "man",
+		Short: "write the manual pages",
+		Args:  args,
+		RunE: func(*cobra.Command, []string) error {
+			pages, err := Pages(root, format)
+			if err != nil {
+				return err
+			}
+			if err := os.MkdirAll(dir, 0o777); err != nil {
+				return err
+			}
+			for _, name := range slices.Sorted(maps.Keys(pages)) {
+				if err := write(filepath.Join(dir, name), []byte(pages[name])); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
+	WordFlag(cmd.Flags(), &format, "format", "`FORM` of the pages: man or markdown", "man", "markdown")
+	return cmd
+}
+
+// VersionCommand returns the command that prints the version of a program.
+func VersionCommand(to io.Writer, program string, args cobra.PositionalArgs) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "print the version",
+		Long:  "Print the version, the commit it was built from, and the version of Go.",
+		Args:  args,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(to, "%s %s%s, %s\n", program, outdir.Version, Revision(), runtime.Version())
+			return err
+		},
+	}
 }
 
 // manFlag finds a flag in a manual page of cobra, whose text begins with a tab in place of an

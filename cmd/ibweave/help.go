@@ -3,10 +3,6 @@ package main
 import (
 	"embed"
 	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 
@@ -25,47 +21,6 @@ import (
 
 // version is the release; the revision comes from the build.
 const version = outdir.Version
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "print the version",
-		Long:  "Print the version, the commit it was built from, and the version of Go.",
-		Args:  a.maxArgs(0),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "ibweave %s%s, %s\n", version, cli.Revision(), runtime.Version())
-			return err
-		},
-	}
-}
-
-// manCommand writes the manual pages, and the reference.
-func (a *app) manCommand(root *cobra.Command) *cobra.Command {
-	var dir, format string
-	cmd := &cobra.Command{
-		Use:   "man",
-		Short: "write the manual pages",
-		Args:  a.maxArgs(0),
-		RunE: func(*cobra.Command, []string) error {
-			pages, err := cli.Pages(root, format)
-			if err != nil {
-				return cli.NewUsageError(err)
-			}
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return err
-			}
-			for _, name := range slices.Sorted(maps.Keys(pages)) {
-				if err := a.writeOutput(filepath.Join(dir, name), []byte(pages[name])); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
-	cmd.Flags().StringVar(&format, "format", "man", "`FORM` of the pages: man or markdown")
-	return cmd
-}
 
 // formsCommand is the help topic about the forms of text: the table of package dump.
 func (a *app) formsCommand() *cobra.Command {
@@ -123,7 +78,7 @@ func flagValues() map[string][]string {
 	return map[string][]string{
 		"engine": engines, "compare engines": engines, "sim engines": engines, "sim mcast": {"union", "updn-tree"}, "explain": rules,
 		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
-		"names": {"site", "factory", "mixed"}, "man format": {"man", "markdown"},
+		"names":         {"site", "factory", "mixed"},
 		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
 		"check format":  text.Each(report.Forms, func(f report.Form) string { return f.Name }),
 	}

@@ -96,7 +96,7 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(a.versionCommand(), a.manCommand(root), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
+	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.writeOutput), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
 	root.SetOut(a.exact)
 	describe(root)
 	a.addCobraCommands(root)

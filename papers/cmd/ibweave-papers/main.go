@@ -9,8 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/lft"
@@ -122,16 +119,11 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 		a.command = cmd.CommandPath()
 		return cli.FlagError(cmd, err)
 	})
-	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), a.manCommand(root), &cobra.Command{
-		Use:   "version",
-		Short: "print the version",
-		Long:  "Print the version, the commit it was built from, and the version of Go.",
-		Args:  a.maxArgs(0),
-		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(a.stdout, "ibweave-papers %s%s, %s\n", outdir.Version, cli.Revision(), runtime.Version())
-			return err
-		},
-	})
+	man := cli.ManCommand(root, a.maxArgs(0), a.writeOutput)
+	man.Long = `Write a page for each command into a directory: manual pages, to be read with
+man -l FILE, or Markdown, as in docs/reference/papers.`
+	man.Example = "  ibweave-papers man -o man"
+	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), man, cli.VersionCommand(a.stdout, "ibweave-papers", a.maxArgs(0)))
 	root.InitDefaultHelpCmd()
 	root.SetOut(a.exact)
 	root.InitDefaultCompletionCmd() // which asks for the output now
@@ -186,37 +178,6 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		}
 		return usagef("unexpected argument %q", args[n])
 	}
-}
-
-// manCommand writes the manual pages, and the reference.
-func (a *app) manCommand(root *cobra.Command) *cobra.Command {
-	dir, format := "", "man"
-	cmd := &cobra.Command{
-		Use:   "man",
-		Short: "write the manual pages",
-		Long: `Write a page for each command into a directory: manual pages, to be read with
-man -l FILE, or Markdown, as in docs/reference/papers.`,
-		Example: "  ibweave-papers man -o man",
-		Args:    a.maxArgs(0),
-		RunE: func(*cobra.Command, []string) error {
-			pages, err := cli.Pages(root, format)
-			if err != nil {
-				return cli.NewUsageError(err)
-			}
-			if err := os.MkdirAll(dir, 0o777); err != nil {
-				return err
-			}
-			for name, text := range pages {
-				if err := a.writeOutput(filepath.Join(dir, name), []byte(text)); err != nil {
-					return err
-				}
-			}
-			return nil
-		},
-	}
-	cmd.Flags().StringVarP(&dir, "output", "o", "man", "`DIR` to write to")
-	cli.WordFlag(cmd.Flags(), &format, "format", "`FORM` of the pages: man or markdown", "man", "markdown")
-	return cmd
 }
 
 func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
