@@ -47,11 +47,7 @@ func carried(f *Figure, scheme gerlaScheme) chart.Point {
 func steady(f *Figure, schemes ...gerlaScheme) float64 {
 	load := math.Inf(1)
 	for _, s := range schemes {
-		points := f.steadyCurve(s.name)
-		if len(points) == 0 {
-			return 0
-		}
-		load = min(load, points[len(points)-1].X)
+		load = min(load, lastRate(f, s.name))
 	}
 	return load
 }
@@ -201,14 +197,8 @@ func judgeUnicast(f *Figure) Finding {
 func judgeThroughput(figures map[string]*Figure) Finding {
 	f := figures["fig10"]
 	sf, root, flood := carried(f, circuitSF), carried(f, treeRoot), carried(f, treeFlood)
-	mean := func(name string) (sum float64) {
-		points := f.Curve(name)
-		for _, p := range points {
-			sum += p.Y / float64(len(points))
-		}
-		return sum
-	}
-	tree, all, circuit := mean("links: "+treeFlood.name), mean("links: all pairs"), mean("links: "+circuitSF.name)
+	mean := func(name string) float64 { return meanPoint(f.Curve("links: " + name)).Y }
+	tree, all, circuit := mean(treeFlood.name), mean("all pairs"), mean(circuitSF.name)
 	var c compared
 	c.add(root, sf)
 	c.add(flood, sf)

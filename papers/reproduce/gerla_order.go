@@ -21,18 +21,6 @@ func (n *gerlaNet) idByPlace(p fabric.PortID) int32 {
 	return int32(i) + 1
 }
 
-// gerlaStar is some hosts at one switch, and a group of the first of them, of which some send.
-func gerlaStar(hosts, members, senders int, opt myrinet.Options) (*gerlaNet, *myrinet.Schedule, error) {
-	n, err := withRoutes(mesh.Generate(mesh.Spec{Dims: []int{1, 1}, Hosts: hosts}))
-	if err != nil {
-		return nil, nil, err
-	}
-	opt.ID = n.idByPlace
-	h := n.f.CAPorts()
-	s, err := myrinet.Build(n.f, n.tables, []mft.Group{{Name: "all", Receivers: h[:members], Senders: h[:senders]}}, opt)
-	return n, s, err
-}
-
 func gerlaBackpressure(ctx context.Context, _ *Lab, f *Figure) error {
 	const cable, bytes = 20, 5000
 	// Two hosts send to a third at the same time, so that one of them is stopped.
@@ -65,11 +53,16 @@ func gerlaBackpressure(ctx context.Context, _ *Lab, f *Figure) error {
 
 func gerlaReservation(ctx context.Context, lab *Lab, f *Figure) error {
 	const bytes = 2000
+	n, err := withRoutes(mesh.Generate(mesh.Spec{Dims: []int{1, 1}, Hosts: 4}))
+	if err != nil {
+		return err
+	}
+	h := n.f.CAPorts()[:3]
+	s, err := myrinet.Build(n.f, n.tables, []mft.Group{{Name: "all", Receivers: h, Senders: h}}, myrinet.Options{ID: n.idByPlace})
+	if err != nil {
+		return err
+	}
 	for _, room := range []int{2 * bytes, bytes} {
-		n, s, err := gerlaStar(4, 3, 3, myrinet.Options{})
-		if err != nil {
-			return err
-		}
 		r, err := lan.Run(ctx, lan.Options{
 			Fabric: n.f, Tables: n.tables, Schedule: s, Wires: lan.DefaultWires(), Seed: lab.Seed, Messages: 60, Time: 1 << 24, Drain: true,
 			Adapters: lan.Adapters{Buffer: room, Acks: true, AckBytes: 8, Timeout: 500}, Traffic: lan.Traffic{Window: 2, Multicast: 1, Bytes: bytes},

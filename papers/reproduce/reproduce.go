@@ -126,10 +126,8 @@ func newCurve[N int | float64](name string, xs []N) chart.Curve {
 // At is the value of a curve at x. It panics where there is none: a claim may ask
 // only for what its figures have.
 func (f *Figure) At(name string, x float64) chart.Point {
-	for _, at := range f.Curve(name) {
-		if at.X == x {
-			return at
-		}
+	if at, ok := pointAt(f, name, x); ok {
+		return at
 	}
 	panic(fmt.Sprintf("%s has no point at %v of curve %q", f.ID, x, name))
 }

@@ -105,7 +105,7 @@ func pointAt(f *Figure, name string, x float64) (chart.Point, bool) {
 	return chart.Point{}, false
 }
 
-// lastRate is the highest rate of a curve of figure 3, 0 if it has none.
+// lastRate is the highest rate or load of a curve at which it is steady, 0 if it has none.
 func lastRate(f *Figure, name string) float64 {
 	c := f.steadyCurve(name)
 	if len(c) == 0 {
