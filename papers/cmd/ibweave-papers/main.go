@@ -148,7 +148,7 @@ man -l FILE, or Markdown, as in docs/reference/papers.`
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if v, ok := f.Value.(cli.Refusing); ok {
-				if words, _ := v.Refused(); words != nil { // a flag of the root has them already below it
+				if words, _ := v.Refused(); words != nil { // an error means that they are there already
 					_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 				}
 			}
