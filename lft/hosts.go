@@ -107,7 +107,7 @@ func (r *Routing) SeparateHosts(ctx context.Context) error {
 	for p, others := range x.others {
 		work += len(others) * len(f.HostsOn(f.PeerSwitch(p)))
 	}
-	n := min(hostSources, len(x.leaves), max(2, hostWork/(2*work)))
+	n := min(hostSources, len(x.leaves), max(2, hostWork/max(1, 2*work)))
 	for i := range n {
 		x.sources = append(x.sources, x.leaves[i*len(x.leaves)/n])
 	}
