@@ -31,7 +31,7 @@ var theirOwn = map[string]string{
 	"compile/outdir/system_other.go":            "opens the null device",
 	"cmd/ibweave/root.go:readRaw":               "opens what files.ReadAll reads",
 	"state/open/folder.go:formOf":               "opens a regular file for files.Head",
-	"papers/cmd/ibweave-papers/read.go:readRaw": "opens what files.ReadAll reads",
+	"papers/cmd/ibweave-papers/schedule.go:readRaw": "opens what files.ReadAll reads",
 	"fabric/topology/topology.go:Read":          "reads what its caller has opened and limits",
 	"sminterface/ibsim/":                        "files in a private folder, for ibsim and OpenSM",
 	"sminterface/rehearse/explain.go":           "reads line by line what it wrote or copied",
