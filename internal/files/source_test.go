@@ -24,21 +24,21 @@ var opens = map[string][]string{
 
 // theirOwn are the files and folders that use them, and why they may.
 var theirOwn = map[string]string{
-	"internal/files/":                           "this room",
-	"internal/built/":                           "programs for tests, in a private folder",
-	"compile/outdir/directory.go":               "makes a directory of its own and exchanges it with the old one",
-	"compile/outdir/system_linux.go":            "locks that directory",
-	"compile/outdir/system_other.go":            "opens the null device",
-	"cmd/ibweave/root.go:readRaw":               "opens what files.ReadAll reads",
-	"state/open/folder.go:formOf":               "opens a regular file for files.Head",
+	"internal/files/":                               "this room",
+	"internal/built/":                               "programs for tests, in a private folder",
+	"compile/outdir/directory.go":                   "makes a directory of its own and exchanges it with the old one",
+	"compile/outdir/system_linux.go":                "locks that directory",
+	"compile/outdir/system_other.go":                "opens the null device",
+	"cmd/ibweave/root.go:readRaw":                   "opens what files.ReadAll reads",
+	"state/open/folder.go:formOf":                   "opens a regular file for files.Head",
 	"papers/cmd/ibweave-papers/schedule.go:readRaw": "opens what files.ReadAll reads",
-	"fabric/topology/topology.go:Read":          "reads what its caller has opened and limits",
-	"sminterface/ibsim/":                        "files in a private folder, for ibsim and OpenSM",
-	"sminterface/rehearse/explain.go":           "reads line by line what it wrote or copied",
-	"sminterface/rehearse/plugin.go":            "files in a private folder, and the log of its own OpenSM",
-	"sminterface/umad/system_linux.go":          "a device",
-	"cmd/ibweave-opensm/plugin/":                "inside OpenSM; what operators name there goes through ReadRegular",
-	"scripts/":                                  "measurements, in folders of their own",
+	"fabric/topology/topology.go:Read":              "reads what its caller has opened and limits",
+	"sminterface/ibsim/":                            "files in a private folder, for ibsim and OpenSM",
+	"sminterface/rehearse/explain.go":               "reads line by line what it wrote or copied",
+	"sminterface/rehearse/plugin.go":                "files in a private folder, and the log of its own OpenSM",
+	"sminterface/umad/system_linux.go":              "a device",
+	"cmd/ibweave-opensm/plugin/":                    "inside OpenSM; what operators name there goes through ReadRegular",
+	"scripts/":                                      "measurements, in folders of their own",
 }
 
 // Files are opened, read and written by this room, or in the places that say why not: a
