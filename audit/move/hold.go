@@ -43,23 +43,39 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 }
 
 // hold returns tables under which no packet loops while cables are moved from those of held to those of then,
-// and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest.
+// and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest and from.
 //
 // Entries for LIDs whose packets could loop are taken out, and cuts is true if ports are cut off by that before their
-// cables are unplugged. The error has a reason if packets could loop for a LID whose port keeps its cable, or the
-// tables are not safe otherwise; else it is that of verify.Check.
-func (p *planner) hold(held, rest *compile.Result, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
-	h := newHolder(held.Routing.On(held.Routing.Fabric), rest.Routing, then, next)
-	changed, cuts, safe := h.mend()
-	if r = held; changed {
-		if r, err = drain.Judge(p.ctx, held.Engine, h.r); err != nil {
+// cables are unplugged. The error has a reason if packets could loop for a LID whose port keeps its cable; else it is
+// that of verify.Check.
+func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
+	x := held.Routing.Fabric
+	if held.Verify.Verdict != verify.VerdictErrors {
+		h := newHolder(held.Routing.On(x), rest.Routing, then, next)
+		changed, cuts, safe := h.mend()
+		if !changed {
+			return held, false, nil
+		}
+		r, err := drain.Judge(p.ctx, held.Engine, h.r)
+		if err != nil {
 			return nil, false, err
 		}
+		if safe && r.Verify.CreditLoops.Count == 0 && (cuts || r.Verify.Verdict != verify.VerdictErrors) {
+			return r, cuts, nil
+		}
 	}
-	if !safe || r.Verify.CreditLoops.Count > 0 || !cuts && r.Verify.Verdict == verify.VerdictErrors {
-		return nil, false, drain.Refuse("no tables were found under which the cables can be moved")
+	h := newHolder(rest.Routing.On(x), rest.Routing, then, next)
+	for s := range fabric.NodeID(x.NumSwitches()) {
+		if h.isApart(s) {
+			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for what still comes by
+		}
 	}
-	return r, cuts, nil
+	_, _, safe := h.mend()
+	r, err = drain.Judge(p.ctx, held.Engine, h.r)
+	if err == nil && (!safe || r.Verify.CreditLoops.Count > 0) {
+		err = drain.Refuse("no tables were found under which the cables can be moved")
+	}
+	return r, true, err
 }
 
 // mend takes out the entries for LIDs whose packets could loop. cuts is true if a port can no longer be reached, and

@@ -257,7 +257,7 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
 	force := now
 	if d := s.Drained; d != nil {
-		held, cuts, err := p.hold(d.Compiled, rest, after, r.Routing.Tables)
+		held, cuts, err := p.hold(d.Compiled, rest, now, after, r.Routing.Tables)
 		if err != nil {
 			return err
 		}
@@ -284,7 +284,7 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 	if err != nil {
 		return err
 	}
-	if leave, s.After.BackCuts, err = p.hold(leave, rest, before, now.Tables); err != nil {
+	if leave, s.After.BackCuts, err = p.hold(leave, rest, r.Routing, before, now.Tables); err != nil {
 		return err
 	}
 	s.After.Leave = leave
