@@ -45,14 +45,14 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 // hold returns tables under which no packet loops while cables are moved from those of held to those of then,
 // and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest and from.
 //
-// Entries for LIDs whose packets could loop are taken out, and cuts is true if ports are cut off by that before their
-// cables are unplugged. The error has a reason if packets could loop for a LID whose port keeps its cable; else it is
-// that of verify.Check.
+// Packets for a LID that could loop take the path of those for a neighbour on the same switch. Where that is not
+// safe, their entries are taken out, and cuts is true: ports are cut off before their cables are unplugged. The
+// error has a reason if packets could loop for a LID whose port keeps its cable; else it is that of verify.Check.
 func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
 	x := held.Routing.Fabric
 	if held.Verify.Verdict != verify.VerdictErrors {
 		h := newHolder(held.Routing.On(x), rest.Routing, then, next)
-		changed, cuts, safe := h.mend()
+		changed, cuts, safe := h.mend(true)
 		if !changed {
 			return held, false, nil
 		}
@@ -70,7 +70,7 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for what still comes by
 		}
 	}
-	_, _, safe := h.mend()
+	_, _, safe := h.mend(false)
 	r, err = drain.Judge(p.ctx, held.Engine, h.r)
 	if err == nil && (!safe || r.Verify.CreditLoops.Count > 0) {
 		err = drain.Refuse("no tables were found under which the cables can be moved")
@@ -78,9 +78,10 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	return r, true, err
 }
 
-// mend takes out the entries for LIDs whose packets could loop. cuts is true if a port can no longer be reached, and
-// safe is false if packets could loop for a LID whose port keeps its cable.
-func (h *holder) mend() (changed, cuts, safe bool) {
+// mend changes the entries for LIDs whose packets could loop: with detour, it tries follow before it takes
+// entries out. cuts is true if a port can no longer be reached, and safe is false if packets could loop for a LID
+// whose port keeps its cable.
+func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
 	for lid := fabric.LID(1); lid <= h.r.Tables.MaxLID(); lid++ {
 		if !h.loops(lid) {
 			continue
@@ -89,12 +90,14 @@ func (h *holder) mend() (changed, cuts, safe bool) {
 			return true, cuts, false
 		}
 		changed = true
-		for _, p := range h.ports {
-			if row := h.r.Tables.Row(h.then.Owner(p)); row[lid] == h.then.Num(p) {
-				row[lid] = fabric.NoPath
+		if !detour || !h.follow(lid) || h.loops(lid) {
+			for _, p := range h.ports {
+				if row := h.r.Tables.Row(h.then.Owner(p)); row[lid] == h.then.Num(p) {
+					row[lid] = fabric.NoPath
+				}
 			}
+			cuts = cuts || h.r.Fabric.LIDPort(lid) != fabric.NoPort
 		}
-		cuts = cuts || h.r.Fabric.LIDPort(lid) != fabric.NoPort
 	}
 	return changed, cuts, true
 }
@@ -134,4 +137,32 @@ func (h *holder) add(f *fabric.Fabric, s fabric.NodeID, entry fabric.PortNum) {
 // isApart returns true for a switch without a cable that stays.
 func (h *holder) isApart(s fabric.NodeID) bool {
 	return h.rest.Fabric.LID(h.rest.Fabric.PortBase(s)) == 0
+}
+
+// follow sends packets for a LID over cables that stay to the switch that its port is on, like those for an end
+// port that stays there, or else for the switch itself. It returns false, and changes nothing, if the switch is apart.
+func (h *holder) follow(lid fabric.LID) bool {
+	x, f := h.r.Fabric, h.rest.Fabric
+	port := x.LIDPort(lid)
+	at := x.Attachment(port)
+	if at == fabric.NoPort || h.isApart(x.Owner(at)) {
+		return false
+	}
+	like := f.LID(f.PortBase(x.Owner(at)))
+	if ends := f.EndPortsOn(x.Owner(at)); len(ends) > 0 {
+		like = f.LID(ends[0]) + (lid-x.LID(port))&(1<<f.LMC(ends[0])-1)
+	}
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if h.isApart(s) {
+			continue
+		}
+		h.r.Tables.Row(s)[lid] = h.rest.Tables.Row(s)[like]
+		if h.r.PathSLs != nil && h.rest.PathSLs != nil {
+			row := slices.Clone(h.r.PathSLs.Given(s))
+			row[lid] = h.rest.PathSLs.Given(s)[like]
+			h.r.PathSLs.SetRow(row, s)
+		}
+	}
+	h.r.Tables.Row(x.Owner(at))[lid] = x.Num(at)
+	return true
 }

@@ -182,6 +182,7 @@ func (w *walker) step(s *move.Step, was, rest, next []fabric.Cable, before *lft.
 		w.noCreditLoop("drained", d.Compiled)
 		if d.Cuts {
 			w.cuts++
+			w.justify(x, cablingOf(rest), y)
 		} else {
 			w.load(was, drained, -1, "drained, cables there")
 		}
@@ -210,6 +211,22 @@ func (w *walker) noCreditLoop(when string, c *compile.Result) {
 	if err != nil || v.CreditLoops.Count > 0 {
 		w.t.Errorf("seed %d: %s: %d credit loops, %v", w.seed, when, v.CreditLoops.Count, err)
 	}
+}
+
+// justify looks for a port whose entries cannot stay until it is unplugged: its switch gets another switch in its place, or
+// has no cable that stays.
+func (w *walker) justify(was, rest, next cabling) {
+	w.t.Helper()
+	for at, p := range was {
+		s := w.f.Owner(at)
+		if _, stays := rest[at]; stays || !w.f.IsSwitch(s) || w.f.IsSwitch(w.f.Owner(p)) && w.isCabled(s, rest) {
+			continue
+		}
+		if to, is := next[at]; !w.isCabled(s, rest) || is && w.f.IsSwitch(w.f.Owner(to)) {
+			return
+		}
+	}
+	w.t.Errorf("seed %d: hosts are cut off before they are unplugged, without need", w.seed)
 }
 
 // drain plans a drain, and follows packets through it.

@@ -98,11 +98,11 @@ type State struct {
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
 	BackFirst  []fabric.GUID `json:"back_first,omitempty"`
-	// Cuts is true, of Drained, if these tables cut off hosts and switches whose cables move, since packets for
-	// them could loop. Otherwise they work until they are unplugged.
+	// Cuts is true, of Drained, if these tables cut off hosts and switches whose cables move, since none that
+	// reach them are safe. Otherwise they work until they are unplugged.
 	Cuts bool `json:"cuts_off,omitempty"`
-	// BackCuts is true if hosts and switches that came are cut off by the tables of Back already, since packets
-	// for them could loop. Otherwise they work until they are unplugged.
+	// BackCuts says that hosts and switches that came are cut off by the tables of Back already, since none
+	// that reach them are safe: else they work until they are unplugged.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
 
 	// Compiled is the tables on the cables of the moment when they are written.
