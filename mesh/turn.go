@@ -21,8 +21,13 @@ import (
 // W, S, E, N (X7), under which the paths from one source are a tree as they
 // are under XY (E-X9).
 //
-// Where a cable or a switch on that path is missing, there is no path, as with XY, which Options.Repair
-// gives detours.
+// Where a cable or a switch on that path is missing, the adaptive form's
+// freedom serves to find another. A table knows no history, so a switch from
+// which the second set alone leads to the destination takes that, for any
+// sender, and any other switch takes the first set; each by a shortest way,
+// directions by the list where several are. Paths that are whole stay what they
+// were: they are such ways. What cannot be reached so has NoPath in all switches
+// that cannot reach it.
 //
 // They are engines for open grids. On tori they refuse unless Options.NoWrap
 // leaves the cables that close rings unused.
@@ -59,7 +64,8 @@ func (m TurnModel) Name() string {
 // pairs reach each other as well, by shortest paths of an open mesh.
 func (TurnModel) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
-// Route takes what XY takes.
+// Route takes what XY takes on a whole grid; where parts are missing also
+// O(switches x (switches x directions + LIDs)).
 func (m TurnModel) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	g, err := detectFor(m.Name(), f, opt)
 	if err != nil {
@@ -70,14 +76,19 @@ func (m TurnModel) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options)
 		return nil, err
 	}
 	r.Notes = g.notes()
-	if len(g.Missing) > 0 {
-		r.Notes = append(r.Notes, broken(g.Fabric, r.Tables)...)
-	}
 	return r, nil
 }
 
-// order is that of the directions on a grid with dims dimensions.
-func (m TurnModel) order(dims int) []Dir {
+// turns is the deterministic form of a turn model.
+type turns struct {
+	order []Dir // of the path
+	// first is how many directions of order are the first set; the others
+	// are the second.
+	first int
+}
+
+// turns is that of a grid with dims dimensions.
+func (m TurnModel) turns(dims int) turns {
 	var negative, positive []Dir // by dimension
 	for d := range dims {
 		negative, positive = append(negative, Minus(d)), append(positive, Plus(d))
@@ -86,11 +97,12 @@ func (m TurnModel) order(dims int) []Dir {
 	switch m {
 	case WestFirst:
 		slices.Reverse(positive)
-		return slices.Concat(negative[:last], []Dir{Plus(last), Minus(last)}, positive[1:])
+		return turns{slices.Concat(negative[:last], []Dir{Plus(last), Minus(last)}, positive[1:]), last}
 	case NorthLast:
 		slices.Reverse(negative)
+		return turns{slices.Concat(negative, positive), dims + 1}
 	}
-	return slices.Concat(negative, positive)
+	return turns{slices.Concat(negative, positive), dims}
 }
 
 // routeTurns is Route of the turn models on a grid.
@@ -101,9 +113,99 @@ func routeTurns(ctx context.Context, m TurnModel, g *Grid, opt lft.Options) (*lf
 				"dimension %d is a ring of %d switches, and this turn model is for open meshes; without the cables that close rings (no-wrap) it can", d+1, g.Dims[d])}
 		}
 	}
-	tables, _, err := newPaths(g, opt.NoWrap, m.order(len(g.Dims))).tables(ctx)
+	model := m.turns(len(g.Dims))
+	p := newPaths(g, opt.NoWrap, model.order)
+	tables, broken, err := p.tables(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if broken > 0 {
+		if err := bypass(ctx, p, model, tables); err != nil {
+			return nil, err
+		}
+	}
 	return &lft.Routing{Engine: m.Name(), Fabric: g.Fabric, Tables: tables}, nil
+}
+
+// bypass replaces NoPath where the model has a way to the destination.
+func bypass(ctx context.Context, p *paths, model turns, tables *lft.Tables) error {
+	g := p.g
+	return eachSwitch(ctx, g.Fabric.NumSwitches(), func() func(fabric.NodeID) {
+		b := &bypasses{paths: p, turns: model, hops: make([]int32, g.Fabric.NumSwitches())}
+		return func(t fabric.NodeID) { b.to(t, tables) }
+	})
+}
+
+// bypasses finds ways to one destination after the other: scratch of a worker.
+type bypasses struct {
+	*paths
+	turns  turns
+	hops   []int32         // by switch: to the destination, -1 for no way
+	second []fabric.NodeID // that reach it by the second set alone, nearest first
+	first  []fabric.NodeID // that reach it otherwise, nearest first
+}
+
+// to fills the entries that are NoPath for the LIDs of switch t.
+func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
+	lids := b.lids[b.g.Position(t)]
+	if len(lids) == 0 {
+		return
+	}
+	for s := range b.hops {
+		b.hops[s] = -1
+	}
+	b.hops[t] = 0
+	b.second = append(b.second[:0], t)
+	for i := 0; i < len(b.second); i++ {
+		b.second = b.behind(b.second[i], b.turns.order[b.turns.first:], b.second)
+	}
+	// Those nearest to t first, of both lists.
+	b.first = b.first[:0]
+	for i, j := 0, 0; i < len(b.second) || j < len(b.first); {
+		var u fabric.NodeID
+		if j == len(b.first) || i < len(b.second) && b.hops[b.second[i]] <= b.hops[b.first[j]] {
+			u = b.second[i]
+			i++
+		} else {
+			u = b.first[j]
+			j++
+		}
+		b.first = b.behind(u, b.turns.order[:b.turns.first], b.first)
+	}
+	for _, s := range b.second[1:] {
+		b.enter(s, b.turns.order[b.turns.first:], lids, tables.Row(s))
+	}
+	for _, s := range b.first {
+		b.enter(s, b.turns.order[:b.turns.first], lids, tables.Row(s))
+	}
+}
+
+// behind appends the switches to list that have no way yet, and come to u by
+// a hop in one of the directions.
+func (b *bypasses) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []fabric.NodeID {
+	for _, way := range dirs {
+		s := b.next(u, way.Opposite())
+		if s != fabric.NoNode && b.hops[s] < 0 && b.next(s, way) == u {
+			b.hops[s] = b.hops[u] + 1
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// enter fills the entries of switch s that are NoPath with the first of the
+// directions that leads nearer to the destination. Parallel links take turns.
+func (b *bypasses) enter(s fabric.NodeID, dirs []Dir, lids []fabric.LID, row []fabric.PortNum) {
+	if row[lids[0]] != fabric.NoPath {
+		return
+	}
+	for _, way := range dirs {
+		if u := b.next(s, way); u != fabric.NoNode && b.hops[u] == b.hops[s]-1 {
+			ports := b.g.Ports(s, way)
+			for i, lid := range lids {
+				row[lid] = b.g.Fabric.Num(ports[i%len(ports)])
+			}
+			return
+		}
+	}
 }

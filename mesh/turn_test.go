@@ -29,23 +29,30 @@ func TestTurnOrder(t *testing.T) {
 		dims   int
 		want   string
 	}{
-		{NegativeFirst, 2, "W S E N"},
-		{WestFirst, 2, "W N S E"},
-		{NorthLast, 2, "S W E N"},
-		{NegativeFirst, 3, "W S -2 E N +2"},
-		{WestFirst, 3, "W S +2 -2 N E"},
-		{NorthLast, 3, "-2 S W E N +2"},
-		{NegativeFirst, 1, "W E"},
-		{WestFirst, 1, "E W"},
-		{NorthLast, 1, "W E"},
+		{NegativeFirst, 2, "W S | E N"},
+		{WestFirst, 2, "W | N S E"},
+		{NorthLast, 2, "S W E | N"},
+		{NegativeFirst, 3, "W S -2 | E N +2"},
+		{WestFirst, 3, "W S | +2 -2 N E"},
+		{NorthLast, 3, "-2 S W E | N +2"},
+		{NegativeFirst, 1, "W | E"},
+		{WestFirst, 1, "| E W"},
+		{NorthLast, 1, "W E |"},
 	} {
+		model := tt.engine.turns(tt.dims)
 		var names []string
-		for _, way := range tt.engine.order(tt.dims) {
+		for i, way := range model.order {
+			if i == model.first {
+				names = append(names, "|")
+			}
 			if way <= South {
 				names = append(names, strings.Fields("E W N S")[way])
 			} else {
 				names = append(names, fmt.Sprintf("%c%d", "+-"[way&1], way.Dim()))
 			}
+		}
+		if model.first == len(model.order) {
+			names = append(names, "|")
 		}
 		if got := strings.Join(names, " "); got != tt.want {
 			t.Errorf("%s in %d dimensions: %s, want %s", tt.engine.Name(), tt.dims, got, tt.want)
@@ -71,7 +78,7 @@ func TestTurnModels(t *testing.T) {
 				}
 				r := turned(t, e, g, lft.Options{NoWrap: true})
 				f := g.Fabric
-				order := e.order(len(g.Dims))
+				order := e.turns(len(g.Dims)).order
 				for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
 					dest, _ := delivery(f, f.LIDPort(lid))
 					if dest == fabric.NoNode {
@@ -101,33 +108,43 @@ func TestTurnModels(t *testing.T) {
 	}
 }
 
-// TestTurnModelsMissing holds the engines on grids with missing cables and switches to the path
-// of their order: it is whole, or packets do not set out.
-func TestTurnModelsMissing(t *testing.T) {
+// TestTurnModelsBypass holds the engines on grids with missing cables and
+// switches to the turns that they may take, and to reach all that the adaptive
+// form of the model can.
+func TestTurnModelsBypass(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		g := grow(t, drawPlot(rt, false))
+		shape := drawPlot(rt, false)
+		g := grow(t, shape)
 		e := rapid.SampledFrom(turnEngines).Draw(rt, "engine")
+		model := e.turns(len(g.Dims))
 		r := turned(t, e, g, lft.Options{NoWrap: true})
+		p := newPaths(g, true, model.order)
 		f := g.Fabric
 		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
 			dest, _ := delivery(f, f.LIDPort(lid))
 			if dest == fabric.NoNode {
 				continue
 			}
+			hops := adaptive(p, model, dest)
 			for s := range fabric.NodeID(f.NumSwitches()) {
-				want, hops := s, 0
-				for _, way := range e.order(len(g.Dims)) {
-					for d := way.Dim(); want != fabric.NoNode && g.Coord(want)[d] != g.Coord(dest)[d] && (g.Coord(want)[d] < g.Coord(dest)[d]) == way.Positive(); hops++ {
-						if len(g.Ports(want, way)) == 0 {
-							want = fabric.NoNode
-						} else {
-							want = g.Neighbor(want, way)
-						}
-					}
-				}
 				ports, ok := walk(t, r, s, lid)
-				if ok != (want == dest) || ok && len(ports)-1 != hops || !ok && len(ports) > 0 {
-					rt.Fatalf("%s: N(%v) reaches LID %d on N(%v): %v, in %d hops, want %v, %d", e.Name(), g.Coord(s), lid, g.Coord(dest), ok, len(ports)-1, want == dest, hops)
+				if len(ports) > 0 && !ok {
+					rt.Fatalf("%s: LID %d sets out from N(%v) and does not arrive", e.Name(), lid, g.Coord(s))
+				}
+				want := hops[s]
+				if ok != (want >= 0) || ok && len(ports)-1 != want {
+					rt.Fatalf("%s: N(%v) reaches LID %d on N(%v): %v, in %d hops, want %d", e.Name(), g.Coord(s), lid, g.Coord(dest), ok, len(ports)-1, want)
+				}
+				if !ok {
+					continue
+				}
+				second := false
+				for _, port := range ports[:len(ports)-1] {
+					set := slices.Index(model.order, g.Dir(port)) >= model.first
+					if second && !set {
+						rt.Fatalf("%s: N(%v) to LID %d on N(%v) turns back to the first set of directions", e.Name(), g.Coord(s), lid, g.Coord(dest))
+					}
+					second = set
 				}
 			}
 		}
@@ -135,6 +152,65 @@ func TestTurnModelsMissing(t *testing.T) {
 			rt.Fatalf("%s: channels wait for each other in a cycle", e.Name())
 		}
 	})
+}
+
+// adaptive is by switch the hops to t by a model whose tables know no history: of
+// the shortest way by the second set alone, and where there is none, by a hop
+// of the first set and the best way on. -1 is for no way. It relaxes
+// all hops until nothing changes.
+func adaptive(p *paths, model turns, t fabric.NodeID) []int {
+	const far = 1 << 20
+	n := p.g.Fabric.NumSwitches()
+	relax := func(hops []int, fixed []bool, set []Dir) {
+		for changed := true; changed; {
+			changed = false
+			for u := range fabric.NodeID(n) {
+				for _, way := range set {
+					if next := p.next(u, way); next != fabric.NoNode && !fixed[u] && hops[next]+1 < hops[u] {
+						hops[u] = hops[next] + 1
+						changed = true
+					}
+				}
+			}
+		}
+	}
+	hops, fixed := make([]int, n), make([]bool, n)
+	for u := range hops {
+		hops[u] = far
+	}
+	hops[t] = 0
+	relax(hops, fixed, model.order[model.first:])
+	for u := range fixed {
+		fixed[u] = hops[u] < far
+	}
+	relax(hops, fixed, model.order[:model.first])
+	for u := range hops {
+		if hops[u] == far {
+			hops[u] = -1
+		}
+	}
+	return hops
+}
+
+// TestTurnModelsBypassParallel has the LIDs of four hosts, and of their switch,
+// go around a missing cable by both of two parallel links.
+func TestTurnModelsBypassParallel(t *testing.T) {
+	// From N(0,1) to N(1,2): east, then north, is broken at N(1,1).
+	g := grow(t, plot{dims: []int{3, 3}, links: []int{2, 2}, hosts: func(int) int { return 4 },
+		missing: func(at, d int) bool { return at == 4 && d == 1 }})
+	r := turned(t, NegativeFirst, g, lft.Options{})
+	used := make(map[fabric.PortID]int)
+	f := g.Fabric
+	for _, p := range f.CAPorts() {
+		if s, _ := delivery(f, p); s == g.At(5) {
+			path, _ := walk(t, r, g.At(1), f.LID(p))
+			used[path[0]]++
+		}
+	}
+	north := g.Ports(g.At(1), North)
+	if len(used) != 2 || used[north[0]] != 2 || used[north[1]] != 2 {
+		t.Errorf("N(0,1) sends by %v, want two LIDs by each of %v", used, north)
+	}
 }
 
 // drawPlot draws a small grid with hosts, parallel links and missing parts.
@@ -194,7 +270,7 @@ func copies(g *Grid, out map[fabric.NodeID]map[Dir]bool, from fabric.NodeID) map
 func TestNegativeFirstCopies(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{4, 4}, Hosts: 1}, lft.LIDOptions{})
 	at := func(x, y int) fabric.NodeID { return g.At(4*x + y) }
-	order, negative := NegativeFirst.order(2), 2
+	model := NegativeFirst.turns(2)
 	// ways lists the shortest ways that the model allows.
 	var dirs func(s, t fabric.NodeID, second bool) [][]Dir
 	dirs = func(s, t fabric.NodeID, second bool) [][]Dir {
@@ -202,12 +278,12 @@ func TestNegativeFirstCopies(t *testing.T) {
 			return [][]Dir{nil}
 		}
 		var list [][]Dir
-		for i, way := range order {
+		for i, way := range model.order {
 			x, y := g.Coord(s)[way.Dim()], g.Coord(t)[way.Dim()]
-			if x == y || (x < y) != way.Positive() || second && i < negative {
+			if x == y || (x < y) != way.Positive() || second && i < model.first {
 				continue
 			}
-			for _, rest := range dirs(g.Neighbor(s, way), t, i >= negative) {
+			for _, rest := range dirs(g.Neighbor(s, way), t, i >= model.first) {
 				list = append(list, append([]Dir{way}, rest...))
 			}
 		}

@@ -71,6 +71,26 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 	return p
 }
 
+// inside says whether the grid goes on from s in direction way, by a cable
+// that may be used.
+func (p *paths) inside(s fabric.NodeID, way Dir) bool {
+	d := way.Dim()
+	if p.ring[d] {
+		return true
+	}
+	x := int(p.g.Coord(s)[d])
+	return way.Positive() && x < p.g.Dims[d]-1 || !way.Positive() && x > 0
+}
+
+// next is the switch that a hop from s in direction way leads to, NoNode for
+// none.
+func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
+	if !p.inside(s, way) || len(p.g.Ports(s, way)) == 0 {
+		return fabric.NoNode
+	}
+	return p.g.Neighbor(s, way)
+}
+
 // findSlots finds the slot of every LID, and the LIDs of every slot.
 func (p *paths) findSlots() {
 	f := p.g.Fabric
