@@ -363,6 +363,41 @@ func (w *network) lumps(x *candidate, rates []int64, need int64) string {
 	return fmt.Sprintf(", in lumps of %d, since a switch has one port for a LID", x.unit)
 }
 
+// neighbors finds the bound, for shortest paths alone, of the cables from one switch with
+// hosts to another: the routes between the two take no other. It takes O(channels).
+func (w *network) neighbors() (best candidate) {
+	limit := 0.0
+	rates := make([]int64, len(w.rates))
+	for s, h := range w.hosts {
+		ports, to := w.f.SwitchLinks(fabric.NodeID(s))
+		if h == 0 {
+			continue
+		}
+		for k, t := range to {
+			if w.lids[t] == 0 || slices.Contains(to[:k], t) {
+				continue
+			}
+			clear(rates)
+			for c := w.first[s] + int32(k); c < w.first[s]+int32(len(ports)); c++ {
+				if w.to[c] == t {
+					i, _ := slices.BinarySearch(w.rates, w.rate[c])
+					rates[i]++
+				}
+			}
+			e := edge{[]count{{h, 1}}, w.lids[t], rates}
+			value, unit := w.bestUnit(&e, &limit)
+			if value == nil {
+				continue
+			}
+			best = w.fromOne(fabric.NodeID(s), func(o fabric.NodeID) bool { return o == t })
+			best.value, best.unit, best.paths = value, unit, ShortestPaths
+			best.words = fmt.Sprintf("%s: %s to the %s of its neighbor %s over %s", w.f.Name(fabric.NodeID(s)),
+				text.CountGrouped(h, "host sends", "hosts send"), text.CountGrouped(w.lids[t], "LID", "LIDs"), w.f.Name(t), w.cables(rates)) + w.lumps(&best, rates, h*w.lids[t])
+		}
+	}
+	return best
+}
+
 // carries is C(load) of a cut, for a load that is a little more than where C changes.
 func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 	sum := 0.0

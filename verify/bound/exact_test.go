@@ -133,6 +133,9 @@ func TestLP(t *testing.T) {
 				}
 				continue
 			}
+			if paths == ShortestPaths {
+				best.improve(w.neighbors())
+			}
 			exact := flowLP(t, f, paths)
 			cut := fractional(t, w, w.certificate(&best))
 			x := short.Must(w.improve(context.Background(), candidate{}, newWays(w, paths, order(f)), 200))(t)

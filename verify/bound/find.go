@@ -22,9 +22,9 @@ type Options struct {
 	Order []int32
 }
 
-// A default search visits maxVisits channels for each kind of paths, about 10 ms of CPU time. Where that
-// is one round or less it makes one, whose lengths are equal, and where it visits no channel twice none.
-// A visit takes as long with each of lengthScales as in a round. Bounds of minRounds or more are close.
+// A default search visits maxVisits channels at most for each kind of paths, about 10 ms of CPU time,
+// and is left out where that is less than minRounds. A visit takes as long with each of lengthScales
+// as in a round.
 const (
 	maxVisits     = 1 << 19
 	minRounds     = 4
@@ -69,11 +69,25 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 		return &Bounds{}, nil
 	}
 	shortest, legal := best, best
-	rounds := opt.Rounds
-	if near, _ := best.value.Float64(); opt.Load > 0 && near*1.02 >= opt.Load {
-		rounds = 0
-	} else if affordable := maxVisits / (len(w.targets) * len(w.port)); rounds == 0 && affordable > 0 {
-		rounds = max(1, min(defaultRounds, affordable-len(lengthScales)))
+	shortest.improve(w.neighbors())
+	rounds, mean := opt.Rounds, opt.Rounds > 0
+	if near, _ := shortest.value.Float64(); opt.Load > 0 && near*1.02 >= opt.Load {
+		rounds, mean = 0, false
+	} else if rounds == 0 {
+		affordable := maxVisits / (len(w.targets) * len(w.port))
+		mean = affordable > 0
+		if rounds = min(defaultRounds, affordable-len(lengthScales)); rounds < minRounds {
+			rounds = 0
+		}
+	}
+	if mean {
+		x, err := w.mean(ctx)
+		if err != nil {
+			return nil, err
+		}
+		best.improve(x)
+		shortest.improve(best)
+		legal.improve(best)
 	}
 	if rounds > 0 {
 		var err error
@@ -100,7 +114,7 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	}
 	tree := w.isTree()
 	for _, x := range b.List() {
-		x.Close, x.Tree = rounds >= minRounds || tree, tree
+		x.Close, x.Tree = rounds > 0 || tree, tree
 	}
 	return b, nil
 }

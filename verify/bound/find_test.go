@@ -63,8 +63,12 @@ func TestNeighbors(t *testing.T) {
 	}
 	f, err := b.Build()
 	fail(err)
-	if got := find(t, f, Options{}); got.Any.Exact.String() != "2/1" || got.Shortest == nil || got.Shortest.Exact.String() != "4/1" {
-		t.Errorf("%+v, by shortest paths %+v, want 2/1 and 4/1", got.Any, got.Shortest)
+	for _, rounds := range []int{-1, 40} {
+		got := find(t, f, Options{Rounds: rounds})
+		const want = `"leaf 1": 2 hosts send to the 2 LIDs of its neighbor "leaf 2" over 1 cable`
+		if got.Any.Exact.String() != "2/1" || got.Shortest == nil || got.Shortest.Exact.String() != "4/1" || got.Shortest.Words != want {
+			t.Errorf("%d rounds: %+v, by shortest paths %+v, want 2/1 and 4/1, %s", rounds, got.Any, got.Shortest, want)
+		}
 	}
 }
 

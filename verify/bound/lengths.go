@@ -200,6 +200,13 @@ func (w *network) improve(ctx context.Context, x candidate, ways *ways, rounds i
 	return x, nil
 }
 
+// mean is the bound of equal lengths: the mean load of all channels, with paths of as few channels as can be.
+func (w *network) mean(ctx context.Context) (candidate, error) {
+	x, err := w.prove(ctx, slices.Repeat([]int64{1}, len(w.port)), newWays(w, AnyPaths, nil))
+	x.words = fmt.Sprintf("the mean over all %s, where routes take the fewest channels", text.CountGrouped(len(w.port), "channel", "channels"))
+	return x, err
+}
+
 // prove is the best bound of some lengths, over the units.
 func (w *network) prove(ctx context.Context, length []int64, ways *ways) (best candidate, err error) {
 	n := w.f.NumSwitches()
