@@ -173,7 +173,7 @@ func (in *simulation) setting(err error) error {
 	return wrong(x.Setting, "%w", x.Err)
 }
 
-// given says whether a flag was set.
+// given returns true if the command line has the flag.
 func (in *simulation) given(flag string) bool { return in.flags.Changed(flag) }
 
 // sim is the command.

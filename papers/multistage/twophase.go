@@ -173,7 +173,7 @@ func FirstConflict(n int, sends []Send) (Conflict, bool) {
 	return Conflict{}, false
 }
 
-// Concentrated says whether packets, in their order, have Property 1 of the
+// Concentrated returns true if packets, in their order, have Property 1 of the
 // paper, so that they cannot block each other: their sources are consecutive,
 // and their destinations go up all the way or down all the way.
 func Concentrated(sends []Send) bool {

@@ -236,8 +236,8 @@ var levels = map[string]map[int][]chart.Level{
 // prefixes of curves that several metrics have, which titles of panels and axes say.
 var prefixes = []string{"carried: ", "share: ", "throughput: ", "links: ", "refused: "}
 
-// schemes are what looks the same in all pictures of a paper: curves of these names, or that
-// begin so where a blank ends one.
+// schemes lists, by paper, the curves that have a style of their own in all its pictures: those with these names, or whose
+// names begin with one and a blank.
 var schemes = map[string][]string{
 	"zhou2010":  meshSchemes,
 	"zhou-conf": meshSchemes,

@@ -21,7 +21,7 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// lanNetwork is what a model of Myrinet runs on.
+// lanNetwork names the network of a model of Myrinet: one of the paper's, or a topology file.
 type lanNetwork struct{ name, file string }
 
 func (o *lanNetwork) define(flags *pflag.FlagSet, name string) {
@@ -81,13 +81,13 @@ func (o *lanNetwork) net(lab *Lab, routes string) (*gerlaNet, error) {
 	})
 }
 
-// lanSchemes are what --scheme takes.
+// lanSchemes has the values of --scheme.
 var lanSchemes = map[string]gerlaScheme{
 	"circuit": circuitSF, "circuit-ct": circuitCT, "tree": treeRoot, "tree-flood": treeFlood, "unicast": repeatedUnicast, "none": unicastOnly,
 	"tree-ct": treeRootCT, "tree-flood-ct": treeFloodCT,
 }
 
-// lanMeasures are what --measure takes, each with the panel that it is shown in.
+// lanMeasures has the values of --measure, each with the panel that it is shown in.
 var lanMeasures = map[string]struct {
 	gerlaMetric
 	panel chart.Panel
@@ -136,7 +136,7 @@ routes. Times are in byte times of 12.5 ns.`,
 	},
 }
 
-// lanSweep is what the model lan measures.
+// lanSweep has the flags of the model lan; x names the one that varies along the axis.
 type lanSweep struct {
 	gerlaSetting
 	network                 lanNetwork
@@ -225,7 +225,7 @@ func (o *lanSweep) figure(lab *Lab) (*Figure, error) {
 	return f, nil
 }
 
-// testbedMeasures are what --measure of testbed takes: the panel, the curve of a single number of
+// testbedMeasures has the values of testbed's --measure: the panel, the curve of a single number of
 // senders, and the value of a run for hosts of a kind: all (0), those that send (1), others (2).
 var testbedMeasures = map[string]struct {
 	panel chart.Panel
@@ -279,7 +279,7 @@ through adapters without answers whose buffers overflow.`,
 	},
 }
 
-// testbedSweep is what the model testbed measures.
+// testbedSweep has the flags of the model testbed; x names the one that varies along the axis.
 type testbedSweep struct {
 	network                            lanNetwork
 	senders                            []int

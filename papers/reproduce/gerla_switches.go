@@ -60,7 +60,7 @@ another one for each draw, or given. Means are of draws without a deadlock.`,
 	},
 }
 
-// switchSweep is what the model switches measures.
+// switchSweep has the flags of the model switches.
 type switchSweep struct {
 	network                                                               lanNetwork
 	spec                                                                  gen.IrregularSpec

@@ -34,7 +34,7 @@ each part of multicast, and a curve for each combination of the other values.`,
 	},
 }
 
-// minSweep is what the model min measures.
+// minSweep has the flags of the model min; x names the one that varies along the axis.
 type minSweep struct {
 	x                         string
 	stages, fanout            []int
@@ -43,7 +43,7 @@ type minSweep struct {
 	slots                     int
 }
 
-// minCounts are what is counted: the name of the curve, and the same behind a curve's name.
+// minCounts has the values of --count: each names its own curve, and what is added to the name of another.
 var minCounts = map[string][2]string{"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived}, "final": {"with phase 2" + simulated, "with phase 2" + simulated}}
 
 // The curves of a network of which one thing varies.

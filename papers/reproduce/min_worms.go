@@ -34,7 +34,7 @@ threes of two worms to two nodes and one to one (--threes), or drawn (--random).
 	},
 }
 
-// wormSweep is what the model worms does.
+// wormSweep has the flags of the model worms: networks of 2^stages processors, worms of flits, buffers in flits.
 type wormSweep struct {
 	stages, flits, draws int
 	buffer, random       []int

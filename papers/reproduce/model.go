@@ -19,7 +19,7 @@ type Model struct {
 	define func(flags *pflag.FlagSet) func(lab *Lab) (*Figure, error)
 }
 
-// Models is what figures are measured with, in the order of the help text.
+// Models lists the models that measure figures, in the order of the help text.
 var Models []*Model
 
 func init() { // figures refer to models, whose figures refer to papers

@@ -407,7 +407,7 @@ func (r *perfReader) readField(line string) error {
 	return nil
 }
 
-// Since is what was counted between a reading before and this one, both of f. A counter that
+// Since returns the counts between a reading before and this one, both of f. A counter that
 // is less than before was reset between them: what it has counted since is a lower bound, and resets is
 // how many ports have such a value. Of a counter that stood at its end before, at least 0 were counted.
 // Values that only one of the readings has are left out; Lines are those of this reading.
