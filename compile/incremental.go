@@ -207,8 +207,11 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 	cleaned, entries := lft.NewTables(f.NumSwitches(), f.MaxLID()), 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for lid, num := range found.Tables.Row(s) {
+			if num > f.Node(s).NumPorts { // which most are where the switches were just started
+				continue
+			}
 			owner := f.LIDPort(fabric.LID(lid))
-			if owner == fabric.NoPort || num > f.Node(s).NumPorts {
+			if owner == fabric.NoPort {
 				continue
 			}
 			if num == 0 && f.Owner(owner) == s || num > 0 && f.Peer(f.Port(s, num)) != fabric.NoPort {
