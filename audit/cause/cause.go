@@ -51,6 +51,9 @@ func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	if err := g.countRoutes(ctx, s); err != nil {
 		return err
 	}
+	if s.Tables != nil {
+		g.tellMixture(s.Tables)
+	}
 	for i := range g.list {
 		c := &g.list[i]
 		slices.Sort(c.Findings)
@@ -404,7 +407,9 @@ func (g *grouper) sum(c *verify.Cause) {
 	}
 	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
 		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
-		c.Rule, c.Text, c.Follows = x.Rule, x.Message, []string{g.rules(c)}
+		if c.Rule, c.Text = x.Rule, x.Message; g.rules(c) != "" {
+			c.Follows = []string{g.rules(c)}
+		}
 		return
 	}
 	if len(first.Ports) == 1 {

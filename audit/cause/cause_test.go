@@ -150,3 +150,61 @@ func TestDeadCable(t *testing.T) {
 		}
 	}
 }
+
+// Tables that are those of one engine at some switches, two or more, and of another at the others are told;
+// those of one engine are not, and none whose switches choose each for itself.
+func TestFindMixture(t *testing.T) {
+	made, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 2})
+	f, old := routed(t, made, err)
+	for _, name := range []string{"updn", "fattree", "spam", "minhop", "layered"} {
+		e, err := compile.EngineByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := compile.Run(t.Context(), f, e, compile.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if few, most := findMixture(f, r.Routing.Tables); few != nil {
+			t.Errorf("%s: %v %v", name, few, most)
+		}
+	}
+	other, alone := old.Clone(), old.Clone() // other leads by the next spine, alone by any
+	rng := rand.New(rand.NewPCG(46, 1))
+	var leaves []fabric.NodeID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		if len(f.HostsOn(s)) == 0 {
+			continue
+		}
+		leaves = append(leaves, s)
+		up, _ := f.SwitchLinks(s)
+		for lid, e := range old.Row(s) {
+			if i := slices.IndexFunc(up, func(p fabric.PortID) bool { return f.Num(p) == e }); i >= 0 {
+				other.Row(s)[lid] = f.Num(up[(i+1)%len(up)])
+				alone.Row(s)[lid] = f.Num(up[rng.IntN(len(up))])
+			}
+		}
+	}
+	if few, most := findMixture(f, alone); few != nil {
+		t.Errorf("%v %v", few, most)
+	}
+	for n := range len(leaves) + 1 {
+		mixed := old.Clone()
+		var written []fabric.NodeID
+		for i, k := range rng.Perm(len(leaves)) {
+			if i < n {
+				written = append(written, leaves[k])
+				copy(mixed.Row(leaves[k]), other.Row(leaves[k]))
+			}
+		}
+		slices.Sort(written)
+		few, most := findMixture(f, mixed)
+		if n < 2 || n > len(leaves)-2 {
+			if few != nil {
+				t.Errorf("%d: %v %v", n, few, most)
+			}
+		} else if !slices.Equal(few, written) && !slices.Equal(most, written) || len(few) > len(most) || len(few)+len(most) != len(leaves) {
+			t.Errorf("%v: %v %v", written, few, most)
+		}
+	}
+}

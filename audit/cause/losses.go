@@ -19,12 +19,13 @@ type fate uint8
 
 // The fates.
 const (
-	noEntry   fate = iota // it has no entry for the LID
-	noPort                // the entry is a port that it lacks
-	ownPort               // the entry is port 0, which has another LID
-	noCable               // the entry is a port without a cable
-	otherPort             // the entry leads to an end port with another LID
-	loops                 // the entry leads away from the LID, and packets come back
+	noEntry    fate = iota // it has no entry for the LID
+	noPort                 // the entry is a port that it lacks
+	ownPort                // the entry is port 0, which has another LID
+	noCable                // the entry is a port without a cable
+	otherPort              // the entry leads to an end port with another LID, and the entry for that one elsewhere
+	wrongEntry             // the entry leads to an end port with another LID, as the entry for that one does
+	loops                  // the entry leads away from the LID, and packets come back
 )
 
 // spot is where packets are lost: a switch, the port of its entry, NoPath for none, and how.
@@ -197,6 +198,8 @@ func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next f
 		return fabric.NoNode, true, noCable
 	case f.IsSwitch(f.Owner(peer)):
 		return f.Owner(peer), false, loops
+	case w.entry(s, f.LID(peer)) == e:
+		return fabric.NoNode, peer != to, wrongEntry
 	default:
 		return fabric.NoNode, peer != to, otherPort
 	}
@@ -236,6 +239,9 @@ func (x *loss) headline(f *fabric.Fabric) string {
 		return fmt.Sprintf("%s takes %s for its own", name, lidNames(f, x.lids))
 	case noCable:
 		return "no cable at " + port + ", and the tables use it"
+	case wrongEntry:
+		other := f.Peer(f.Port(x.s, x.port))
+		return fmt.Sprintf("%s has a wrong entry for %s: port %d, which leads to %s (LID %d)", name, lidNames(f, x.lids), x.port, f.PortName(other), f.LID(other))
 	case otherPort:
 		other := f.Peer(f.Port(x.s, x.port))
 		return fmt.Sprintf("%s leads to %s (LID %d), and not to %s as the tables have it", port, f.PortName(other), f.LID(other), lidNames(f, x.lids))

@@ -142,21 +142,19 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if len(args) == 0 && isFolderAlone(&in.Files) {
 		args, in.Topology = []string{in.Topology}, ""
 	}
-	argument := len(args) > 0 && in.Topology == "" && open.File(args[0])
-	if argument { // as -t FILE
+	if len(args) > 0 && in.Topology == "" && open.File(args[0]) { // as -t FILE
 		args, in.Topology = nil, args[0]
 	}
 	if len(args) == 0 {
 		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
-		if argument && in.TakeCables && !in.HasTables() && !asks {
+		if in.Topology != "" && in.TakeCables && !in.HasTables() && !asks {
 			in.wiring, in.cablesAlone = true, true
 		}
 		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
-			without := ""
 			if command == "check" {
-				without = "; or -t TOPOLOGY and --wiring, --plan FILE or --policy FILE, --pkeys FILE or --partitions FILE, or --bound FILE"
+				return usagef("check needs a directory of tables or a topology, -t FILE; for tables of a topology also --lfts FILE or --far FILE")
 			}
-			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE%s", command, without)
+			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE", command)
 		}
 		if !in.HasTables() && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Certificate != "") {
 			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")

@@ -1,0 +1,102 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// Switches of one routing lead by the same neighbors for alike of the LIDs or more, those of two routings for less
+// than unlike of them.
+const alike, unlike = 0.9, 0.6
+
+// tellMixture names two routings as the cause of a load far from its bound where the tables are a mixture of them, as
+// after a change of which half was written.
+func (g *grouper) tellMixture(t *lft.Tables) {
+	names := func(list []fabric.NodeID) string {
+		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), named)
+	}
+	for i := range g.list {
+		if c := &g.list[i]; c.Rule == verify.FarFromBound {
+			if few, most := findMixture(g.f, t); few != nil {
+				c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s", names(few), names(most), c.Text)
+			}
+		}
+	}
+}
+
+// findMixture returns switches with the same neighbors whose tables fall into two sets that agree each in itself:
+// the smaller set and the greater one, of the first such switches; nil where there are none. A set has two switches
+// or more, as a single one may be a root. Tables of engines that balance each switch for itself agree nowhere. It takes O(switches x LIDs).
+func findMixture(f *fabric.Fabric, t *lft.Tables) (few, most []fabric.NodeID) {
+	var order []string
+	of := make(map[string][]fabric.NodeID)
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		near := slices.Clone(f.Neighbors(s))
+		slices.Sort(near)
+		key := fmt.Sprint(slices.Compact(near))
+		if of[key] == nil {
+			order = append(order, key)
+		}
+		of[key] = append(of[key], s)
+	}
+	for _, key := range order {
+		list := of[key]
+		few, most := splitBy(f, t, list)
+		if len(few) < 2 || agreement(f, t, few[0], most[0]) >= unlike {
+			continue
+		}
+		if rest, _ := splitBy(f, t, few); rest != nil {
+			continue
+		}
+		if rest, _ := splitBy(f, t, most); rest != nil {
+			continue
+		}
+		return few, most
+	}
+	return nil, nil
+}
+
+// splitBy divides switches by whether they agree with the first one, into the smaller and the greater set; few is
+// nil where all do.
+func splitBy(f *fabric.Fabric, t *lft.Tables, list []fabric.NodeID) (few, most []fabric.NodeID) {
+	for _, s := range list {
+		if agreement(f, t, list[0], s) >= alike {
+			most = append(most, s)
+		} else {
+			few = append(few, s)
+		}
+	}
+	if len(few) > len(most) {
+		few, most = most, few
+	}
+	return few, most
+}
+
+// agreement is for which part of the LIDs of hosts that two switches lead to other switches it is the same one.
+func agreement(f *fabric.Fabric, t *lft.Tables, a, b fabric.NodeID) float64 {
+	next := func(s fabric.NodeID, lid int) fabric.NodeID {
+		if e := t.Row(s)[lid]; e > 0 && e <= f.Node(s).NumPorts {
+			if peer := f.Peer(f.Port(s, e)); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {
+				return f.Owner(peer)
+			}
+		}
+		return fabric.NoNode
+	}
+	same, all := 1, 1
+	for lid := range min(len(t.Row(a)), len(t.Row(b))) {
+		if to := f.LIDPort(fabric.LID(lid)); to == fabric.NoPort || class(f, to) != verify.LostHosts {
+			continue
+		}
+		if x, y := next(a, lid), next(b, lid); x != fabric.NoNode && y != fabric.NoNode {
+			if all++; x == y {
+				same++
+			}
+		}
+	}
+	return float64(same) / float64(all)
+}
