@@ -167,6 +167,9 @@ func (c *checker) checkComponents() {
 		case !cabled[n]:
 			if !explained[n] {
 				c.add(IsolatedNode, 1, nodeEndpoints(f, n), "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
+				if len(f.Cables()) == 0 { // a capture from a port without a link, which is of no fabric
+					c.findings[len(c.findings)-1].Severity = verify.Error
+				}
 			}
 		case part.Find(n) == n && n != largest:
 			c.add(SplitFabric, size[n], nodeEndpoints(f, n), "%s cannot be reached from the other %d: those with %q (%s)",
