@@ -79,8 +79,7 @@ func (k *Kept) Start(r *Result) {
 // IsLast returns true if the tables that Run made last, with Options.Route.FirstStep, are also those
 // that it makes without.
 func (k *Kept) IsLast(r *lft.Routing, opt *Options) bool {
-	route := opt.routeOptions()
-	return k.keeper.IsLast(r, route.RebalanceFactor())
+	return k.keeper.IsLast(r, opt.routeOptions().RebalanceFactor())
 }
 
 // Clone is an independent copy: a Run with the one changes nothing in the other. It cannot go back.

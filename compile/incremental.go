@@ -31,6 +31,7 @@ type Incremental struct {
 	scratchLoad uint64             // what it got, 0 for nothing
 	stopScratch context.CancelFunc // ends what findScratch began last; nil for nothing
 	stepped     bool               // the last Rebalance has moved entries, or tables were adopted
+	stuck       bool               // the last Rebalance moved nothing though loads are above what it is to come to
 }
 
 // prepared is what the next Run can go on from.
@@ -116,6 +117,8 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		step = Step{Why: "to prepare for keeping tables failed", Failure: c.failure}
 	case c.router == nil || c.engine.Name() != e.Name():
 		step.Why = "there are no tables to keep"
+	case c.stuck:
+		step.Why = "no small step brings the loads near to those from scratch"
 	default:
 		err := par.Catch(func() (err error) {
 			r, err = c.update(ctx, f, opt, &step)
@@ -139,7 +142,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		opt.Route.Previous = before
 		step.Why = "virtual lanes are for all paths together"
 	}
-	c.engine, c.routing, c.prepared, c.prepare, c.ready = e, nil, prepared{}, nil, nil
+	c.engine, c.routing, c.prepared, c.prepare, c.ready, c.stuck = e, nil, prepared{}, nil, nil, false
 	c.forgetScratch()
 	r = nil
 	if found := c.found; found != nil {
@@ -294,8 +297,7 @@ func (c *Incremental) prepareNext(r *Result) {
 // scratch, to learn what that gives. Run does not wait for that.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	c.forgetScratch()
-	route := opt.routeOptions()
-	if c.router != nil && c.router.IsBalanced(route.RebalanceFactor(), 0) {
+	if c.router != nil && c.router.IsBalanced(opt.routeOptions().RebalanceFactor(), 0) {
 		return
 	}
 	engine := c.engine.Engine
@@ -327,7 +329,7 @@ func (c *Incremental) forgetScratch() {
 // nothing is proven; then all is as it was.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}
-	c.stepped = false
+	c.stepped, c.stuck = false, false
 	if !c.isReady() {
 		return nil, step
 	}
@@ -353,11 +355,14 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 		return nil, step
 	}
 	step.Changes = ChangesSince(c.routing, r.Routing)
-	c.routing, c.stepped = r.Routing, true
+	c.routing, c.stepped, c.stuck = r.Routing, true, false
 	r.regrade(opt.Multicast)
 	r.Seconds.Verify = time.Since(start).Seconds()
 	return r, step
 }
+
+// IsStuck returns true if the last Rebalance found no step to loads that it is to come to. The next Run is from scratch then.
+func (c *Incremental) IsStuck() bool { return c.stuck }
 
 // isReady takes over what was prepared, and returns true if Rebalance has the tables that it needs.
 func (c *Incremental) isReady() bool {
@@ -383,10 +388,10 @@ func (c *Incremental) WantsRebalance(factor float64, demand bool) bool {
 
 // takePart moves some entries for Rebalance. undo takes that back; it is nil where nothing has changed.
 func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) {
-	route := opt.routeOptions()
-	factor := route.RebalanceFactor()
+	factor := opt.routeOptions().RebalanceFactor()
 	if c.scratchLoad > 0 {
-		if c.load = c.scratchLoad; !c.router.IsBalanced(factor, c.load) {
+		c.load = c.scratchLoad
+		if c.stuck = !c.router.IsBalanced(factor, c.load); c.stuck {
 			return c.router.TakePart(factor, c.load)
 		}
 	}
@@ -406,24 +411,19 @@ func (c *Incremental) IsPrepared() bool {
 func (c *Incremental) Prepare() {
 	c.prepareRun()
 	if find := c.findScratch; find != nil {
-		c.findScratch = nil
 		scratch := make(chan uint64, 1)
-		c.scratch = scratch
-		var ctx context.Context
-		ctx, c.stopScratch = context.WithCancel(context.Background())
+		ctx, stop := context.WithCancel(context.Background())
+		c.findScratch, c.scratch, c.stopScratch = nil, scratch, stop
 		go func() { scratch <- find(ctx) }()
 	}
 }
 
 func (c *Incremental) prepareRun() {
-	prepare := c.prepare
-	if prepare == nil {
-		return
+	if prepare := c.prepare; prepare != nil {
+		ready := make(chan prepared, 1)
+		c.prepare, c.ready = nil, ready
+		go func() { ready <- prepare() }()
 	}
-	c.prepare = nil
-	ready := make(chan prepared, 1)
-	c.ready = ready
-	go func() { ready <- prepare() }()
 }
 
 // Wait prepares for the next calls of Run and Rebalance, and waits until that is done.

@@ -66,7 +66,7 @@ type Options struct {
 const DefaultRebalance = 1.1
 
 // RebalanceFactor is Rebalance, or the default.
-func (o *Options) RebalanceFactor() float64 {
+func (o Options) RebalanceFactor() float64 {
 	if o.Rebalance == 0 {
 		return DefaultRebalance
 	}

@@ -98,6 +98,3 @@ func (m *meter) written(t *Tables) {
 		l.Findings, l.Undecided, l.Unreachable = len(v.Findings), len(v.Undecided), v.Unicast.Unreachable
 	})
 }
-
-// fellBack counts a routing that was left to OpenSM's next engine.
-func (m *meter) fellBack() { m.update(func(s *measured) { s.Fallbacks++ }) }

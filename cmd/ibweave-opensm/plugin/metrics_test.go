@@ -97,7 +97,7 @@ func TestMetricsUnwritable(t *testing.T) {
 	file := filepath.Join(dir, "ibweave.prom")
 	m := newMeter(file, func(l Level, err error) { lines <- fmt.Sprint(l, " ", err) })
 	settle := func() {
-		m.fellBack()
+		m.update(func(s *measured) { s.Fallbacks++ })
 		for writing := true; writing; {
 			m.mu.Lock()
 			writing = m.writing
@@ -147,7 +147,7 @@ func TestMetricsKilled(t *testing.T) {
 	if file := os.Getenv("IBWEAVE_METRICS"); file != "" {
 		m := newMeter(file, nil)
 		for {
-			m.fellBack()
+			m.update(func(s *measured) { s.Fallbacks++ })
 		}
 	}
 	rnd := rand.New(rand.NewPCG(3, 4))

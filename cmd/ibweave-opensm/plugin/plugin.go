@@ -316,8 +316,7 @@ func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 		p.ignored = ignored
 		p.mu.Unlock()
 		if !told {
-			line := "options of OpenSM without effect on ibweave's engines: " + ignored + "; " + p.config.where() + " has theirs"
-			p.tell(line)
+			p.tell("options of OpenSM without effect on ibweave's engines: " + ignored + "; " + p.config.where() + " has theirs")
 		}
 		if fits(compile.Reserved, "a routing") == nil {
 			p.reserve.Do(func() { go compile.Reserve() }) // while OpenSM discovers the subnet
@@ -406,7 +405,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		p.last = nil // of tables that are not in force
 		p.routing.Unlock()
 		p.refuse(engine, s, err)
-		p.meter.fellBack()
+		p.meter.update(func(s *measured) { s.Fallbacks++ })
 		p.host.Log(LogError, err.Error()+"; OpenSM goes on with its next engine")
 		p.log.Error(oneLine(err.Err.Error()), zap.String("code", string(err.Code)), zap.String("engine", err.Engine))
 		return nil, err
@@ -417,8 +416,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	regrouped := groups != nil
-	if regrouped {
+	if groups != nil {
 		p.groups = groups
 	}
 	if s.Reroute {
@@ -429,7 +427,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	// Masks stay in force when OpenSM only routes again.
 	if p.current != nil {
 		t.generation = p.current.generation
-		if regrouped || !t.same(p.current) {
+		if groups != nil || !t.same(p.current) {
 			t.generation++
 			// Else they would be old ones, until a port joins.
 			t.SweepAgain = t.SweepAgain || s.Reroute
@@ -442,8 +440,11 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 
 // tryRoute routes s, unless the engine did not route this very subnet the last time.
 func (p *Plugin) tryRoute(engine int, s *Snapshot) (t *Tables, err *Error) {
-	if err := p.refusal(engine, s); err != nil {
-		return nil, err
+	p.mu.Lock()
+	r, ok := p.refused[engine]
+	p.mu.Unlock()
+	if ok && r.snapshot.equal(s) {
+		return nil, r.failure
 	}
 	err = p.guard(p.engineName(engine), func() (err error) {
 		t, err = p.route(engine, s)
@@ -452,17 +453,7 @@ func (p *Plugin) tryRoute(engine int, s *Snapshot) (t *Tables, err *Error) {
 	return t, err
 }
 
-// refusal is why an engine did not route this very subnet the last time.
-func (p *Plugin) refusal(engine int, s *Snapshot) *Error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r, ok := p.refused[engine]; ok && r.snapshot.equal(s) {
-		return r.failure
-	}
-	return nil
-}
-
-// refuse remembers it. What took too long may be quicker another time, there may be more
+// refuse remembers that an engine does not route a subnet. What took too long may be quicker another time, there may be more
 // memory, and a panic may have had to do with anything.
 func (p *Plugin) refuse(engine int, s *Snapshot, failure *Error) {
 	p.mu.Lock()
@@ -485,23 +476,38 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("not done after %v (timeout in %s)", e.after, e.where)
 }
 
-// route does it.
+// route does it. A subnet that has not changed keeps its tables, moves some entries, or gets tables from scratch
+// where no more entries can be moved; if these fail, it keeps its own.
 func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
 	start := time.Now()
-	if t := p.Current(); t != nil && t.isOf(engine, s) && t.isFound(s) && !p.isDue() {
-		if next := p.rebalance(ctx, t, s); next != nil {
-			next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
+	t := p.Current()
+	if t == nil || !t.isOf(engine, s) || !t.isFound(s) || p.isDue() {
+		return p.routeChanged(ctx, engine, s)
+	}
+	next, stuck := p.rebalance(ctx, t, s)
+	if stuck {
+		err := par.Catch(func() (err error) { next, err = p.routeChanged(ctx, engine, s); return err })
+		if err == nil {
 			return next, nil
 		}
+		p.tell("the loads stay above rebalance: " + oneLine(err.Error()))
+	}
+	if next == nil {
 		again := *t
 		again.SweepAgain, again.Rebalanced = false, false
-		again.Step = compile.Step{Kept: true}
-		again.Timing = Timing{Snapshot: s.Took + time.Since(start)}
+		again.Step, again.Timing = compile.Step{Kept: true}, Timing{}
 		p.log.Debug("the subnet has not changed", zap.String("engine", t.Engine))
-		return &again, nil
+		next = &again
 	}
+	next.Timing.Snapshot = s.Took + time.Since(start) - next.Timing.Route - next.Timing.Verify
+	return next, nil
+}
+
+// routeChanged is for a subnet that is none that the tables are for, or whose tables are to be others.
+func (p *Plugin) routeChanged(ctx context.Context, engine int, s *Snapshot) (*Tables, error) {
+	start := time.Now()
 	f, notes, err := s.fabric(p.labels)
 	if err != nil {
 		return nil, &Error{Code: BadSubnet, Err: err}
@@ -521,8 +527,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	p.tellAbsent(absent)
 	if list := s.unread(); len(list) > 0 {
-		line := "the tables were not read, and all blocks are written, of " + text.Few(list, maxChanged)
-		p.tell(line)
+		p.tell("the tables were not read, and all blocks are written, of " + text.Few(list, maxChanged))
 	}
 	found := s.foundTables(f)
 	s.Found = nil // which may be large, and snapshots are kept
@@ -578,8 +583,7 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	case len(absent) == len(p.config.Roots):
 		p.report(&Error{Code: BadConfig, Err: fmt.Errorf("no switch of roots in %s is in the subnet: %s; the engine chooses the top of its order itself", p.config.where(), names)})
 	default:
-		line := fmt.Sprintf("roots in %s: %d of %d switches are not in the subnet: %s", p.config.where(), len(absent), len(p.config.Roots), names)
-		p.tell(line)
+		p.tell(fmt.Sprintf("roots in %s: %d of %d switches are not in the subnet: %s", p.config.where(), len(absent), len(p.config.Roots), names))
 	}
 }
 
@@ -635,18 +639,15 @@ func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Eng
 }
 
 // rebalance is for a subnet that has not changed since the tables t: a step of a few blocks
-// towards balanced ones, once that is prepared; nil for none. A panic leaves nothing to go on
-// from, and t in force.
-func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables {
+// towards balanced ones, once that is prepared; nil for none, and stuck if tables from scratch are to follow. A
+// panic leaves nothing to go on from, and t in force.
+func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables *Tables, stuck bool) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	last := p.last
-	if last == nil || !p.config.Incremental {
-		return nil
-	}
 	opt, _, err := p.config.compileOptions(t.Fabric)
-	if err != nil {
-		return nil
+	if last == nil || !p.config.Incremental || err != nil {
+		return nil, false
 	}
 	p.follow(&opt)
 	var r *compile.Result
@@ -654,14 +655,14 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables 
 	if err := par.Catch(func() error { r, step = last.Rebalance(ctx, opt); return nil }); err != nil {
 		p.last = nil
 		p.stepFailed(t.Engine, err)
-		return nil
+		return nil, false
 	}
 	if r == nil {
-		return nil
+		return nil, last.IsStuck()
 	}
 	if verdict(r.Verify) != nil {
 		p.last = nil // it would go on from tables that are not in force
-		return nil
+		return nil, false
 	}
 	p.litter = true
 	next := *t
@@ -670,7 +671,7 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) *Tables 
 		next.hops = dump.NewHops(next.Fabric, r.Routing.Tables)
 	}
 	next.Timing = Timing{Route: time.Duration(r.Seconds.Route * float64(time.Second)), Verify: time.Duration(r.Seconds.Verify * float64(time.Second))}
-	return &next
+	return &next, false
 }
 
 // stepFailed logs why tables could not be kept. All has been routed from scratch since, so
