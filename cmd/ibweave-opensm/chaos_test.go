@@ -71,8 +71,8 @@ func TestChaos(t *testing.T) {
 		}},
 	}
 	t.Cleanup(func() {
-		for _, left := range running() {
-			t.Errorf("still running: %s", left)
+		for _, left := range running("") {
+			t.Errorf("still running: %s", left.line)
 		}
 	})
 	for i, tc := range short.Of(cases, []chaosCase{cases[1], cases[5]}) {
@@ -90,14 +90,21 @@ const keepsTables = "incremental: true\n"
 // keepsAlone is one by which they do, and the plugin asks for no sweeps: a restart changes nothing.
 const keepsAlone = keepsTables + unbalanced
 
-// running lists the programs that these tests have started on ibsim, and ibsim.
-func running() (list []string) {
+// program is a process and its command line.
+type program struct {
+	pid  int
+	line string
+}
+
+// running lists the programs that these tests have started on ibsim, and ibsim, of those with a text in their environment.
+func running(with string) (list []program) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		env, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err == nil && bytes.Contains(env, []byte("IBSIM_SOCKNAME=ibweave-"+strconv.Itoa(os.Getpid())+"-")) {
+		if err == nil && bytes.Contains(env, []byte("IBSIM_SOCKNAME=ibweave-"+strconv.Itoa(os.Getpid())+"-")) && bytes.Contains(env, []byte(with)) {
 			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
-			list = append(list, strings.ReplaceAll(string(line), "\x00", " "))
+			pid, _ := strconv.Atoi(filepath.Base(dir))
+			list = append(list, program{pid, strings.ReplaceAll(string(line), "\x00", " ")})
 		}
 	}
 	return list
@@ -119,7 +126,7 @@ type chaos struct {
 	rnd    *rand.Rand
 	twin   *ibsim.Twin
 	client *subnet.Client
-	sm     fabric.NodeID // the switch that OpenSM is attached to
+	sm     fabric.NodeID // the switch that OpenSM is attached to, and client
 
 	cables []fabric.PortID // one end of each
 	down   map[fabric.PortID]bool
@@ -134,11 +141,16 @@ type chaos struct {
 	// files is the test of the files that the plugin reads and writes, nil for none.
 	files *fileChaos
 
-	o       *ibsim.OpenSM
+	o *ibsim.OpenSM
+	// place is the folder of this OpenSM, and priority is its sm_priority.
+	place    string
+	priority int
+
 	mu      sync.Mutex
 	failed  []string       // lines of the plugin in OpenSM's log
 	engines map[string]int // how often each routed
 	last    string         // the one that did last
+	moved   int            // lines of steps towards balanced tables
 	rss     []int          // KiB, after each sweep of this OpenSM
 	grown   int            // KiB, the most that one OpenSM grew
 }
@@ -173,7 +185,7 @@ func (tc chaosCase) run(t *testing.T, n int) {
 	for i := range n {
 		c.disturb()
 		c.settle()
-		if (i+1)%max(10, n/4) == 0 {
+		if (i+1)%min(n, max(10, n/4)) == 0 {
 			c.restart()
 		}
 	}
@@ -189,7 +201,7 @@ func (tc chaosCase) begin(t *testing.T) *chaos {
 	s := start(t, f, err)
 	c := &chaos{
 		chaosCase: tc, testbed: s, t: t, rnd: rand.New(rand.NewPCG(*seed, 1)), sm: ibsim.Centre(s.f),
-		down: make(map[fabric.PortID]bool), gone: make(map[fabric.PortID]bool), kinds: make(map[string]int), engines: make(map[string]int),
+		place: s.dir, down: make(map[fabric.PortID]bool), gone: make(map[fabric.PortID]bool), kinds: make(map[string]int), engines: make(map[string]int),
 	}
 	if c.twin, err = ibsim.NewTwin(s.f); err != nil { // of itself: for the names of nodes
 		t.Fatal(err)
@@ -210,19 +222,23 @@ func (tc chaosCase) begin(t *testing.T) *chaos {
 	return c
 }
 
-// dial is a client on the fabric.
+// dial is a client on the fabric, where OpenSM is.
 func (c *chaos) dial() {
 	c.t.Helper()
-	transport := short.Must(c.Dial(c.t.Context(), ""))(c.t)
-	c.client = subnet.New(transport, subnet.Options{Window: 8, Timeout: 2 * time.Second})
-	c.t.Cleanup(func() { _ = c.client.Close() }) // ibsim is about to end
+	if c.client != nil {
+		_ = c.client.Close() // it was where another OpenSM was
+	}
+	transport := short.Must(c.Dial(c.t.Context(), c.twin.NodeID(c.sm)))(c.t)
+	client := subnet.New(transport, subnet.Options{Window: 8, Timeout: 2 * time.Second})
+	c.client = client
+	c.t.Cleanup(func() { _ = client.Close() }) // ibsim is about to end
 }
 
 // fail ends the test, with what has happened.
 func (c *chaos) fail(format string, args ...any) {
 	c.t.Helper()
-	log, _ := os.ReadFile(filepath.Join(c.dir, "opensm.log"))
-	own, _ := os.ReadFile(filepath.Join(c.dir, "ibweave.log"))
+	log, _ := os.ReadFile(filepath.Join(c.place, "opensm.log"))
+	own, _ := os.ReadFile(filepath.Join(c.place, "ibweave.log"))
 	c.t.Fatalf("%s\n-seed %d, the last changes:\n%s\nOpenSM's log ends with\n%s\nand the plugin's with\n%s", fmt.Sprintf(format, args...), *seed,
 		strings.Join(c.history[max(0, len(c.history)-25):], "\n"), end(log), end(own))
 }
@@ -233,8 +249,23 @@ func end(log []byte) string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
+// highest is the sm_priority of an OpenSM that starts alone. Each that takes over has one less
+// than the one before, which it would take the fabric from else.
+const highest = 15
+
 // startOpenSM runs OpenSM, which keeps its cache of LIDs from the one before.
 func (c *chaos) startOpenSM() {
+	c.t.Helper()
+	c.priority = highest
+	var err error
+	if c.o, err = ibsim.StartOpenSM(c.t.Context(), c.Sim, c.openSM(nil)); err != nil {
+		c.fail("OpenSM: %v", err)
+	}
+	c.rss = nil
+}
+
+// openSM is how OpenSM runs at its place. A line of the log is shown to see as well, unless that is nil.
+func (c *chaos) openSM(see func(message string)) ibsim.OpenSMConfig {
 	c.t.Helper()
 	file, program := filepath.Join(c.dir, "ibweave.yaml"), ""
 	if c.files != nil {
@@ -242,11 +273,12 @@ func (c *chaos) startOpenSM() {
 	} else if err := os.WriteFile(file, []byte(c.config), 0o600); err != nil {
 		c.t.Fatal(err)
 	}
-	var err error
-	c.o, err = ibsim.StartOpenSM(c.t.Context(), c.Sim, ibsim.OpenSMConfig{
-		Program: program, Engine: c.engine, Dir: c.dir, Timeout: time.Minute,
+	return ibsim.OpenSMConfig{
+		Program: program, Engine: c.engine, Dir: c.place, Timeout: time.Minute,
+		Env: []string{"SIM_HOST=" + c.twin.NodeID(c.sm), "OSM_CACHE_DIR=" + filepath.Join(c.dir, "cache")},
 		Options: append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file, "sweep_interval 0",
-			"transaction_timeout 100", "long_transaction_timeout 300"}, c.options...),
+			"transaction_timeout 100", "long_transaction_timeout 300", "sm_priority " + strconv.Itoa(c.priority), "honor_guid2lid_file TRUE",
+			"sminfo_polling_timeout 200", "polling_retry_number 2"}, c.options...),
 		Line: func(l ibsim.LogLine) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -257,12 +289,103 @@ func (c *chaos) startOpenSM() {
 				c.last = name[strings.LastIndexByte(name, ' ')+1:]
 				c.engines[c.last]++
 			}
+			if strings.Contains(l.Message, "; rebalanced, ") {
+				c.moved++
+			}
+			if see != nil {
+				see(l.Message)
+			}
 		},
+	}
+}
+
+// replace kills OpenSM after do has been called, and starts it again.
+func (c *chaos) replace(do func()) {
+	c.t.Helper()
+	c.kinds["killed"]++
+	do()
+	c.signal(syscall.SIGKILL)
+	<-c.o.Done
+	c.history = append(c.history, "# OpenSM starts")
+	c.startOpenSM()
+	c.mayBeForgotten()
+}
+
+// takeOver has another OpenSM, on another switch, wait until this one is killed or told to end, after do has been
+// called, and manage the fabric then.
+func (c *chaos) takeOver(do func()) {
+	c.t.Helper()
+	c.kinds["takeover"]++
+	there := c.connected()
+	var list []fabric.NodeID
+	for s := range fabric.NodeID(c.f.NumSwitches()) {
+		if s != c.sm && there[c.f.PortBase(s)] {
+			list = append(list, s)
+		}
+	}
+	c.sm = one(c.rnd, list)
+	c.place = map[bool]string{true: filepath.Join(c.dir, "other"), false: c.dir}[c.place == c.dir]
+	c.priority--
+	c.history = append(c.history, fmt.Sprintf("# OpenSM of priority %d waits on %s", c.priority, c.twin.NodeID(c.sm)))
+	waits := make(chan struct{})
+	var once sync.Once
+	cfg := c.openSM(func(message string) {
+		if strings.Contains(message, "Entering STANDBY state") {
+			once.Do(func() { close(waits) })
+		}
 	})
+	type started struct {
+		o   *ibsim.OpenSM
+		err error
+	}
+	up := make(chan started, 1)
+	go func() {
+		o, err := ibsim.StartOpenSM(c.t.Context(), c.Sim, cfg)
+		up <- started{o, err}
+	}()
+	select {
+	case <-waits:
+	case s := <-up:
+		c.fail("another OpenSM does not wait: %v", s.err)
+	case <-time.After(time.Minute):
+		c.fail("another OpenSM does not wait")
+	}
+	// ibsim loses what it has handed to a program that ends, and a program on ibsim has no timeouts of the
+	// kernel: OpenSM would wait for that answer for ever. So it asks nothing while the other one ends.
+	pids := running("OSM_TMP_DIR=" + c.place + "\x00")
+	if len(pids) != 1 {
+		c.fail("%d OpenSMs wait", len(pids))
+	}
+	short.Check(c.t, syscall.Kill(pids[0].pid, syscall.SIGSTOP))
+	m, err := c.client.Manager(c.t.Context())
+	if err == nil { // what it has asked is answered before
+		_, err = c.client.Members(c.t.Context(), m, mad.MCMemberRecord{MGID: c.groups[0].mgid}, mad.MCMemberMGID, 0)
+	}
 	if err != nil {
-		c.fail("OpenSM: %v", err)
+		c.fail("%v", err)
+	}
+	time.Sleep(300 * time.Millisecond) // the answer may have to wait for a CPU
+	do()
+	if c.rnd.IntN(2) == 0 {
+		c.signal(syscall.SIGTERM)
+		select {
+		case <-c.o.Done:
+		case <-time.After(5 * time.Second): // libumad2sim may hang in exit()
+		}
+		_ = c.o.Stop()
+	} else {
+		c.signal(syscall.SIGKILL)
+		<-c.o.Done
+	}
+	short.Check(c.t, syscall.Kill(pids[0].pid, syscall.SIGCONT))
+	c.history = append(c.history, "# OpenSM takes over")
+	s := <-up
+	if c.o = s.o; s.err != nil {
+		c.fail("OpenSM: %v", s.err)
 	}
 	c.rss = nil
+	c.dial()
+	c.mayBeForgotten()
 }
 
 // console gives ibsim a command, which becomes part of the history.
@@ -387,14 +510,7 @@ func (c *chaos) disturb() {
 		}
 		c.mayBeForgotten()
 	}
-	// OpenSM would have nothing left to manage.
-	if list := c.cablesOf(c.sm); !slices.ContainsFunc(list, func(p fabric.PortID) bool {
-		return !c.down[p] && c.f.IsSwitch(c.f.Owner(p)) && c.f.IsSwitch(c.f.Owner(c.f.Peer(p)))
-	}) {
-		for _, p := range list {
-			c.mend(p)
-		}
-	}
+	c.keepManageable()
 	// And somebody joins, or leaves.
 	for range c.rnd.IntN(3) {
 		g := one(c.rnd, c.groups)
@@ -404,6 +520,20 @@ func (c *chaos) disturb() {
 		} else {
 			c.gone[p] = true
 		}
+	}
+}
+
+// keepManageable mends all cables of OpenSM's switch if no other switch is left there: it would have nothing to manage.
+func (c *chaos) keepManageable() {
+	c.t.Helper()
+	list := c.cablesOf(c.sm)
+	if slices.ContainsFunc(list, func(p fabric.PortID) bool {
+		return !c.down[p] && c.f.IsSwitch(c.f.Owner(p)) && c.f.IsSwitch(c.f.Owner(c.f.Peer(p)))
+	}) {
+		return
+	}
+	for _, p := range list {
+		c.mend(p)
 	}
 }
 
@@ -674,7 +804,13 @@ func (c *chaos) read(there []bool) (*have, error) {
 		}
 	}
 	mc.Tables = tables.MFT
-	r, err := verify.Check(ctx, &state.State{Fabric: f, Tables: tables.LFT, SL2VL: tables.SL2VL, Multicast: mc}, verify.Options{})
+	in := &state.State{Fabric: f, Tables: tables.LFT, SL2VL: tables.SL2VL, Multicast: mc}
+	if c.options != nil && c.compile.SL2VL == "" { // SLs are the engine's
+		if in.PathSLs, _, err = c.client.PathSLs(ctx, m, f); err != nil {
+			return nil, fmt.Errorf("SLs of paths: %v", err)
+		}
+	}
+	r, err := verify.Check(ctx, in, verify.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -772,24 +908,22 @@ func (c *chaos) compare(f *fabric.Fabric, got *subnet.Tables) error {
 }
 
 // restart kills OpenSM, in the middle of a sweep and once more at rest: then the
-// next one comes to the tables of the one before.
+// next one, which may have waited for that, comes to the tables of the one before.
 func (c *chaos) restart() {
 	c.t.Helper()
 	c.checkMemory()
-	kill := func() {
-		c.signal(syscall.SIGKILL)
-		<-c.o.Done
-		c.history = append(c.history, "# OpenSM starts")
-		c.startOpenSM()
-		c.mayBeForgotten()
+	next := c.replace
+	if c.priority > 1 && c.rnd.IntN(2) == 0 {
+		next = c.takeOver
 	}
-	c.disturb()
-	c.signal(syscall.SIGHUP)
-	c.pause(150)
-	kill()
+	next(func() {
+		c.disturb()
+		c.signal(syscall.SIGHUP)
+		c.pause(150)
+	})
 	c.settle()
 	before := c.check(c.connected())
-	kill()
+	next(func() {})
 	c.settle()
 	after := c.check(c.connected())
 	c.kinds["restart"]++

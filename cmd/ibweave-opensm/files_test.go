@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-var sequences = flag.Int("sequences", 20, "sequences of TestFileChaos")
+var sequences = flag.Int("sequences", 0, "sequences of TestFileChaos and TestChaosSequences, 0 for a few")
 
 // Whatever becomes of the files that the plugin reads and writes, OpenSM lives, ends its
 // sweeps, and has tables in the switches by which all that is connected is reached: those
@@ -43,7 +44,8 @@ func TestFileChaos(t *testing.T) {
 	}()
 	start := time.Now()
 	slowest := time.Duration(0)
-	for i := range short.Of(*sequences, 3) {
+	all := cmp.Or(*sequences, short.Of(20, 3))
+	for i := range all {
 		f.begin(i%10 == 5)
 		for range 3 {
 			for range 1 + c.rnd.IntN(2) {
@@ -64,7 +66,7 @@ func TestFileChaos(t *testing.T) {
 		c.history = nil
 	}
 	t.Logf("%d sequences, %d conditions %v, %d sweeps, in %v; the slowest step took %v, OpenSM had at most %d KiB; routed by %v",
-		*sequences, f.changes, c.kinds, c.sweeps, time.Since(start).Round(time.Millisecond), slowest.Round(time.Millisecond), f.largest, c.engines)
+		all, f.changes, c.kinds, c.sweeps, time.Since(start).Round(time.Millisecond), slowest.Round(time.Millisecond), f.largest, c.engines)
 	if c.engines["ibweave-updn"] == 0 || c.engines["updn"] == 0 {
 		t.Errorf("routed by %v, want both engines", c.engines)
 	}

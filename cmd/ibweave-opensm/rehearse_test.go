@@ -55,8 +55,8 @@ func alone(t *testing.T) {
 		if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v, %v", left, err)
 		}
-		if left := running(); len(left) > 0 {
-			t.Errorf("still running: %q", left)
+		if left := running(""); len(left) > 0 {
+			t.Errorf("still running: %v", left)
 		}
 	})
 }
