@@ -139,7 +139,8 @@ func TestIgnoredOptions(t *testing.T) {
 	roots := filepath.Join(s.dir, "roots")
 	writeFile(t, roots, []byte(s.f.Node(0).GUID.String()+"\n"))
 	files := []string{"root_guid_file", "cn_guid_file", "io_guid_file", "ids_guid_file", "guid_routing_order_file", "port_search_ordering_file"}
-	flags := []string{"connect_roots", "port_shifting", "do_mesh_analysis"}
+	flags := []string{"connect_roots", "port_shifting", "do_mesh_analysis", "nue_include_switches"}
+	numbers := []string{"max_reverse_hops", "lash_start_vl", "nue_max_num_vls"}
 	var options []string
 	for _, name := range files {
 		options = append(options, name+" "+roots)
@@ -147,16 +148,19 @@ func TestIgnoredOptions(t *testing.T) {
 	for _, name := range flags {
 		options = append(options, name+" TRUE")
 	}
+	for _, name := range numbers {
+		options = append(options, name+" 2")
+	}
 	for _, tc := range []struct {
 		options []string
 		want    int
-	}{{append(options, "max_reverse_hops 2", "lmc 1"), 1}, {[]string{"lmc 1", "qos TRUE", "avoid_throttled_links TRUE"}, 0}} {
+	}{{append(options, "lmc 1"), 1}, {[]string{"lmc 1", "qos TRUE", "avoid_throttled_links TRUE"}, 0}} {
 		_, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Engine: "ibweave-updn,ibweave-minhop,updn", Options: tc.options})
 		found := 0
 		for _, l := range log {
 			if strings.Contains(l, "without effect on ibweave's engines") {
 				found++
-				for _, name := range append(append(files, flags...), "max_reverse_hops") {
+				for _, name := range slices.Concat(files, flags, numbers) {
 					if !strings.Contains(l, name) {
 						t.Errorf("no %s in %q", name, l)
 					}

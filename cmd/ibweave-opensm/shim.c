@@ -149,6 +149,9 @@ static void ignored_take(const osm_subn_opt_t *opt, char *names, size_t size)
 		{ "scatter_ports", !!opt->scatter_ports },
 		{ "guid_routing_order_no_scatter", opt->guid_routing_order_no_scatter },
 		{ "do_mesh_analysis", opt->do_mesh_analysis },
+		{ "lash_start_vl", !!opt->lash_start_vl },
+		{ "nue_max_num_vls", opt->nue_max_num_vls > 1 },
+		{ "nue_include_switches", opt->nue_include_switches },
 		{ "lfts_file", !!opt->lfts_file },
 		{ "lid_matrix_dump_file", !!opt->lid_matrix_dump_file },
 	};
