@@ -37,7 +37,7 @@ var (
 	seed    = flag.Uint64("seed", 1, "seed of TestChaos and TestFileChaos")
 )
 
-// Cables, switches and hosts go and come, packets are lost, OpenSM is killed, and
+// Cables, switches and hosts go and come, packets are lost, OpenSM is killed, or another takes over, and
 // the ports that are there join and leave groups. After every change OpenSM, with the
 // plugin, has tables in the switches by which all that is connected is reached, by
 // unicast and by multicast, without a loop and without a credit loop; they are those
