@@ -152,178 +152,182 @@ func (w *network) isTree() bool {
 	return 10*inside <= len(w.from)
 }
 
-// edge is what crosses a cut in one direction: the routes from some switches to some LIDs.
-type edge struct {
+// cut is channels that some routes cannot but take: those that leave a class of a partition, or that enter it, or of these
+// the ones from one switch. Routes are from some switches to some LIDs.
+type cut struct {
 	hosts []count // on the switches that send
 	lids  int64   // that they send to
 	rates []int64 // by rate: channels
+
+	*partition               // nil for the first switches in the order of NodeIDs as one class, and the others
+	class      int32         // of those first switches the last
+	in         bool          // the channels enter the class
+	from       fabric.NodeID // that all of them leave, NoNode for any
+	gate       bool          // the one source is from, a gate
+	paths      Paths
 }
 
-// edges returns the cables that leave a class of a partition, and those that enter it, within the part of the fabric that
-// cables join it to.
-func (w *network) edges(p *partition, class int) [2]edge {
+// edges returns the channels that leave a class of a partition, and those that enter it, within the part of the fabric
+// that cables join it to. The third is those that enter it where all come from one switch and hosts send from beyond: a
+// gate, since a class is connected.
+func (w *network) edges(p *partition, class int) [3]cut {
 	x := &p.sums[class]
 	all := &w.whole[x.part]
-	return [2]edge{{x.hosts, all.lids - x.lids, x.out}, {subtract(all.hosts, x.hosts), x.lids, x.in}}
+	out := cut{hosts: x.hosts, lids: all.lids - x.lids, rates: x.out, partition: p, class: int32(class), from: fabric.NoNode}
+	in := cut{hosts: subtract(all.hosts, x.hosts), lids: x.lids, rates: x.in, partition: p, class: int32(class), in: true, from: fabric.NoNode}
+	gate := in
+	gate.hosts, gate.gate, gate.from = []count{{sumHosts(in.hosts), 1}}, x.gate != fabric.NoNode && len(in.hosts) > 0, x.gate
+	return [3]cut{out, in, gate}
 }
 
-// cuts finds the cut with the greatest bound, of equal ones the first. It takes
-// O(channels x levels).
-func (w *network) cuts(partitions []*partition) (best candidate) {
-	limit := 0.0
+// greatest is the cut of those that it sees that has the greatest bound, of equal ones the first.
+type greatest struct {
+	*network
+	cut   cut
+	value *big.Rat // nil for none
+	unit  int64
+	limit float64 // value
+}
+
+// see looks at a cut, which may change afterwards.
+func (g *greatest) see(x *cut) {
+	if value, unit := g.bestUnit(x, &g.limit); value != nil {
+		g.cut, g.value, g.unit = *x, value, unit
+		g.cut.hosts, g.cut.rates = slices.Clone(x.hosts), slices.Clone(x.rates)
+	}
+}
+
+// cuts sees the edges of the classes of partitions: the gates, or all others. It takes O(channels x partitions).
+func (w *network) cuts(partitions []*partition, gates bool, see func(*cut)) {
 	for _, p := range partitions {
 		for class := range p.sums {
-			for i, e := range w.edges(p, class) {
-				if value, unit := w.bestUnit(&e, &limit); value != nil {
-					best = w.cut(p, int32(class), i == 1, &e, value, unit)
+			for i, x := range w.edges(p, class) {
+				if gates == x.gate && (i == 2) == gates {
+					see(&x)
 				}
 			}
 		}
 	}
-	return best
 }
 
-// sweep finds the best cut between the first switches in the order of NodeIDs, which is that of GUIDs and often that
-// of a plan, and the others. It takes O(channels), and is for fabrics of one component.
-func (w *network) sweep() (best candidate) {
-	n := w.f.NumSwitches()
+// sweep sees the channels from the first switches in the order of NodeIDs, which is that of GUIDs and often that of a
+// plan, to the others. It takes O(channels), and is for fabrics of one component.
+func (w *network) sweep(see func(*cut)) {
 	if len(w.whole) != 1 {
-		return best
+		return
 	}
-	limit, at := 0.0, -1
-	var value *big.Rat
-	var unit int64
-	var prefix, found edge
-	prefix.rates = make([]int64, len(w.rates))
-	for s := range n - 1 {
+	x := cut{lids: w.whole[0].lids, rates: make([]int64, len(w.rates)), from: fabric.NoNode}
+	for s := range len(w.hosts) - 1 {
 		if w.hosts[s] > 0 {
-			prefix.hosts = addCount(prefix.hosts, count{w.hosts[s], 1})
+			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})
 		}
-		prefix.lids += w.lids[s]
+		x.class, x.lids = int32(s), x.lids-w.lids[s]
 		for c := w.first[s]; c < w.first[s+1]; c++ {
-			out, change := c, int64(1)
 			if w.to[c] < fabric.NodeID(s) { // it led out so far
-				out, change = w.back[c], -1
+				x.rates[w.rateOf(w.back[c])]--
+			} else {
+				x.rates[w.rateOf(c)]++
 			}
-			i, _ := slices.BinarySearch(w.rates, w.rate[out])
-			prefix.rates[i] += change
 		}
-		x := prefix
-		x.lids = w.whole[0].lids - prefix.lids
-		if v, u := w.bestUnit(&x, &limit); v != nil {
-			value, unit, at, found = v, u, s, x
-			found.hosts, found.rates = slices.Clone(x.hosts), slices.Clone(x.rates)
+		see(&x)
+	}
+}
+
+// neighbors sees, for shortest paths alone, the channels from one switch with hosts to another: the routes between the
+// two take no other. single is the partition into switches. It takes O(channels).
+func (w *network) neighbors(single *partition, see func(*cut)) {
+	rates := make([]int64, len(w.rates))
+	for c, s := range w.from {
+		t := w.to[c]
+		if w.hosts[s] == 0 || w.lids[t] == 0 || slices.Contains(w.to[w.first[s]:c], t) {
+			continue
 		}
+		clear(rates)
+		for k := int32(c); k < w.first[s+1]; k++ {
+			if w.to[k] == t {
+				rates[w.rateOf(k)]++
+			}
+		}
+		see(&cut{hosts: []count{{w.hosts[s], 1}}, lids: w.lids[t], rates: rates, partition: single, class: int32(t), in: true, from: s, paths: ShortestPaths})
 	}
-	if at < 0 {
-		return best
-	}
-	p := &partition{name: "a part", of: make([]int32, n), n: 2}
-	for s := at + 1; s < n; s++ {
-		p.of[s] = 1
-	}
-	return w.cut(p, 0, false, &found, value, unit)
+}
+
+// rateOf is the place in rates of a channel's rate.
+func (w *network) rateOf(c int32) int {
+	i, _ := slices.BinarySearch(w.rates, w.rate[c])
+	return i
 }
 
 // bestUnit is the greatest bound of a cut and its unit, of equal ones the least; nil if it is not
 // above limit, which it raises.
-func (w *network) bestUnit(e *edge, limit *float64) (value *big.Rat, unit int64) {
+func (w *network) bestUnit(x *cut, limit *float64) (value *big.Rat, unit int64) {
 	total := int64(0)
-	for _, c := range e.rates {
+	for _, c := range x.rates {
 		total += c
 	}
-	if e.lids == 0 || total == 0 {
+	if x.lids == 0 || total == 0 {
 		return nil, 0
 	}
-	for _, u := range units(e.hosts) {
+	for _, u := range units(x.hosts) {
 		sources := int64(0)
-		for _, c := range e.hosts {
+		for _, c := range x.hosts {
 			sources += c.switches * (c.hosts - c.hosts%u)
 		}
-		if w.carries(*limit*(1+1e-9), e.rates, u) < float64(sources*e.lids) {
-			value, unit = w.least(big.NewInt(sources*e.lids), e.rates, u), u
+		if w.carries(*limit*(1+1e-9), x.rates, u) < float64(sources*x.lids) {
+			value, unit = w.least(big.NewInt(sources*x.lids), x.rates, u), u
 			*limit, _ = value.Float64()
 		}
 	}
 	return value, unit
 }
 
-// cut writes down what the edge of a class proves.
-func (w *network) cut(p *partition, class int32, in bool, e *edge, value *big.Rat, unit int64) candidate {
-	x := w.crossing(p, class, in, unit)
-	x.value, x.unit = value, unit
-	var hosts int64
-	for _, c := range e.hosts {
+// candidate writes down what the cut proves with the unit, 0 for routes that may be divided.
+func (w *greatest) candidate() candidate {
+	x, unit := &w.cut, w.unit
+	if w.value == nil {
+		return candidate{}
+	}
+	p, class := x.partition, x.class
+	if p == nil {
+		p, class = &partition{name: "a part", of: make([]int32, len(w.hosts))}, 0
+		for s := x.class + 1; int(s) < len(p.of); s++ {
+			p.of[s] = 1
+		}
+	}
+	y := candidate{value: w.value, unit: unit, paths: x.paths, gate: x.gate, sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
+	part := w.part[slices.Index(p.of, class)]
+	for s, h := range w.hosts {
+		y.sources[s] = h >= max(1, unit) && w.part[s] == part && (p.of[s] == class) != x.in
+		if x.from != fabric.NoNode {
+			y.sources[s] = fabric.NodeID(s) == x.from
+		}
+	}
+	for c, a := range w.from {
+		from, to := p.of[a], p.of[w.to[c]]
+		if from != to && (from == class && !x.in || to == class && x.in) && (x.from == fabric.NoNode || x.from == a) {
+			y.length[c] = 1
+		}
+	}
+	hosts := int64(0)
+	for _, c := range x.hosts {
 		if c.hosts >= unit {
 			hosts += c.hosts * c.switches
 		}
 	}
-	routes := fmt.Sprintf("%s to %s beyond", text.CountGrouped(hosts, "host sends", "hosts send"), text.CountGrouped(e.lids, "LID", "LIDs"))
-	if in {
-		routes = fmt.Sprintf("%s to %s", text.CountGrouped(hosts, "host beyond sends", "hosts beyond send"), text.CountGrouped(e.lids, "LID", "LIDs"))
+	lids, cables := text.CountGrouped(x.lids, "LID", "LIDs"), w.cables(x.rates)
+	switch send := text.CountGrouped(hosts, "host sends", "hosts send"); {
+	case x.paths == ShortestPaths:
+		y.words = fmt.Sprintf("%s: %s to the %s of its neighbor %s over %s", w.f.Name(x.from), send, lids, w.f.Name(fabric.NodeID(class)), cables)
+	case x.in:
+		y.words = fmt.Sprintf("%s: %s to %s over %s", w.className(p, class), text.CountGrouped(hosts, "host beyond sends", "hosts beyond send"), lids, cables)
+	default:
+		y.words = fmt.Sprintf("%s: %s to %s beyond over %s", w.className(p, class), send, lids, cables)
 	}
-	x.words = fmt.Sprintf("%s: %s over %s", w.className(p, class), routes, w.cables(e.rates)) + w.lumps(&x, e.rates, hosts*e.lids)
-	return x
-}
-
-// crossing has the channels that leave a class, or enter it, and the switches with as many hosts as a
-// unit or more that send over them.
-func (w *network) crossing(p *partition, class int32, in bool, unit int64) candidate {
-	part := w.part[slices.Index(p.of, class)]
-	x := w.newCandidate()
-	for s, h := range w.hosts {
-		x.sources[s] = h >= unit && w.part[s] == part && (p.of[s] == class) != in
+	if x.gate {
+		y.words += fmt.Sprintf(" from %s alone", w.f.Name(x.from))
 	}
-	for c, a := range w.from {
-		if from, to := p.of[a], p.of[w.to[c]]; from != to && (from == class && !in || to == class && in) {
-			x.length[c] = 1
-		}
-	}
-	return x
-}
-
-func (w *network) newCandidate() candidate {
-	return candidate{sources: make([]bool, len(w.hosts)), length: make([]int64, len(w.port))}
-}
-
-// fromOne has the channels from one source to some switches.
-func (w *network) fromOne(s fabric.NodeID, to func(fabric.NodeID) bool) candidate {
-	x := w.newCandidate()
-	x.sources[s] = true
-	for c := w.first[s]; c < w.first[s+1]; c++ {
-		if to(w.to[c]) {
-			x.length[c] = 1
-		}
-	}
-	return x
-}
-
-// gates finds the best bound of the cables to a class of a partition where all come from one switch: that is
-// a gate, since a class is connected. It takes O(classes).
-func (w *network) gates(partitions []*partition) (best candidate) {
-	limit := 0.0
-	for _, p := range partitions {
-		for class := range p.sums {
-			x := &p.sums[class]
-			g := x.gate
-			if g == fabric.NoNode {
-				continue
-			}
-			behind := sumHosts(w.whole[x.part].hosts) - sumHosts(x.hosts)
-			if behind == 0 {
-				continue
-			}
-			value, unit := w.bestUnit(&edge{[]count{{behind, 1}}, x.lids, x.in}, &limit)
-			if value == nil {
-				continue
-			}
-			best = w.fromOne(g, func(t fabric.NodeID) bool { return p.of[t] == int32(class) })
-			best.value, best.unit, best.gate = value, unit, true
-			best.words = fmt.Sprintf("%s: %s to %s over %s from %s alone", w.className(p, int32(class)), text.CountGrouped(behind, "host beyond sends", "hosts beyond send"),
-				text.CountGrouped(x.lids, "LID", "LIDs"), w.cables(x.in), w.f.Name(g)) + w.lumps(&best, x.in, behind*x.lids)
-		}
-	}
-	return best
+	y.words += w.lumps(&y, x.rates, hosts*x.lids)
+	return y
 }
 
 // className says in words which switches a class has.
@@ -361,41 +365,6 @@ func (w *network) lumps(x *candidate, rates []int64, need int64) string {
 		return ""
 	}
 	return fmt.Sprintf(", in lumps of %d, since a switch has one port for a LID", x.unit)
-}
-
-// neighbors finds the bound, for shortest paths alone, of the cables from one switch with
-// hosts to another: the routes between the two take no other. It takes O(channels).
-func (w *network) neighbors() (best candidate) {
-	limit := 0.0
-	rates := make([]int64, len(w.rates))
-	for s, h := range w.hosts {
-		ports, to := w.f.SwitchLinks(fabric.NodeID(s))
-		if h == 0 {
-			continue
-		}
-		for k, t := range to {
-			if w.lids[t] == 0 || slices.Contains(to[:k], t) {
-				continue
-			}
-			clear(rates)
-			for c := w.first[s] + int32(k); c < w.first[s]+int32(len(ports)); c++ {
-				if w.to[c] == t {
-					i, _ := slices.BinarySearch(w.rates, w.rate[c])
-					rates[i]++
-				}
-			}
-			e := edge{[]count{{h, 1}}, w.lids[t], rates}
-			value, unit := w.bestUnit(&e, &limit)
-			if value == nil {
-				continue
-			}
-			best = w.fromOne(fabric.NodeID(s), func(o fabric.NodeID) bool { return o == t })
-			best.value, best.unit, best.paths = value, unit, ShortestPaths
-			best.words = fmt.Sprintf("%s: %s to the %s of its neighbor %s over %s", w.f.Name(fabric.NodeID(s)),
-				text.CountGrouped(h, "host sends", "hosts send"), text.CountGrouped(w.lids[t], "LID", "LIDs"), w.f.Name(t), w.cables(rates)) + w.lumps(&best, rates, h*w.lids[t])
-		}
-	}
-	return best
 }
 
 // carries is C(load) of a cut, for a load that is a little more than where C changes.
@@ -451,7 +420,7 @@ func (w *network) sums(p *partition) []sum {
 	}
 	for c, a := range w.from {
 		if from, to := p.of[a], p.of[w.to[c]]; from != to {
-			i, _ := slices.BinarySearch(w.rates, w.rate[c])
+			i := w.rateOf(int32(c))
 			list[from].out[i]++
 			list[to].in[i]++
 			several[to] = several[to] || list[to].gate != fabric.NoNode && list[to].gate != a

@@ -135,19 +135,19 @@ func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 			}
 		}
 		for class := range need {
-			for i, e := range w.edges(p, class) {
-				need := need[class][i] + d.Background*sumHosts(e.hosts)*e.lids
+			edges := w.edges(p, class)
+			for i, x := range edges[:2] {
+				need := need[class][i] + d.Background*sumHosts(x.hosts)*x.lids
 				rate := int64(0)
-				for i, n := range e.rates {
+				for i, n := range x.rates {
 					rate += n * w.rates[i]
 				}
 				if rate == 0 || float64(need)/float64(rate) <= most {
 					continue
 				}
 				most = float64(need) / float64(rate)
-				best = w.crossing(p, int32(class), i == 1, 1)
-				best.value = w.least(big.NewInt(need), e.rates, 0)
-				best.words = fmt.Sprintf("%s: all that it %s over %s", w.className(p, int32(class)), [...]string{"sends", "gets"}[i], w.cables(e.rates))
+				best = (&greatest{network: w, cut: x, value: w.least(big.NewInt(need), x.rates, 0)}).candidate()
+				best.words = fmt.Sprintf("%s: all that it %s over %s", w.className(p, int32(class)), [...]string{"sends", "gets"}[i], w.cables(x.rates))
 			}
 		}
 	}

@@ -126,17 +126,19 @@ func TestLP(t *testing.T) {
 		for i := 0; n < short.Of(*fabrics, 20); i++ {
 			f := small{5, 7, 8}.random(t, r)
 			w := newNetwork(f)
-			best := w.cuts(w.partitions())
-			if best.value == nil {
+			partitions := w.partitions()
+			cuts := greatest{network: w}
+			w.cuts(partitions, false, cuts.see)
+			if cuts.value == nil {
 				if load := flowLP(t, f, paths); load > 1e-9 {
 					t.Fatalf("fabric %d has no bound, and a load of %g", i, load)
 				}
 				continue
 			}
 			if paths == ShortestPaths {
-				best.improve(w.neighbors())
+				w.neighbors(partitions[0], cuts.see)
 			}
-			exact := flowLP(t, f, paths)
+			exact, best := flowLP(t, f, paths), cuts.candidate()
 			cut := fractional(t, w, w.certificate(&best))
 			x := short.Must(w.improve(context.Background(), candidate{}, newWays(w, paths, order(f)), 200))(t)
 			got := fractional(t, w, w.certificate(&x))

@@ -62,14 +62,16 @@ type Bound struct {
 func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	w := newNetwork(f)
 	partitions := w.partitions()
-	best := w.cuts(partitions)
-	best.improve(w.gates(partitions))
-	best.improve(w.sweep())
+	cuts := greatest{network: w}
+	w.cuts(partitions, false, cuts.see)
+	w.cuts(partitions, true, cuts.see)
+	w.sweep(cuts.see)
+	best := cuts.candidate()
 	if best.value == nil {
 		return &Bounds{}, nil
 	}
-	shortest, legal := best, best
-	shortest.improve(w.neighbors())
+	w.neighbors(partitions[0], cuts.see)
+	shortest, legal := cuts.candidate(), best
 	rounds, mean := opt.Rounds, opt.Rounds > 0
 	if near, _ := shortest.value.Float64(); opt.Load > 0 && near*1.02 >= opt.Load {
 		rounds, mean = 0, false

@@ -146,7 +146,9 @@ func podFabric(t *testing.T) *fabric.Fabric {
 func TestGates(t *testing.T) {
 	f := leaves(t, []int{7, 3}, []fabric.Link{{}, {}})
 	w := newNetwork(f)
-	x := w.gates(w.partitions())
+	gates := greatest{network: w}
+	w.cuts(w.partitions(), true, gates.see)
+	x := gates.candidate()
 	if x.value == nil || !x.gate {
 		t.Fatal("no gate")
 	}
