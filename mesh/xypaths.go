@@ -170,41 +170,27 @@ func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err erro
 // dropBroken makes NoPath of the entries from which the path ends at a switch that has
 // none, and counts all entries without a path that a whole grid would have.
 func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
-	f, g := p.g.Fabric, p.g
+	f := p.g.Fabric
 	var broken atomic.Int64
 	err := eachSwitch(ctx, len(p.lids), func() func(fabric.NodeID) {
-		const unknown, arrives, stops = 0, 1, 2
-		state := make([]uint8, f.NumSwitches())
-		var path []fabric.NodeID
+		tree, arrives := lft.NewForest(f), make([]bool, f.NumSwitches())
 		return func(slot fabric.NodeID) {
 			lids := p.lids[slot]
 			if len(lids) == 0 {
 				return
 			}
-			clear(state)
-			state[g.At(int(slot)%g.Positions())] = arrives
-			for s := range fabric.NodeID(len(state)) {
-				path = path[:0]
-				end := uint8(stops)
-				for u := s; u != fabric.NoNode; {
-					if end = state[u]; end != unknown {
-						break
-					}
-					path = append(path, u)
-					end = stops
-					out := t.Row(u)[lids[0]]
-					if out == fabric.NoPath {
-						break
-					}
-					u = f.PeerSwitch(f.Port(u, out))
+			tree.FindTree(t, lids[0]) // the others pass the same switches
+			clear(arrives)
+			for _, s := range tree.Order {
+				arrives[s] = true
+			}
+			for s, ok := range arrives {
+				if ok {
+					continue
 				}
-				for _, u := range path {
-					if state[u] = end; end == stops {
-						broken.Add(int64(len(lids)))
-						for _, lid := range lids {
-							t.Row(u)[lid] = fabric.NoPath
-						}
-					}
+				broken.Add(int64(len(lids)))
+				for _, lid := range lids {
+					t.Row(fabric.NodeID(s))[lid] = fabric.NoPath
 				}
 			}
 		}
