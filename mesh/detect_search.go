@@ -27,7 +27,6 @@ type search struct {
 	Shape
 	around   [][]int         // by position: the positions next to it
 	at       []fabric.NodeID // by position
-	spare    []int           // by position: free positions next to it
 	position []int           // by switch, -1 for none
 	open     []int           // by switch: neighbours without a position
 	left     int             // switches without a position
@@ -38,67 +37,62 @@ type search struct {
 }
 
 func newSearch(g *links, s Shape, allowed int, steps *int) *search {
-	n, positions := g.switches(), s.Positions()
+	n := g.switches()
 	r := &search{
-		g: g, Shape: s,
-		around: make([][]int, positions), at: make([]fabric.NodeID, positions), spare: make([]int, positions),
-		position: make([]int, n), open: make([]int, n), left: n,
-		allowed: allowed, steps: steps,
+		g: g, Shape: s, around: make([][]int, s.Positions()), at: slices.Repeat([]fabric.NodeID{fabric.NoNode}, s.Positions()),
+		position: slices.Repeat([]int{-1}, n), open: make([]int, n), left: n, allowed: allowed, steps: steps,
 	}
-	for p := range positions {
-		r.at[p] = fabric.NoNode
+	for p := range r.around {
 		for d := range Dir(2 * len(s.Dims)) {
 			if q := s.Next(p, d); q >= 0 {
 				r.around[p] = append(r.around[p], q)
 			}
 		}
-		r.spare[p] = len(r.around[p])
 	}
-	for s := range r.position {
-		r.position[s] = -1
+	for s := range r.open {
 		r.open[s] = len(g.of(fabric.NodeID(s)))
 	}
 	return r
 }
 
-// occupy places x at p and says whether that may be; it has to be taken back with
-// remove in either case.
-func (r *search) occupy(x fabric.NodeID, p int) bool {
-	r.at[p], r.position[x] = x, p
-	r.left--
-	for _, y := range r.g.of(x) {
-		r.open[y]--
-		if r.position[y] >= 0 {
-			r.missing--
-		}
-	}
-	fits := r.spare[p] >= r.open[x]
+// spare counts the free positions next to one.
+func (r *search) spare(p int) (free int) {
 	for _, q := range r.around[p] {
-		r.spare[q]--
-		if y := r.at[q]; y != fabric.NoNode {
-			r.missing++
-			fits = fits && r.spare[q] >= r.open[y]
+		if r.at[q] == fabric.NoNode {
+			free++
 		}
 	}
-	return fits && r.missing <= r.allowed
+	return free
+}
+
+// fits returns true if there is room around p for the neighbours that its switch still lacks.
+func (r *search) fits(p int) bool { return r.at[p] == fabric.NoNode || r.spare(p) >= r.open[r.at[p]] }
+
+// put places x at p, which is free and next to all its neighbours with positions, and returns true if that may be. It
+// has to be taken back with remove in either case.
+func (r *search) put(x fabric.NodeID, p int) bool {
+	r.at[p], r.position[x] = x, p
+	r.move(x, 1)
+	return r.missing <= r.allowed && r.fits(p) && !slices.ContainsFunc(r.around[p], func(q int) bool { return !r.fits(q) })
 }
 
 func (r *search) remove(x fabric.NodeID) {
-	p := r.position[x]
-	for _, q := range r.around[p] {
-		r.spare[q]++
-		if r.at[q] != fabric.NoNode {
-			r.missing--
-		}
-	}
+	r.move(x, -1)
+	r.at[r.position[x]], r.position[x] = fabric.NoNode, -1
+}
+
+// move counts what x makes of its neighbours, or takes that off: those with positions have one less to
+// come, and a link to each other switch around it is missing.
+func (r *search) move(x fabric.NodeID, sign int) {
+	r.left -= sign
 	for _, y := range r.g.of(x) {
-		r.open[y]++
+		r.open[y] -= sign
 		if r.position[y] >= 0 {
-			r.missing++
+			r.missing -= sign
 		}
 	}
-	r.left++
-	r.at[p], r.position[x] = fabric.NoNode, -1
+	p := r.position[x]
+	r.missing += sign * (len(r.around[p]) - r.spare(p))
 }
 
 // run places the switches that have no place yet, and says whether the search
@@ -122,7 +116,7 @@ func (r *search) run() bool {
 			return true
 		}
 		*r.steps--
-		over := r.occupy(x, p) && r.run()
+		over := r.put(x, p) && r.run()
 		r.remove(x)
 		if over {
 			return true
@@ -138,7 +132,7 @@ func (r *search) candidates(x fabric.NodeID) []int {
 	placed := slices.DeleteFunc(slices.Clone(r.g.of(x)), func(y fabric.NodeID) bool { return r.position[y] < 0 })
 	if len(placed) == 0 {
 		for p, s := range r.at {
-			if s == fabric.NoNode && (r.left < len(r.position) || r.first(p)) {
+			if s == fabric.NoNode {
 				free = append(free, p)
 			}
 		}
@@ -150,20 +144,9 @@ func (r *search) candidates(x fabric.NodeID) []int {
 		}
 	}
 	slices.SortFunc(free, func(p, q int) int {
-		return cmp.Or(len(r.around[p])-r.spare[p]-len(r.around[q])+r.spare[q], p-q)
+		return cmp.Or(len(r.around[p])-r.spare(p)-len(r.around[q])+r.spare(q), p-q)
 	})
 	return free
-}
-
-// first says whether the first switch may go to p: others are mirror images
-// of these.
-func (r *search) first(p int) bool {
-	for d, size := range r.Dims {
-		if x := r.coord(p, d); x > (size-1)/2 || r.Wrap[d] && x > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // keep takes a complete placement that reaches all ends of the shape, unless accept
