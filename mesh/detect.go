@@ -165,8 +165,8 @@ func infer(g *links, steps int) (best *fit, why trouble) {
 	if _, most := g.busiest(); most > maxNeighbors || g.crowds > 4*most {
 		return nil, why // more than a few odd cables make
 	}
-	if dims := g.dimensions(); dims <= maxDims {
-		best, why = growLayout(g, dims)
+	if seed, links, dims := g.seed(); dims <= maxDims {
+		best, why = growLayout(g, seed, links, dims)
 	}
 	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
 		best = searchShapes(g, best, steps, func(Shape) bool { return true })
@@ -184,12 +184,10 @@ type cable [2]fabric.NodeID
 func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 
 // links is what Detect reads: the graph of the switches. Parallel cables are one
-// link, and each link has a slot at both of its ends. A cable from a switch to
-// itself is no link.
+// link, which both of its switches list. A cable from a switch to itself is none.
 type links struct {
-	start []int32         // by switch, one more: its slots
-	to    []fabric.NodeID // by slot: the switch at the other end, ascending
-	back  []int32         // by slot: the same link's slot at its other end
+	start []int32         // by switch, one more: its part of to
+	to    []fabric.NodeID // the switches at the other ends, ascending
 	// square has a bit for each link of the same switch, counted from its
 	// first, that lies with this one on a cycle of four links.
 	square []uint32
@@ -215,13 +213,6 @@ func newLinks(f *fabric.Fabric, without []cable) *links {
 		}
 		g.to = append(g.to, own...)
 		g.start[s+1] = int32(len(g.to))
-	}
-	g.back = make([]int32, len(g.to))
-	seen := slices.Clone(g.start[:n])
-	for i, t := range g.to {
-		// The neighbours of t are ascending, and so are the switches of the slots.
-		g.back[i] = seen[t]
-		seen[t]++
 	}
 	if _, most := g.busiest(); most <= maxNeighbors {
 		g.findSquares()
@@ -322,56 +313,43 @@ func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 	return links, size
 }
 
-// dimensions is the greatest number of links of a switch that lead in different
-// dimensions. On a whole grid, all switches have as many.
-func (g *links) dimensions() int {
-	dims := 0
-	for s := range fabric.NodeID(g.switches()) {
-		_, size := g.independent(s)
-		dims = max(dims, size)
-	}
-	return dims
-}
-
-// seed is the most regular switch with links in dims dimensions, that with the most
-// pairs of links on cycles of four, and such links.
-func (g *links) seed(dims int) (at fabric.NodeID, links uint32) {
+// seed is a switch with the most links that lead in different dimensions, of several
+// the most regular one, that with the most pairs of links on cycles of four; and such
+// links, as many as there are dimensions. On a whole grid, all switches have as many.
+func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	most := -1
 	for s := range fabric.NodeID(g.switches()) {
 		own, size := g.independent(s)
-		if size < dims {
-			continue
-		}
 		regular := 0
 		for _, fellows := range g.squares(s) {
 			regular += bits.OnesCount32(fellows)
 		}
-		if regular > most {
-			at, links, most = s, own, regular
+		if size > dims || size == dims && regular > most {
+			at, links, dims, most = s, own, size, regular
 		}
 	}
-	return at, links
+	return at, links, dims
 }
 
 // suspects gives the links that lie on no cycle of four, in small fabrics all,
 // those on the fewest cycles first.
 func (g *links) suspects() []cable {
-	var found []int32 // slots
-	var from []fabric.NodeID
+	type suspect struct {
+		cable
+		squares int
+	}
+	var found []suspect
 	for s := range fabric.NodeID(g.switches()) {
 		for i := g.start[s]; i < g.start[s+1]; i++ {
-			from = append(from, s)
 			if s < g.to[i] && (g.square[i] == 0 || g.switches() <= searchSwitches) {
-				found = append(found, i)
+				found = append(found, suspect{cable{s, g.to[i]}, bits.OnesCount32(g.square[i])})
 			}
 		}
 	}
-	slices.SortStableFunc(found, func(a, b int32) int {
-		return bits.OnesCount32(g.square[a]) - bits.OnesCount32(g.square[b])
-	})
+	slices.SortStableFunc(found, func(a, b suspect) int { return a.squares - b.squares })
 	cables := make([]cable, len(found))
-	for k, i := range found {
-		cables[k] = cable{from[i], g.to[i]}
+	for k, x := range found {
+		cables[k] = x.cable
 	}
 	return cables
 }
@@ -395,26 +373,23 @@ type layout struct {
 	at        []place
 	who       map[place]fabric.NodeID
 	open      []int32 // by switch: neighbours without a place
-	label     []Dir   // by slot, NoDir where an end has no place or the link does not fit
-	odd       int     // links that do not fit
 	low, high place   // of all coordinates
 }
 
-// growLayout grows a layout in dims dimensions from the most regular switch, and
-// makes a fit of it, or says what stands in the way.
-func growLayout(g *links, dims int) (*fit, trouble) {
+// growLayout grows a layout in dims dimensions from the seed and its neighbours by
+// links that lead in different ones, and makes a fit of it, or says what stands in the way.
+func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, trouble) {
 	n := g.switches()
 	l := &layout{
 		g: g, dims: dims,
 		placed: make([]bool, n), at: make([]place, n), who: make(map[place]fabric.NodeID, n),
-		open: make([]int32, n), label: slices.Repeat([]Dir{NoDir}, len(g.to)),
+		open: make([]int32, n),
 	}
 	for s := range n {
 		l.open[s] = int32(len(g.of(fabric.NodeID(s))))
 	}
-	seed, links := g.seed(dims)
 	l.put(seed, place{})
-	for d := range dims { // the links that lead in different dimensions
+	for d := range dims {
 		l.put(g.of(seed)[bits.TrailingZeros32(links)], l.step(place{}, Plus(d)))
 		links &= links - 1
 	}
@@ -426,10 +401,11 @@ func growLayout(g *links, dims int) (*fit, trouble) {
 func (l *layout) placeAll() {
 	for {
 		l.placeSure()
-		if l.closeRing() {
+		odd := l.oddLinks()
+		if l.closeRing(odd) {
 			continue
 		}
-		if l.odd > 64+l.g.count()/16 || !l.placeLikely() {
+		if len(odd) > 64+l.g.count()/16 || !l.placeLikely() {
 			return
 		}
 	}
@@ -447,15 +423,47 @@ func (l *layout) step(p place, d Dir) place {
 	return p
 }
 
-// direction is that from switch x to switch y, NoDir when they are not next to
-// each other.
-func (l *layout) direction(x, y fabric.NodeID) Dir {
-	for d := range Dir(2 * l.dims) {
-		if l.step(l.at[x], d) == l.at[y] {
-			return d
+// apart is the only dimension in which the places of two switches differ, and by how
+// much. It is negative for several, and for none.
+func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
+	dim = -1
+	for d := range l.dims {
+		if diff := l.at[y][d] - l.at[x][d]; diff != 0 {
+			if dim >= 0 {
+				return -1, 0
+			}
+			dim, by = d, diff
 		}
 	}
+	return dim, by
+}
+
+// direction is that from switch x to switch y, NoDir when they are not next to
+// each other, or y has no place.
+func (l *layout) direction(x, y fabric.NodeID) Dir {
+	dim, by := l.apart(x, y)
+	if dim < 0 || !l.placed[y] {
+		return NoDir
+	}
+	switch round := l.ring[dim] - 1; by { // from one end of a ring to the other
+	case 1, -round:
+		return Plus(dim)
+	case -1, round:
+		return Minus(dim)
+	}
 	return NoDir
+}
+
+// oddLinks lists the links that join places which are not next to each other.
+func (l *layout) oddLinks() (odd []cable) {
+	for _, s := range l.order {
+		for _, t := range l.g.of(s) {
+			if s < t && l.placed[t] && l.direction(s, t) == NoDir {
+				odd = append(odd, cable{s, t})
+			}
+		}
+	}
+	return odd
 }
 
 // put gives switch x a place.
@@ -469,23 +477,6 @@ func (l *layout) put(x fabric.NodeID, p place) {
 	}
 	for _, y := range l.g.of(x) {
 		l.open[y]--
-	}
-	l.labelLinks(x, func(y fabric.NodeID) bool { return l.placed[y] })
-}
-
-// labelLinks gives the links from x, which is placed, to some others their directions.
-func (l *layout) labelLinks(x fabric.NodeID, to func(fabric.NodeID) bool) {
-	for i := l.g.start[x]; i < l.g.start[x+1]; i++ {
-		y := l.g.to[i]
-		if !to(y) {
-			continue
-		}
-		l.label[i], l.label[l.g.back[i]] = NoDir, NoDir
-		if d := l.direction(x, y); d != NoDir {
-			l.label[i], l.label[l.g.back[i]] = d, d.Opposite()
-		} else {
-			l.odd++
-		}
 	}
 }
 
@@ -527,13 +518,17 @@ func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 	others := uint32(1)<<l.dims - 1
 	for fellows := g.square[i]; fellows != 0; fellows &= fellows - 1 {
 		j := g.start[u] + int32(bits.TrailingZeros32(fellows))
-		if l.label[j] == NoDir {
+		y := g.to[j]
+		way := l.direction(u, y)
+		if way == NoDir {
 			continue
 		}
-		others &^= 1 << l.label[j].Dim()
-		y := g.to[j]
-		for k := g.start[y]; k < g.start[y+1]; k++ {
-			if d := l.label[k]; d != NoDir && g.to[k] != u && g.linked(x, g.to[k]) && l.free(u, d) {
+		others &^= 1 << way.Dim()
+		for _, z := range g.of(y) {
+			if z == u || !g.linked(x, z) {
+				continue
+			}
+			if d := l.direction(y, z); d != NoDir && l.free(u, d) {
 				return d
 			}
 		}
@@ -558,26 +553,17 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	return !occupied
 }
 
-// closeRing looks for a dimension that is a ring, because links lead from one
+// closeRing looks for a dimension that is a ring, because odd links lead from one
 // end of it to the other. It wraps the coordinates, and says whether it found
 // one.
-func (l *layout) closeRing() bool {
-	if l.odd == 0 {
-		return false
-	}
+func (l *layout) closeRing(odd []cable) bool {
 	var votes [maxDims]map[int32]int // by dimension and size
-	for _, s := range l.order {
-		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
-			t := l.g.to[i]
-			if t < s || !l.placed[t] || l.label[i] != NoDir {
-				continue
+	for _, c := range odd {
+		if d, by := l.apart(c[0], c[1]); d >= 0 && l.ring[d] == 0 {
+			if votes[d] == nil {
+				votes[d] = make(map[int32]int)
 			}
-			if d, size := l.ringOf(s, t); d >= 0 {
-				if votes[d] == nil {
-					votes[d] = make(map[int32]int)
-				}
-				votes[d][size]++
-			}
+			votes[d][max(by, -by)+1]++
 		}
 	}
 	for d := range l.dims {
@@ -594,24 +580,6 @@ func (l *layout) closeRing() bool {
 	return false
 }
 
-// ringOf is the dimension that is a ring when the link between s and t closes
-// one, and its size then. It is negative when they differ in several
-// coordinates or along a ring.
-func (l *layout) ringOf(s, t fabric.NodeID) (dim int, size int32) {
-	dim = -1
-	for d := range l.dims {
-		diff := l.at[t][d] - l.at[s][d]
-		if diff == 0 {
-			continue
-		}
-		if dim >= 0 || l.ring[d] > 0 {
-			return -1, 0
-		}
-		dim, size = d, max(diff, -diff)+1
-	}
-	return dim, size
-}
-
 // wrap makes a ring of dimension d, unless two switches would meet.
 func (l *layout) wrap(d int, size int32) bool {
 	at, who := slices.Clone(l.at), make(map[place]fabric.NodeID, len(l.order))
@@ -624,10 +592,7 @@ func (l *layout) wrap(d int, size int32) bool {
 	}
 	l.at, l.who, l.ring[d] = at, who, size
 	l.low[d], l.high[d] = 0, size-1
-	l.odd, l.done = 0, 0
-	for _, s := range l.order {
-		l.labelLinks(s, func(t fabric.NodeID) bool { return s < t && l.placed[t] })
-	}
+	l.done = 0
 	return true
 }
 
@@ -706,14 +671,7 @@ func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
 
 // makeFit makes a fit of a layout, or says what stands in the way.
 func (l *layout) makeFit() (*fit, trouble) {
-	why := trouble{left: l.g.switches() - len(l.order)}
-	for _, s := range l.order {
-		for i := l.g.start[s]; i < l.g.start[s+1]; i++ {
-			if t := l.g.to[i]; s < t && l.placed[t] && l.label[i] == NoDir {
-				why.odd = append(why.odd, cable{s, t})
-			}
-		}
-	}
+	why := trouble{left: l.g.switches() - len(l.order), odd: l.oddLinks()}
 	if why.left > 0 || len(why.odd) > 0 {
 		return nil, why
 	}
@@ -868,35 +826,26 @@ func (f *fit) check(g *links) (odd []cable) {
 	return odd
 }
 
-// torn says whether fewer than a third of the links of a step round the ring d are
+// torn returns true if fewer than a third of the links of a step round the ring d are
 // there: then it is no ring, but an open dimension with links where none
 // belong, which are those.
 func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
-	have, want := make([]int, f.Dims[d]), make([]int, f.Dims[d])
+	have, want := make([][]cable, f.Dims[d]), make([]int, f.Dims[d]) // by step
 	for s := range fabric.NodeID(g.switches()) {
 		if t := f.beyond(s, d); t != fabric.NoNode {
 			x := f.coord(f.position[s], d)
 			want[x]++
 			if g.linked(s, t) {
-				have[x]++
+				have[x] = append(have[x], cableOf(s, t))
 			}
 		}
 	}
-	worst := 0
-	for x := range have {
-		if have[x]*want[worst] < have[worst]*want[x] || want[x] == 0 {
-			worst = x
+	for x, links := range have {
+		if 3*len(links) < want[x] || want[x] == 0 {
+			return links, true
 		}
 	}
-	if want[worst] > 0 && 3*have[worst] >= want[worst] {
-		return nil, false
-	}
-	for s := range fabric.NodeID(g.switches()) {
-		if t := f.beyond(s, d); t != fabric.NoNode && f.coord(f.position[s], d) == worst && g.linked(s, t) {
-			odd = append(odd, cableOf(s, t))
-		}
-	}
-	return odd, true
+	return nil, false
 }
 
 // mostPositions is how many positions a grid of n switches may have: an eighth
