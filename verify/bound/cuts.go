@@ -165,6 +165,7 @@ type cut struct {
 	from       fabric.NodeID // that all of them leave, NoNode for any
 	gate       bool          // the one source is from, a gate
 	paths      Paths
+	apart      bool // cables do not join the class by itself: routes inside of it take the channels, too
 }
 
 // edges returns the channels that leave a class of a partition, and those that enter it, within the part of the fabric
@@ -217,7 +218,9 @@ func (w *network) sweep(see func(*cut)) {
 		return
 	}
 	x := cut{lids: w.whole[0].lids, rates: make([]int64, len(w.rates)), from: fabric.NoNode}
+	joined, parts := graph.NewUnionFind[fabric.NodeID](len(w.hosts)), 0
 	for s := range len(w.hosts) - 1 {
+		parts++
 		if w.hosts[s] > 0 {
 			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})
 		}
@@ -225,10 +228,14 @@ func (w *network) sweep(see func(*cut)) {
 		for c := w.first[s]; c < w.first[s+1]; c++ {
 			if w.to[c] < fabric.NodeID(s) { // it led out so far
 				x.rates[w.rateOf(w.back[c])]--
+				if joined.Join(w.to[c], fabric.NodeID(s)) {
+					parts--
+				}
 			} else {
 				x.rates[w.rateOf(c)]++
 			}
 		}
+		x.apart = parts > 1
 		see(&x)
 	}
 }

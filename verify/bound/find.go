@@ -70,8 +70,15 @@ func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	if best.value == nil {
 		return &Bounds{}, nil
 	}
+	if cuts.cut.apart {
+		var err error
+		if best, err = w.prove(ctx, best.length, newWays(w, AnyPaths, nil)); err != nil {
+			return nil, err
+		}
+	}
+	shortest, legal := best, best
 	w.neighbors(partitions[0], cuts.see)
-	shortest, legal := cuts.candidate(), best
+	shortest.improve(cuts.candidate())
 	rounds, mean := opt.Rounds, opt.Rounds > 0
 	if near, _ := shortest.value.Float64(); opt.Load > 0 && near*1.02 >= opt.Load {
 		rounds, mean = 0, false

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
 )
 
@@ -280,6 +281,15 @@ func TestGroups(t *testing.T) {
 	const want = `64/1 a group of 4 switches, "s0" the first: 8 hosts send to 16 LIDs beyond over 2 cables`
 	if x := find(t, f, Options{Rounds: -1}).Any; x.Exact.String()+" "+x.Words != want {
 		t.Errorf("%s %s, want %s", x.Exact, x.Words, want)
+	}
+}
+
+// The first switches need not be joined by cables among themselves: then routes inside of them cross the cut, too, and the
+// certificate says all that it proves.
+func TestFirstSwitchesApart(t *testing.T) {
+	f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 42, Degree: 3, Seed: 36, Hosts: 81}))(t)
+	if x := find(t, f, Options{Rounds: -1}).Any; x.Exact.String() != "90/1" || len(x.Certificate.Channels) != 10 {
+		t.Errorf("%s %s, want 90/1 by 10 channels", x.Exact, x.Words)
 	}
 }
 
