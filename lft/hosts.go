@@ -205,11 +205,8 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 // augmenting paths).
 func assign(costs [][]int) (columns []int, sum int) {
 	n := len(costs)
-	rows, from := make([]int, n+1), make([]int, n+1) // by column: its row, and the column before on the path; n is none
-	u, v := make([]int, n), make([]int, n+1)         // potentials
-	for k := range rows {
-		rows[k] = -1
-	}
+	rows, from := slices.Repeat([]int{-1}, n+1), make([]int, n+1) // by column: its row, and the column before on the path; n is none
+	u, v := make([]int, n), make([]int, n+1)                      // potentials
 	for row := range n {
 		k := n
 		rows[k] = row

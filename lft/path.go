@@ -30,7 +30,7 @@ func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path 
 		if !f.IsSwitch(s) {
 			break
 		}
-		if dest == f.PortBase(s) && int(lid) < len(t.Row(s)) && t.Row(s)[lid] == fabric.ManagementPort {
+		if dest == f.PortBase(s) && Entry(t.Row(s), lid) == fabric.ManagementPort {
 			return path, nil
 		}
 		out, err := t.leave(f, s, lid)
@@ -51,11 +51,7 @@ func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path 
 
 // leave is the port by which switch s sends a LID that is not its own.
 func (t *Tables) leave(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (fabric.PortID, error) {
-	num := fabric.NoPath
-	if int(lid) < len(t.Row(s)) {
-		num = t.Row(s)[lid]
-	}
-	switch {
+	switch num := Entry(t.Row(s), lid); {
 	case num == fabric.NoPath:
 		return fabric.NoPort, fmt.Errorf("%s has no entry for LID %d", f.Name(s), lid)
 	case num == fabric.ManagementPort:
@@ -63,7 +59,7 @@ func (t *Tables) leave(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (fabri
 	case num > f.Node(s).NumPorts:
 		return fabric.NoPort, fmt.Errorf("%s sends LID %d to port %d, which it does not have", f.Name(s), lid, num)
 	}
-	out := f.Port(s, num)
+	out := f.Port(s, Entry(t.Row(s), lid))
 	if f.Peer(out) == fabric.NoPort {
 		return fabric.NoPort, fmt.Errorf("%s sends LID %d to port %s, which has no cable", f.Name(s), lid, f.PortText(out))
 	}

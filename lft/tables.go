@@ -83,6 +83,14 @@ func (t *Tables) Row(s fabric.NodeID) []fabric.PortNum {
 	return t.entries[a : a+int(t.maxLID)+1 : a+t.stride]
 }
 
+// Entry is the entry of a row for a LID, NoPath where the row ends before it.
+func Entry(row []fabric.PortNum, lid fabric.LID) fabric.PortNum {
+	if int(lid) < len(row) {
+		return row[lid]
+	}
+	return fabric.NoPath
+}
+
 // CountChanges counts the entries in which two rows differ, and the blocks of BlockSize that
 // have some. Entries beyond the end of a row are NoPath.
 func CountChanges(old, row []fabric.PortNum) (entries, blocks int) {
@@ -106,10 +114,7 @@ func blockAt(row []fabric.PortNum, from int) *[BlockSize]fabric.PortNum {
 	if from+BlockSize <= len(row) {
 		return (*[BlockSize]fabric.PortNum)(row[from:])
 	}
-	var b [BlockSize]fabric.PortNum
-	for i := range b {
-		b[i] = fabric.NoPath
-	}
-	copy(b[:], row[min(from, len(row)):])
-	return &b
+	b := slices.Repeat([]fabric.PortNum{fabric.NoPath}, BlockSize)
+	copy(b, row[min(from, len(row)):])
+	return (*[BlockSize]fabric.PortNum)(b)
 }

@@ -68,25 +68,19 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 			copy(static, row)
 			continue
 		}
-		n, first := 0, 0
-		at := func(row []fabric.PortNum, l int) fabric.PortNum {
-			if l < len(row) {
-				return row[l]
-			}
-			return fabric.NoPath
-		}
+		n, first := 0, fabric.LID(0)
 		for l := range max(len(static), len(row)) {
-			if at(static, l) != at(row, l) {
+			if lft.Entry(static, fabric.LID(l)) != lft.Entry(row, fabric.LID(l)) {
 				if n++; n == 1 {
-					first = l
+					first = fabric.LID(l)
 				}
 			}
 		}
 		if n > 0 {
 			c.Add(AdaptiveStaticDiffers, int64(n), func(x *Finding) {
-				x.Switch, x.LID = f.Node(s).GUID, fabric.LID(first)
+				x.Switch, x.LID = f.Node(s).GUID, first
 				x.Message = fmt.Sprintf("%s has other static ports for adaptive routing than in its forwarding table for %s: port %d and %d for LID %d",
-					switchName(f, s), text.Count(n, "LID", "LIDs"), at(static, first), at(row, first), first)
+					switchName(f, s), text.Count(n, "LID", "LIDs"), lft.Entry(static, first), lft.Entry(row, first), first)
 			})
 		}
 	}

@@ -359,7 +359,7 @@ func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {
 		}
 		row, table := w.row(int32(slot)), t.Row(node)
 		for lid, dest := range w.now.Dest {
-			if old, num := row[lid], entryOf(table, lid); dest != fabric.NoDestination && old != num {
+			if old, num := row[lid], lft.Entry(table, fabric.LID(lid)); dest != fabric.NoDestination && old != num {
 				x.mixAt(int32(slot), int32(lid), old)
 				x.mixAt(int32(slot), int32(lid), num)
 			}
@@ -390,7 +390,7 @@ type mixer struct {
 
 // entries are those of a slot for a LID, of both tables.
 func (x *mixer) entries(slot, lid int32) [2]fabric.PortNum {
-	return [2]fabric.PortNum{x.entry(slot, lid), entryOf(x.tables.Row(x.now.Node[slot]), int(lid))}
+	return [2]fabric.PortNum{x.entry(slot, lid), lft.Entry(x.tables.Row(x.now.Node[slot]), fabric.LID(lid))}
 }
 
 // mixAt adds the dependencies of packets for a LID that leave a slot by a port: on the channels by

@@ -185,19 +185,11 @@ func (w *IncrementalChecker) markEntries(s int32, table []fabric.PortNum) {
 			continue
 		}
 		for i, num := range block {
-			if num != entryOf(table, from+i) {
+			if num != lft.Entry(table, fabric.LID(from+i)) {
 				w.mark(int32(from+i), s, true)
 			}
 		}
 	}
-}
-
-// entryOf is the entry for any LID, fabric.NoPath for those that a table ends before.
-func entryOf(table []fabric.PortNum, lid int) fabric.PortNum {
-	if lid < len(table) {
-		return table[lid]
-	}
-	return fabric.NoPath
 }
 
 // markCables marks the entries of a slot for ports that have another cable in v.
@@ -238,7 +230,7 @@ func (w *IncrementalChecker) updateLID(v *fabric.Snapshot, t *lft.Tables, dist [
 	for _, m := range w.marks[lid] {
 		num := fabric.NoPath
 		if s := v.Node[m.slot]; s != fabric.NoNode {
-			num = entryOf(t.Row(s), int(lid))
+			num = lft.Entry(t.Row(s), fabric.LID(lid))
 		}
 		w.setEntry(m.slot, lid, num)
 	}

@@ -139,10 +139,7 @@ func destination(f *fabric.Fabric, lid fabric.LID) (d dest, ok bool) {
 
 // entry is switch s's entry for a LID, NoPath beyond the end of its table.
 func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
-	if lid > p.t.MaxLID() {
-		return fabric.NoPath
-	}
-	return p.t.Row(fabric.NodeID(s))[lid]
+	return lft.Entry(p.t.Row(fabric.NodeID(s)), lid)
 }
 
 // leadsTo is where switch s sends packets by an entry: as in channels.to.

@@ -175,10 +175,7 @@ func (w *walker) at(x spot) *loss {
 }
 
 func (w *walker) entry(s fabric.NodeID, lid fabric.LID) fabric.PortNum {
-	if row := w.t.Row(s); int(lid) < len(row) {
-		return row[lid]
-	}
-	return fabric.NoPath
+	return lft.Entry(w.t.Row(s), lid)
 }
 
 // step is the switch that s sends a LID to; NoNode where its port gets it, or where it is lost by a fate.

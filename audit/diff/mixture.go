@@ -229,7 +229,7 @@ func (w *mixWorker) setLID(l fabric.LID) {
 		for k := range w.layers {
 			out[k] = fabric.NoPath
 			if r := w.layers[k].row[s]; r != fabric.NoNode {
-				out[k] = entry(w.layers[k].tables.Row(r), l)
+				out[k] = lft.Entry(w.layers[k].tables.Row(r), l)
 			}
 		}
 		w.next[0][s], w.heads[0][s] = w.leave(s, out[0])

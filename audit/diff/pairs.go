@@ -195,7 +195,7 @@ func (p *pairCounter) findSamePaths(w *pairWorker, t target) {
 			out = w.new.Next[s]
 		}
 		before := p.Back[s]
-		w.same[s] = before != fabric.NoNode && entry(p.a.Tables.Row(before), t.old) == p.New.Num(out) && p.SameCable(p.BackPort[out], out) &&
+		w.same[s] = before != fabric.NoNode && lft.Entry(p.a.Tables.Row(before), t.old) == p.New.Num(out) && p.SameCable(p.BackPort[out], out) &&
 			(i == 0 || w.same[p.New.PeerSwitch(out)])
 	}
 }

@@ -158,7 +158,7 @@ func walkPath(f *fabric.Fabric, t *lft.Tables, from, dst fabric.PortID, l fabric
 			}
 			return path, hops
 		}
-		p := entry(t.Row(s), l)
+		p := lft.Entry(t.Row(s), l)
 		if p == 0 || p > f.Node(s).NumPorts {
 			return "", 0
 		}
@@ -339,7 +339,7 @@ func (m *mix) next(s int32, l fabric.LID, updated bool) (out fabric.PortID, to i
 	if updated {
 		t = m.new
 	}
-	out = slowOutPort(m.f, fabric.NodeID(s), entry(t.Row(fabric.NodeID(s)), l))
+	out = slowOutPort(m.f, fabric.NodeID(s), lft.Entry(t.Row(fabric.NodeID(s)), l))
 	if out == fabric.NoPort {
 		return out, -1
 	}
@@ -810,7 +810,7 @@ func slowDependencies(m *mixture, a, b *state.State, ca bool) map[[2]int32]bool 
 		var follow func(ch int32, s fabric.NodeID, in fabric.PortNum, sl int)
 		follow = func(ch int32, s fabric.NodeID, in fabric.PortNum, sl int) {
 			for _, x := range states {
-				out := slowOutPort(f, s, entry(x.Tables.Row(s), l))
+				out := slowOutPort(f, s, lft.Entry(x.Tables.Row(s), l))
 				if out == fabric.NoPort {
 					continue
 				}

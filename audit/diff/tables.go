@@ -47,14 +47,6 @@ func (c *comparison) findTargets() []target {
 	return list
 }
 
-// entry is the entry of a row for a LID, NoPath where the row ends before it.
-func entry(row []fabric.PortNum, l fabric.LID) fabric.PortNum {
-	if int(l) < len(row) {
-		return row[l]
-	}
-	return fabric.NoPath
-}
-
 // unmatchedLIDs lists the LIDs of destinations that only one state has, as far as its tables
 // go. lidOf is the LID of a target in that state.
 func (c *comparison) unmatchedLIDs(f *fabric.Fabric, t *lft.Tables, lidOf func(target) fabric.LID) (list []fabric.LID) {
@@ -101,7 +93,7 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 			return nil
 		}
 		for _, t := range c.targets {
-			if a, b := entry(before, t.old), entry(row, t.new); a != b {
+			if a, b := lft.Entry(before, t.old), lft.Entry(row, t.new); a != b {
 				e := Entry{LID: t.new, Old: a, New: b}
 				if t.old != t.new {
 					e.OldLID = t.old

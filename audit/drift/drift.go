@@ -255,14 +255,8 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 	}
 	meant, live := c.meant.Tables.Row(s), c.live.Tables.Row(to)
 	p := &c.per[s]
-	for lid := 1; lid < max(len(meant), len(live)); lid++ {
-		x := Entry{fabric.LID(lid), fabric.NoPath, fabric.NoPath}
-		if lid < len(meant) {
-			x.Meant = meant[lid]
-		}
-		if lid < len(live) {
-			x.Live = live[lid]
-		}
+	for lid := fabric.LID(1); int(lid) < max(len(meant), len(live)); lid++ {
+		x := Entry{lid, lft.Entry(meant, lid), lft.Entry(live, lid)}
 		if x.Meant == fabric.NoPath && x.Live == fabric.NoPath {
 			continue
 		}

@@ -66,7 +66,7 @@ func (r *run) compareTables(g *fabric.Fabric, got *lft.Tables) {
 		before := report.Differences
 		for l := fabric.LID(1); l <= highest; l++ {
 			report.Entries++
-			ours, theirs := entry(r.t, s, l), entry(got, found, l)
+			ours, theirs := lft.Entry(r.t.Row(s), l), lft.Entry(got.Row(found), l)
 			if ours == theirs {
 				continue
 			}
@@ -78,14 +78,6 @@ func (r *run) compareTables(g *fabric.Fabric, got *lft.Tables) {
 			report.EqualSwitches++
 		}
 	}
-}
-
-// entry is what a table has for a LID, which may be beyond it.
-func entry(t *lft.Tables, s fabric.NodeID, l fabric.LID) fabric.PortNum {
-	if l > t.MaxLID() {
-		return fabric.NoPath
-	}
-	return t.Row(s)[l]
 }
 
 // compareLIDs puts into the report the end ports with a cable that have another LID in g, the
