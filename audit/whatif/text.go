@@ -58,6 +58,10 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	b.Row("single points", "%s that still have a cable", text.CountGrouped(t.Lost, "failure separates ports", "failures separate ports"))
 	b.Row("own cables", "%s", text.CountGrouped(t.Gone, "failure takes the only cable of a port", "failures take the only cable of a port"))
 	b.Row("credit loops", "%s", text.CountGrouped(t.CreditLoops, "failure brings one", "failures bring one"))
+	if r.Before.Hosts > 0 {
+		b.Row("hosts at once", "%s of a host until tables are written, of at most %s; for good: %s, of at most %s", text.CountGrouped(t.Away, "failure takes all ports", "failures take all ports"),
+			text.CountGrouped(t.MaxAway, "host", "hosts"), text.Grouped(t.CutOff), text.Grouped(t.MaxCutOff))
+	}
 	if t.Refused > 0 {
 		b.Row("refused", "%s", text.CountGrouped(t.Refused, "failure leaves a fabric that the engine cannot do", "failures leave fabrics that the engine cannot do"))
 	}
@@ -82,6 +86,7 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	if len(list) > 0 {
 		printTable(b, list[:min(top, len(list))], r.Before.Fastest)
 	}
+	printHosts(b, list, top)
 	if left := len(list) - top; left > 0 {
 		less := "and %s, see --top and --format json\n"
 		if order == "harm" {
@@ -119,4 +124,25 @@ func printTable(b *text.Sheet, cases []Case, fastest string) {
 		rows = append(rows, cells)
 	}
 	b.Columns(rows, len(rows[0])-1)
+}
+
+// printHosts names the hosts that lose all their ports at once, by failure, those of at most top failures.
+func printHosts(b *text.Sheet, cases []Case, top int) {
+	const most = 5
+	cases = slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return c.Hosts == nil })
+	b.Section("failures that take all ports of a host at once", len(cases), min(top, len(cases)), func(i int) string {
+		var parts []string
+		for _, x := range []struct {
+			hosts []string
+			until string
+		}{{cases[i].Hosts.UntilWritten, "until tables are written"}, {cases[i].Hosts.CutOff, "for good"}} {
+			if x.hosts != nil {
+				parts = append(parts, fmt.Sprintf("%s %s: %s", text.CountGrouped(len(x.hosts), "host", "hosts"), x.until, text.Few(x.hosts, most)))
+			}
+		}
+		return cases[i].Names() + ": " + strings.Join(parts, "; ")
+	})
+	if len(cases) > 0 {
+		fmt.Fprintln(b)
+	}
 }

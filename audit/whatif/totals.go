@@ -14,10 +14,16 @@ type Totals struct {
 	Refused           int `json:"failures_refused"`
 	CreditLoops       int `json:"failures_with_credit_loops"`
 	RoutedFromScratch int `json:"failures_routed_from_scratch"`
-	StepTotals        `json:"first_step"`
-	Last              StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
-	Trivial           int        `json:"failures_trivial"`   // see Case.Trivial
-	Cut               int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
+	// Failures after which hosts lose all their ports until tables are written, and for good, and the most
+	// hosts that one takes.
+	Away       int `json:"failures_with_hosts_until_written"`
+	CutOff     int `json:"failures_with_hosts_cut_off"`
+	MaxAway    int `json:"max_hosts_until_written"`
+	MaxCutOff  int `json:"max_hosts_cut_off"`
+	StepTotals `json:"first_step"`
+	Last       StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
+	Trivial    int        `json:"failures_trivial"`   // see Case.Trivial
+	Cut        int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
 	// Groups is the most that each group in Before.Groups loses.
 	Groups []groups.Worst `json:"host_groups,omitempty"`
 }
@@ -57,6 +63,11 @@ func (r *Result) Totals() (t Totals) {
 		count(&t.Refused, c.Refused != "")
 		count(&t.CreditLoops, c.CreditLoops > r.Before.CreditLoops)
 		count(&t.RoutedFromScratch, c.RoutedFromScratch)
+		if h := c.Hosts; h != nil {
+			count(&t.Away, h.UntilWritten != nil)
+			count(&t.CutOff, h.CutOff != nil)
+			t.MaxAway, t.MaxCutOff = max(t.MaxAway, len(h.UntilWritten)), max(t.MaxCutOff, len(h.CutOff))
+		}
 		t.add(&c.Step)
 		if c.Last != nil {
 			t.Last.add(c.Last)

@@ -91,6 +91,8 @@ type Before struct {
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 	Fastest     string  `json:"fastest,omitempty"`
 	Entries     int64   `json:"entries"` // of all tables
+	// Hosts is how many hosts with several ports there are, see LostHosts.
+	Hosts int `json:"hosts_with_several_ports,omitempty"`
 	// Groups is nil without Result.AddGroups.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
@@ -112,6 +114,8 @@ type Case struct {
 	// Last is the same for the last step, the tables of compile --previous: see lft.Options.Rebalance. It
 	// is nil when all was routed from scratch.
 	Last *Step `json:"last,omitempty"`
+	// Hosts is nil where none loses all its ports at once.
+	Hosts *LostHosts `json:"hosts_lost_at_once,omitempty"`
 	// Groups is the groups of hosts that lose uplinks or hosts.
 	Groups []groups.Loss `json:"host_groups,omitempty"`
 	// Refused is why the engine cannot route what is left; nothing of the routing holds then.
@@ -213,12 +217,13 @@ func (r *Result) Sort(order string) {
 
 // compare puts the case that does more harm first: a routing that is refused, lost
 // pairs, credit loops, fewer cables of hosts (which cut off their hosts in any
-// fabric), pairs that are gone, the load of the most loaded link, entries to write.
+// fabric), hosts that lose all their ports, pairs that are gone, the load of the most loaded link,
+// entries to write.
 func (c *Case) compare(d *Case) int {
 	refused := func(c *Case) int { return min(len(c.Refused), 1) }
 	return cmp.Or(
 		cmp.Compare(refused(d), refused(c)), cmp.Compare(d.Lost, c.Lost), cmp.Compare(d.CreditLoops, c.CreditLoops),
-		cmp.Compare(c.hosts(), d.hosts()), cmp.Compare(d.Gone, c.Gone), c.compareLoad(d), cmp.Compare(d.Entries, c.Entries),
+		cmp.Compare(c.hosts(), d.hosts()), d.Hosts.compare(c.Hosts), cmp.Compare(d.Gone, c.Gone), c.compareLoad(d), cmp.Compare(d.Entries, c.Entries),
 		cmp.Compare(c.Number, d.Number),
 	)
 }
@@ -361,6 +366,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	// All are cloned before the first of them changes the tables that it has.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route, base.Verify.Scale())
+	r.Before.Hosts = len(first.hosts.ports)
 	for range cap(trials) - 1 {
 		trials <- first.clone()
 	}
@@ -386,13 +392,14 @@ type trial struct {
 	previous *lft.Routing    // of base, which is kept if the engine can
 	route    compile.Options // of drain.Keep
 	scale    bound.Scale
+	hosts    *hosts
 }
 
 func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *trial {
 	if route.Kept == nil {
 		route.Kept = &compile.Kept{CountOnly: true}
 	}
-	t := &trial{base, base.Routing, route, scale}
+	t := &trial{base, base.Routing, route, scale, findHosts(base.Routing)}
 	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
 		// As compile --previous: without the LIDs of virtual ports.
 		if len(base.Routing.Fabric.VirtualLIDs()) > 0 {
@@ -415,11 +422,13 @@ func (t *trial) clone() *trial {
 // try has something fail.
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
-	err := t.takeSteps(ctx, &c, t.base.Routing.Fabric.Without(x.cut...))
+	g := t.base.Routing.Fabric.Without(x.cut...)
+	err := t.takeSteps(ctx, &c, g)
 	if refused, ok := errors.AsType[*lft.DomainError](err); ok {
 		c = Case{Number: x.number, Failed: x.parts, RoutedFromScratch: true, Refused: refused.Reason}
 		err = nil
 	}
+	c.Hosts = t.hosts.lost(g, x.cut)
 	return c, err
 }
 

@@ -1,0 +1,156 @@
+package whatif
+
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/lft"
+)
+
+// LostHosts are hosts with several ports, by name, that a failure takes all of them from at once.
+type LostHosts struct {
+	// UntilWritten are those that some switch with other hosts reaches at no port with the entries from before the
+	// failure, and did reach: they are away until the subnet manager has written its tables. CutOff is among them.
+	UntilWritten []string `json:"until_written,omitempty"`
+	// CutOff are those that stay away: no cables join a port of theirs to a part of the fabric with at least half as many
+	// ports of hosts as the part with most has, as they did before.
+	CutOff []string `json:"cut_off,omitempty"`
+}
+
+// compare puts fewer hosts first, of those that stay away before others.
+func (x *LostHosts) compare(y *LostHosts) int {
+	counts := func(h *LostHosts) []int {
+		if h == nil {
+			h = new(LostHosts)
+		}
+		return []int{len(h.CutOff), len(h.UntilWritten)}
+	}
+	return slices.Compare(counts(x), counts(y))
+}
+
+// hosts are those with several ports.
+type hosts struct {
+	routing *lft.Routing
+	ports   [][]fabric.PortID // by host, those of lft.HostPorts
+	// Before any failure: by host, and the ports that all switches with hosts reach.
+	cutOff  []bool
+	reached map[fabric.PortID]bool
+}
+
+func findHosts(r *lft.Routing) *hosts {
+	h := &hosts{routing: r, ports: lft.HostPorts(r.Fabric), reached: make(map[fabric.PortID]bool)}
+	h.cutOff = h.findCutOff(r.Fabric)
+	for _, p := range slices.Concat(h.ports...) {
+		h.reached[p] = true
+		for s := range fabric.NodeID(r.Fabric.NumSwitches()) {
+			if h.reached[p] && len(r.Fabric.HostsOn(s)) > 0 {
+				h.reached[p] = h.reaches(r.Fabric, s, []fabric.PortID{p})
+			}
+		}
+	}
+	return h
+}
+
+// name returns the name that the adapters of host i have in common, or that of its first adapter.
+func (h *hosts) name(i int) string {
+	called := h.routing.Fabric.Name(h.routing.Fabric.Owner(h.ports[i][0]))
+	host, _ := names.Split(called.Text, nil)
+	if host == "" || host == "localhost" || called.GUID != 0 && called.Text != host {
+		return called.String()
+	}
+	return host
+}
+
+// lost finds the hosts that lose all their ports where the cables at some ports are gone, as in g. It returns nil where
+// none does.
+func (h *hosts) lost(g *fabric.Fabric, cut []fabric.PortID) *LostHosts {
+	if len(h.ports) == 0 {
+		return nil
+	}
+	f := h.routing.Fabric
+	var ends []fabric.PortID // of switches, without a cable now
+	for _, p := range cut {
+		for _, end := range []fabric.PortID{p, f.Peer(p)} {
+			if end != fabric.NoPort && f.IsSwitch(f.Owner(end)) && f.Peer(end) != fabric.NoPort {
+				ends = append(ends, end)
+			}
+		}
+	}
+	x := new(LostHosts)
+	cutOff := h.findCutOff(g)
+	for i, ports := range h.ports {
+		// Packets to a port are lost only where a switch sends them by what failed.
+		hit, safe := false, false
+		for _, p := range ports {
+			is := false
+			for _, end := range ends {
+				row := h.routing.Tables.Row(f.Owner(end))
+				for lid := range f.LIDs(p) {
+					is = is || row[lid] == f.Num(end)
+				}
+			}
+			hit, safe = hit || is, safe || !is && h.reached[p]
+		}
+		if hit && !safe && h.misses(g, ports) {
+			x.UntilWritten = append(x.UntilWritten, h.name(i))
+		}
+		if cutOff[i] && !h.cutOff[i] {
+			x.CutOff = append(x.CutOff, h.name(i))
+		}
+	}
+	if x.UntilWritten == nil && x.CutOff == nil {
+		return nil
+	}
+	return x
+}
+
+// misses reports whether a switch with hosts that are still on it reached some of the ports of another host, and reaches
+// none by the same entries in g.
+func (h *hosts) misses(g *fabric.Fabric, ports []fabric.PortID) bool {
+	for s := range fabric.NodeID(g.NumSwitches()) {
+		others := slices.ContainsFunc(g.HostsOn(s), func(p fabric.PortID) bool { return !slices.Contains(ports, p) })
+		if others && h.reaches(h.routing.Fabric, s, ports) && !h.reaches(g, s, ports) {
+			return true
+		}
+	}
+	return false
+}
+
+// reaches reports whether packets from a switch to a LID of one of some ports arrive by the cables of g.
+func (h *hosts) reaches(g *fabric.Fabric, s fabric.NodeID, ports []fabric.PortID) bool {
+	for _, p := range ports {
+		for lid := range h.routing.Fabric.LIDs(p) {
+			for at, hops := s, 0; g.IsSwitch(at) && hops < g.NumSwitches(); hops++ {
+				_, peer := h.routing.Tables.Step(g, at, lid)
+				if peer == p {
+					return true
+				}
+				if peer == fabric.NoPort {
+					break
+				}
+				at = g.Owner(peer)
+			}
+		}
+	}
+	return false
+}
+
+// findCutOff finds by host whether no port of it is in a part of g with at least half as many ports of hosts as the part
+// with most has.
+func (h *hosts) findCutOff(g *fabric.Fabric) []bool {
+	parts := g.Components()
+	size, most := make([]int, len(parts.List)), 0
+	for s := range fabric.NodeID(g.NumSwitches()) {
+		size[parts.Of[s]] += len(g.HostsOn(s))
+		most = max(most, size[parts.Of[s]])
+	}
+	cut := make([]bool, len(h.ports))
+	for i, ports := range h.ports {
+		cut[i] = !slices.ContainsFunc(ports, func(p fabric.PortID) bool {
+			s := g.PeerSwitch(p)
+			return s != fabric.NoNode && 2*size[parts.Of[s]] >= most
+		})
+	}
+	return cut
+}
