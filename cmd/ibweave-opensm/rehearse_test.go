@@ -180,6 +180,15 @@ func TestRehearseDifferences(t *testing.T) {
 		len(x.Samples[0].OpenSM) != len(x.Samples[0].Ours)+1 || !slices.Contains(x.Samples[0].OpenSM, int(f.Num(first))) {
 		t.Errorf("%+v", x)
 	}
+	// Of too many paths those from some ports are compared, and that is said.
+	opt.Paths = 500
+	some := short.Must(rehearse.RunPlugin(t.Context(), f, r.Routing.Tables, opt))(t)
+	sampled := slices.ContainsFunc(some.Notes, func(note string) bool {
+		return strings.HasPrefix(note, "SLs of paths are compared from one of 5 ports alone")
+	})
+	if p := some.PathSLs; !sampled || p.Paths < 400 || p.Paths > opt.Paths {
+		t.Errorf("%+v, %v", p, some.Notes)
+	}
 	if y := got.SL2VL; y.Differences != 1 || y.Samples[0].Node.GUID != f.Node(3).GUID || y.Samples[0].In != 2 || y.Samples[0].Out != 1 {
 		t.Errorf("%+v", y)
 	}

@@ -46,6 +46,7 @@ type Options struct {
 	SL2VL *lft.SL2VL
 	// PathSLs are the SLs of paths that the plugin gives; nil for none, and then none are compared.
 	PathSLs *lft.PathSLs
+	Paths   int // of which at most the SLs are asked for; 0 for 500,000
 	// NotCarried is why files cannot carry what the proof of the tables needs; "" where they
 	// can. It is a difference.
 	NotCarried string

@@ -17,25 +17,18 @@ import (
 // each, and answers no other request meanwhile.
 const maxPaths = 4 << 20
 
-// PathSLs asks subnet administration for the SLs of the paths from all ports of f to all
+// PathSLs asks subnet administration for the SLs of the paths from every n-th port of f to all
 // LIDs (PathRecord, IBA 15.2.5.16): for the paths of a port at once, or where the answer
-// is cut off, as by libumad2sim.so, for each by itself. What subnet administration has no
+// is cut off, as by libumad2sim.so, for each by itself. What was not asked for, and what subnet administration has no
 // record of, since the ports share no partition, say, has lft.UnknownSL. The Manager is
 // asked for as many at a time as Options.Window says. It also returns the number of
 // requests.
 //
 // Errors: too many paths, and those of Adm except for paths without a record.
-func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls *lft.PathSLs, requests int, err error) {
-	var ports []fabric.PortID
-	lids := 0
-	f.EndPorts(func(p fabric.PortID) {
-		if f.LID(p) != 0 {
-			ports = append(ports, p)
-			lids += 1 << f.LMC(p)
-		}
-	})
-	if n := len(ports) * lids; n > maxPaths {
-		return nil, 0, fmt.Errorf("%d paths, and at most %d are asked for", n, maxPaths)
+func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric, n int) (sls *lft.PathSLs, requests int, err error) {
+	ports := sources(f, n)
+	if paths := len(ports) * int(f.MaxLID()); paths > maxPaths {
+		return nil, 0, fmt.Errorf("some %d paths, and at most %d are asked for", paths, maxPaths)
 	}
 	q := &pathQuery{c: c, to: to, f: f}
 	rows := make([][]fabric.SL, len(ports))
@@ -59,24 +52,28 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sls
 	return lft.PathSLsFrom(f, byPort), int(q.requests.Load()), nil
 }
 
+// sources lists every n-th end port that has a LID.
+func sources(f *fabric.Fabric, n int) (ports []fabric.PortID) {
+	i := 0
+	f.EndPorts(func(p fabric.PortID) {
+		if f.LID(p) != 0 {
+			if i%n == 0 {
+				ports = append(ports, p)
+			}
+			i++
+		}
+	})
+	return ports
+}
+
 // Sources and destinations of the paths that SamplePathSLs asks for, at most.
-const (
-	sampledSources      = 8
-	sampledDestinations = 64
-)
+const sampledSources, sampledDestinations = 8, 64
 
 // SamplePathSLs asks subnet administration for the SLs of some paths, from and to end ports all over the fabric.
 // It returns the SL of the first, how many paths it asked for, and whether all of them are on that SL. Errors are
 // those of PathSLs.
 func (c *Client) SamplePathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sl fabric.SL, paths int, same bool, err error) {
-	var ports []fabric.PortID
-	f.EndPorts(func(p fabric.PortID) {
-		if f.LID(p) != 0 {
-			ports = append(ports, p)
-		}
-	})
-	q := &pathQuery{c: c, to: to, f: f}
-	sl = lft.UnknownSL
+	ports, q := sources(f, 1), &pathQuery{c: c, to: to, f: f}
 	for i := range min(sampledSources, len(ports)) {
 		from := ports[i*len(ports)/min(sampledSources, len(ports))]
 		row := slices.Repeat([]fabric.SL{lft.UnknownSL}, int(f.MaxLID())+1)

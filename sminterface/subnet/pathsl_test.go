@@ -27,7 +27,7 @@ func TestPathSLs(t *testing.T) {
 		client := dial(t, s, "")
 		openSM(t, s, ibsim.OpenSMConfig{})
 		sm := short.Must(client.Manager(t.Context()))(t)
-		sls, requests := short.Must2(client.PathSLs(t.Context(), sm, twin.Fabric))(t)
+		sls, requests := short.Must2(client.PathSLs(t.Context(), sm, twin.Fabric, 1))(t)
 		if requests < c.least || requests > c.most {
 			t.Errorf("%d hosts: %d requests, want %d to %d", c.hosts, requests, c.least, c.most)
 		}

@@ -162,7 +162,7 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, befo
 			before(n*n, "subnet administration, fewer if its answers are long")
 		}
 		requests := 0
-		s.PathSLs, requests, err = c.PathSLs(ctx, sm, s.Fabric)
+		s.PathSLs, requests, err = c.PathSLs(ctx, sm, s.Fabric, 1)
 		s.Requests += requests
 	}
 	s.SLsFailed = err
