@@ -54,6 +54,8 @@ type State struct {
 	// UnknownSLs, that paths have SLs which are not at hand. It has no effect without SL2VL.
 	PathSLs    *lft.PathSLs
 	UnknownSLs bool
+	// Sampled says of the parts that were not read as a whole what was read, and what the rest is taken to be.
+	Sampled map[Part]string
 	// Multicast has the multicast tables, and a tree for each MLID of a group. Trees is nil
 	// where no groups were read.
 	Multicast *mft.Plan

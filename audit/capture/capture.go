@@ -30,6 +30,7 @@ const (
 	ToolWarning    = "tool-warning"
 	SeveralMasters = "several-masters"
 	UnevenCable    = "uneven-cable"
+	SampledTables  = "sampled-tables"
 )
 
 // Rules lists the rules about captures, the gravest first.

@@ -16,6 +16,9 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	if err != nil {
 		return nil, err
 	}
+	if err := checkSampled(ctx, s, r, opt); err != nil {
+		return nil, err
+	}
 	if r.Add(verify.CheckHosts(s.Fabric, s.Tables)...); s.Adaptive == nil {
 		return r, nil
 	}

@@ -1,8 +1,10 @@
 package open
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -120,6 +123,11 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 		s.MFTCapacity = append(s.MFTCapacity, int(d.Switches[i].MulticastFDBCap))
 		s.Unread = append(s.Unread, !ok)
 	}
+	s.Sampled = map[state.Part]string{}
+	if s.AskedMaps < s.Maps {
+		s.Sampled[state.SL2VLTables] = fmt.Sprintf("%s of %s SL-to-VL maps of switches were read; others are taken to be as those of their switch",
+			text.Grouped(s.AskedMaps), text.Grouped(s.Maps))
+	}
 	if s.FewSLs = HasFewSLs(s.SL2VL); opt.AllPaths || opt.PathSLs && !s.FewSLs {
 		end = in.stage("read path SLs")
 		err := s.AskPathSLs(ctx, c, opt.AllPaths, opt.Before)
@@ -153,6 +161,7 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, befo
 			for n := range fabric.NodeID(s.Fabric.NumSwitches()) {
 				s.PathSLs.SetRow(row, n)
 			}
+			s.Sampled[state.SLsOfPaths] = fmt.Sprintf("%s were asked for, which have SL %d; others are taken to have it", text.CountGrouped(s.SampledSLs, "path SL", "path SLs"), sl)
 			return ctx.Err()
 		}
 		s.SampledSLs = 0
@@ -185,6 +194,14 @@ func (s *Swept) Write(dir string) error {
 		name  string
 		write func(io.Writer) error
 	}
+	sampled := func(p state.Part, write func(io.Writer) error) func(io.Writer) error {
+		return func(w io.Writer) (err error) {
+			if what := s.Sampled[p]; what != "" {
+				_, err = io.WriteString(w, sampledMark+what+"\n")
+			}
+			return cmp.Or(err, write(w))
+		}
+	}
 	list := []file{
 		{outdir.TopologyName, func(w io.Writer) error { return topology.Write(w, f) }},
 		{outdir.LFTsName, func(w io.Writer) error { return dump.WriteLFTs(w, f, s.Tables, opt) }},
@@ -192,11 +209,11 @@ func (s *Swept) Write(dir string) error {
 		{outdir.MFTsName, func(w io.Writer) error {
 			return dump.WriteMFTs(w, s.Multicast.Tables, opt, slices.Max(append(s.MFTCapacity, 0)))
 		}},
-		{outdir.SL2VLName, func(w io.Writer) error { return dump.WriteSL2VL(w, s.SL2VL, opt) }},
+		{outdir.SL2VLName, sampled(state.SL2VLTables, func(w io.Writer) error { return dump.WriteSL2VL(w, s.SL2VL, opt) })},
 		{PKeysName, func(w io.Writer) error { return dump.WritePKeys(w, f, s.PKeys) }},
 	}
 	if s.PathSLs != nil {
-		list = append(list, file{outdir.PathSLsName, func(w io.Writer) error { return dump.WritePathSLs(w, f, s.PathSLs, opt) }})
+		list = append(list, file{outdir.PathSLsName, sampled(state.SLsOfPaths, func(w io.Writer) error { return dump.WritePathSLs(w, f, s.PathSLs, opt) })})
 	} else if err := os.Remove(filepath.Join(dir, outdir.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err // those of an earlier pull are of other tables
 	}

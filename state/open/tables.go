@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -68,6 +69,9 @@ func (in *Input) readAdaptive(f *fabric.Fabric) (err error) {
 	return err
 }
 
+// sampledMark begins a dump that was not read as a whole, and is what State.Sampled says.
+const sampledMark = "# sampled: "
+
 // read reads the file of a part for the fabric, which was read before.
 func read[T any](in *Input, p state.Part, name string,
 	parse func(name string, text []byte, f *fabric.Fabric, opt dump.Options) (T, []fabric.Problem, error),
@@ -82,6 +86,14 @@ func read[T any](in *Input, p state.Part, name string,
 	defer in.stage("parse " + name)()
 	t, problems, err := parse(name, text, in.State.Fabric, dump.Options{Lenient: in.Lenient, AnyPort: in.Findings, GoneMembers: in.Findings})
 	if err = cmp.Or(files.CheckUnchanged(name), err); err == nil {
+		if rest, ok := bytes.CutPrefix(text, []byte(sampledMark)); ok {
+			what, _, _ := bytes.Cut(rest, []byte("\n"))
+			in.State.Sampled = maps.Clone(in.State.Sampled)
+			if in.State.Sampled == nil {
+				in.State.Sampled = map[state.Part]string{}
+			}
+			in.State.Sampled[p] = fabric.Printable(string(bytes.TrimSpace(what)))
+		}
 		in.source(p, name, text)
 		in.tell(in.State.Fabric, problems...)
 		in.leave(p, problems)
