@@ -64,6 +64,8 @@ func (a *app) readSiteOptions(name string) (*siteOptions, error) {
 			if x.files[option], err = files.ReadRegular(value, maxOpenSMConf); err != nil {
 				return nil, wrong(err)
 			}
+		case option == "qos_policy_file":
+			fmt.Fprintf(a.stderr, "%s:%d: %s has no effect: engines are compared without policies of QoS\n", name, i+1, option)
 		case slices.Contains(routingOptions, option), strings.HasPrefix(option, "qos_"):
 			x.lines = append(x.lines, strings.TrimSpace(line))
 		}

@@ -343,7 +343,7 @@ func (r *perfReader) readErrors(_ int, line []byte) error {
 	case beginsWith(line, errorsFor), beginsWith(line, dataFor):
 		r.kind = string(line[:len(errorsFor)])
 		return nil
-	case isSilent(line), bytes.HasPrefix(line, libraryWarning), beginsWith(line, errorsLink):
+	case isSilent(line), bytes.HasPrefix(line, libraryWarning), beginsWith(line, errorsLink), beginsWith(line, "Failed to reset"):
 		return nil
 	}
 	s.Want("GUID ")
@@ -368,18 +368,19 @@ func (r *perfReader) readErrors(_ int, line []byte) error {
 		return err
 	}
 	for _, field := range bytes.Split(line, []byte("["))[1:] {
-		name, rest, _ := strings.Cut(string(field), " == ")
+		name, rest, ok := strings.Cut(string(field), " == ")
 		k, known := counterByName[name]
 		digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 		raw, err := strconv.ParseUint(digits, 10, 64)
-		switch bits := k.Info().Bits; {
-		case !known:
-		case err != nil:
-			return fmt.Errorf("%s %q, want a number", name, digits)
-		case raw < 1<<bits:
+		bits := k.Info().Bits
+		if raw >= 1<<bits || k >= XmitWait && strings.Contains(rest, "(") { // of the extended counters
+			bits = 64
+		}
+		switch {
+		case !ok || known && err != nil:
+			return fmt.Errorf("%s %q, want a number, as in [SymbolErrorCounter == 12]", name, digits)
+		case known:
 			r.c.Set(r.f, k, r.port, k.Value(raw, bits))
-		default:
-			r.c.Set(r.f, k, r.port, k.Value(raw, 64))
 		}
 	}
 	return nil

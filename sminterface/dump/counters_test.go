@@ -166,7 +166,12 @@ func TestReadRealQueryErrors(t *testing.T) {
 			want[strings.ReplaceAll(f.PortName(f.Port(n, 1)), "\"", "")+" "+k.Info().Name] = fmt.Sprintf("%d full %v", raw, full)
 		}
 	}
-	for _, args := range [][]string{{}, {"-r"}, {"-c"}, {"--details"}, {"--data"}, {"-r", "--data", "--details"}} {
+	thresholds := filepath.Join(t.TempDir(), "thresholds") // which the last lines repeat with " = "
+	if err := os.WriteFile(thresholds, []byte("SymbolErrorCounter=3\nPortRcvErrors=7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{}, {"-r"}, {"-c"}, {"--details"}, {"--data"}, {"-r", "--data", "--details"},
+		{"-s", "PortXmitWait", "-v"}, {"--threshold-file", thresholds}, {"-o", "1", "-e", "-R"}} {
 		got := values(f, read(args...))
 		data := 0
 		for name := range got {
@@ -214,7 +219,7 @@ const errorsText = `Errors for 0xa "a"
    GUID 0xa port 1: [SymbolErrorCounter == 65535] [PortXmitWait == 4294967295] [PortXmitData == 10 (40.000B)]
        Link info:      1   1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>  0x000000000000000b      2    1[  ] "b" (Could be 12X )
 Errors for "d"
-   GUID 0xd1 port 1: [SymbolErrorCounter == 70000] [PortBufferOverrunErrors == 9]
+   GUID 0xd1 port 1: [SymbolErrorCounter == 70000] [PortBufferOverrunErrors == 9] [LinkDownedCounter == 255 (255.000)]
 
 ## Summary: 14 nodes checked, 2 bad nodes found
 ## Thresholds:
@@ -234,7 +239,7 @@ func TestReadCounters(t *testing.T) {
 			"d[1] PortRcvData": "1.717986918e+10 full true"}, 1},
 		"ibqueryerrors": {errorsText, map[string]string{
 			"a[1] PortXmitData": "40 full false", "a[1] PortRcvData": "28 full false", "a[1] SymbolErrorCounter": "65535 full true", "a[1] PortXmitWait": "4.294967295e+09 full true",
-			"d[1] SymbolErrorCounter": "70000 full false"}, 0},
+			"d[1] SymbolErrorCounter": "70000 full false", "d[1] LinkDownedCounter": "255 full false"}, 0},
 	} {
 		got, problems, err := ReadCounters(name, []byte(c.text), f, Options{})
 		if err != nil || len(problems) != c.n {
@@ -264,6 +269,7 @@ func TestReadCountersRefuses(t *testing.T) {
 		"Errors for \"z\"\n   GUID 0x99 port 1: [SymbolErrorCounter == 1]\n":                   "in:2: the fabric has no port 1 of 0x0000000000000099",
 		"Errors for \"b\"\n   GUID 0xb port 9: [SymbolErrorCounter == 1]\n":                    "in:2: the fabric has no port 9",
 		"Errors for \"b\"\n   GUID 0xb port 1: [SymbolErrorCounter == x]\n":                    "in:2: SymbolErrorCounter \"\", want a number",
+		"Errors for \"b\"\n   GUID 0xb port 1: [LinkDownedCounter == 1] [SymbolErrorCoun":      "in:2: SymbolErrorCoun \"\", want a number",
 		"Errors for \"b\"\n   port 1: [SymbolErrorCounter == 1]\n":                             "in:2: want a line such as GUID",
 		errorsText + "   GUID 0xa port 1: [PortRcvData == 7]\n":                                "in:12: a second reading",
 		"Switch\t4 \"S-000000000000000a\"\t\t# \"a\" base port 0 lid 1 lmc 0\n":                "want what perfquery -x or ibqueryerrors prints",
