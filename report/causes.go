@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
@@ -26,6 +28,32 @@ func causesOf(r *verify.Result) []verify.Cause {
 		list[i] = verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver, Text: x.Message, Findings: []int{i}}
 	}
 	return list
+}
+
+// WriteFindings prints findings as Text does, the gravest first, those with one Cause together, below what it says. A finding whose
+// message is the cause of others is the first of these.
+func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
+	r, at := &verify.Result{Findings: list}, make(map[string]int)
+	for i := range list {
+		x := &list[i]
+		key := cmp.Or(x.Cause, x.Message)
+		k, known := at[key]
+		if !known {
+			k, at[key] = len(r.Causes), len(r.Causes)
+			r.Causes = append(r.Causes, verify.Cause{Rule: x.Rule, Severity: x.Severity, Text: key})
+		}
+		c := &r.Causes[k]
+		if c.Findings, c.Severity = append(c.Findings, i), max(c.Severity, x.Severity); x.Message != key && !opt.Verbose {
+			c.Follows = append(c.Follows, x.Message)
+		}
+	}
+	for i := range r.Causes {
+		if c := &r.Causes[i]; len(c.Follows) > fewCauses {
+			c.Follows = append(c.Follows[:fewCauses], fmt.Sprintf("and %d more, which -v lists", len(c.Follows)-fewCauses))
+		}
+	}
+	slices.SortStableFunc(r.Causes, func(a, b verify.Cause) int { return cmp.Compare(b.Severity, a.Severity) })
+	writeCauses(w, r, &opt, func(*verify.Cause) bool { return true })
 }
 
 // writeCauses prints the causes that are wanted, the most harmful first. Many of one rule are one list, and with

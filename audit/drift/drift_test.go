@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/mesh"
@@ -374,6 +375,54 @@ func TestHostsCables(t *testing.T) {
 		r := compare(t, only, live)
 		if len(r.Findings) != 1 || r.Worst() != verify.Error || r.Findings[0].Rule != Cable || !slices.Equal(r.Findings[0].Ports, verify.EndpointsOf(f, f.Peer(host))) {
 			t.Errorf("without %s: %+v", f.PortName(host), r.Findings)
+		}
+	}
+}
+
+// TestCauses takes away a cable, a host's cable, and a switch with all of its cables: each is one cause, which stands before what
+// follows from it.
+func TestCauses(t *testing.T) {
+	meant := &state.State{Fabric: grid(t).Fabric, Tables: grid(t).Tables}
+	f := meant.Fabric
+	without := func(cut ...fabric.PortID) *fabric.Fabric { return again(t, f.Without(cut...), nil) }
+	var ports []fabric.PortID
+	for p := range f.Cabled(5) {
+		ports = append(ports, p)
+	}
+	var rest []fabric.NodeID
+	for n := range fabric.NodeID(f.NumNodes()) {
+		if n != 5 {
+			rest = append(rest, n)
+		}
+	}
+	host := f.HostsOn(5)[0]
+	for _, tt := range []struct {
+		live  *fabric.Fabric
+		cause string
+	}{
+		{without(ports[0]), fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(ports[0]), f.PortName(f.Peer(ports[0])))},
+		{without(host), fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(f.Peer(host)), f.PortName(host))},
+		{without(ports...), fmt.Sprintf("%d cables of %s are gone or lead elsewhere than when the tables were made", len(ports), f.Name(5))},
+		{short.Must(f.Part(rest))(t), fmt.Sprintf("switch %q (%s) is not in the live fabric", f.Name(5).Text, f.Node(5).GUID)},
+	} {
+		tables := meant.Tables
+		if n := tt.live.NumSwitches(); n < f.NumSwitches() {
+			tables = lft.NewTables(n, meant.Tables.MaxLID())
+			for s := range fabric.NodeID(n) {
+				copy(tables.Row(s), meant.Tables.Row(s+min(1, s/5)))
+			}
+		}
+		r := compare(t, meant, &state.State{Fabric: tt.live, Tables: tables})
+		var b text.Sheet
+		r.Print(&b, "tables", false, false)
+		lines := strings.Split(b.String(), "\n")
+		if len(lines) < 3 || lines[2] != "error: drift-cable: "+tt.cause || strings.Count(b.String(), "\nerror: ") != 1 {
+			t.Errorf("want the one cause %s:\n%s", tt.cause, b.String())
+		}
+		for _, x := range r.Findings {
+			if x.Rule == Cable && x.Cause != tt.cause {
+				t.Errorf("%s: cause %q", x.Message, x.Cause)
+			}
 		}
 	}
 }

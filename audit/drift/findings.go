@@ -86,14 +86,14 @@ func (p *Switch) counts() [4]*Counts { return [...]*Counts{&p.LFT, &p.MFT, &p.SL
 // compareLIDsAndCables compares what only a live fabric tells: LIDs and cables.
 func (c *comparison) compareLIDsAndCables() {
 	f, live := c.Old, c.New
-	f.EndPorts(func(p fabric.PortID) {
-		q := c.Port[p]
-		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
-			return
+	gone := make(map[fabric.NodeID]int) // by switch: its cables that are gone or lead elsewhere
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		for p := range f.Cabled(s) {
+			if c.Port[p] == fabric.NoPort || !c.SameCable(p, c.Port[p]) {
+				gone[s]++
+			}
 		}
-		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
-		x.Ports = []verify.Endpoint{verify.EndpointOf(f, p)}
-	})
+	}
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		to := c.Node[s]
 		if to == fabric.NoNode || live.Node(to).NumPorts != f.Node(s).NumPorts {
@@ -101,25 +101,60 @@ func (c *comparison) compareLIDsAndCables() {
 		}
 		n := f.Node(s)
 		used := c.usedPorts(s, to)
-		var inUse, idle []verify.Endpoint
+		var inUse, idle []fabric.PortID
 		for num := fabric.PortNum(1); num <= n.NumPorts; num++ {
 			switch p := f.Port(s, num); {
 			case c.SameCable(p, c.Port[p]):
 			case used.Has(num):
-				inUse = append(inUse, verify.EndpointOf(f, p))
+				inUse = append(inUse, p)
 			default:
-				idle = append(idle, verify.EndpointOf(f, p))
+				idle = append(idle, p)
 			}
 		}
-		c.addCables(n.GUID, inUse, verify.Error, "packets are sent to cables that are gone or lead elsewhere than when the tables were made")
-		c.addCables(n.GUID, idle, verify.Warning, "other cables than when the tables were made")
+		c.addCables(n.GUID, gone, inUse, verify.Error, "packets are sent to cables that are gone or lead elsewhere than when the tables were made")
+		c.addCables(n.GUID, gone, idle, verify.Warning, "other cables than when the tables were made")
 	}
+	f.EndPorts(func(p fabric.PortID) {
+		q := c.Port[p]
+		if q == fabric.NoPort || f.LID(p) == 0 || f.LID(p) == live.LID(q) && f.LMC(p) == live.LMC(q) {
+			return
+		}
+		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
+		x.Ports = []verify.Endpoint{verify.EndpointOf(f, p)}
+		switch n := f.Owner(p); { // without a cable it has none
+		case live.LID(q) != 0:
+		case f.IsSwitch(n) && gone[n] > 0:
+			x.Cause = c.cableCause(gone, slices.Max(slices.Collect(f.Cabled(n))))
+		case f.PeerSwitch(p) != fabric.NoNode && !c.SameCable(p, q):
+			x.Cause = c.cableCause(gone, f.Peer(p))
+		}
+	})
 	for s := range fabric.NodeID(live.NumSwitches()) {
 		if c.Back[s] == fabric.NoNode {
 			n := live.Node(s)
 			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", live.Name(s).Text, n.GUID)
 		}
 	}
+}
+
+// cableCause says what has happened to the cable at a port of a switch: to it alone, or to a switch at its ends that has lost
+// more cables than that, of both the one with most. gone has their numbers.
+func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) string {
+	f := c.Old
+	s := f.Owner(p)
+	if t := f.PeerSwitch(p); t != fabric.NoNode && (gone[t] > gone[s] || gone[t] == gone[s] && t < s) {
+		s = t
+	}
+	switch {
+	case c.Node[s] == fabric.NoNode:
+		return fmt.Sprintf("switch %q (%s) is not in the live fabric", f.Name(s).Text, f.Node(s).GUID)
+	case gone[s] > 1:
+		return fmt.Sprintf("%d cables of %s are gone or lead elsewhere than when the tables were made", gone[s], f.Name(s))
+	case f.Peer(p) == fabric.NoPort:
+		return fmt.Sprintf("there is a cable at %s, and was none when the tables were made", f.PortName(p))
+	}
+	ends := []fabric.PortID{min(p, f.Peer(p)), max(p, f.Peer(p))}
+	return fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(ends[0]), f.PortName(ends[1]))
 }
 
 // usedPorts returns the ports by which a switch sends packets to LIDs that have a port in the live fabric or had
@@ -158,13 +193,22 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 // listed is how many ports or MLIDs a message lists.
 const listed = 8
 
-// addCables adds a finding of ports of a switch with other cables than were meant, if there are any.
-func (c *comparison) addCables(sw fabric.GUID, ports []verify.Endpoint, severity verify.Severity, what string) {
+// addCables adds a finding of ports of a switch with other cables than were meant, if there are any, and its cause where
+// they have one.
+func (c *comparison) addCables(sw fabric.GUID, gone map[fabric.NodeID]int, ports []fabric.PortID, severity verify.Severity, what string) {
 	if len(ports) == 0 {
 		return
 	}
-	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, text.Few(text.Each(ports, verify.Endpoint.String), listed))
-	x.Ports, x.Severity = ports, severity
+	var ends []verify.Endpoint
+	var causes []string
+	for _, p := range ports {
+		ends, causes = append(ends, verify.EndpointOf(c.Old, p)), append(causes, c.cableCause(gone, p))
+	}
+	x := c.add(Cable, int64(len(ports)), sw, "%s: %s", what, text.Few(text.Each(ends, verify.Endpoint.String), listed))
+	x.Ports, x.Severity = ends, severity
+	if slices.Min(causes) == slices.Max(causes) {
+		x.Cause = causes[0]
+	}
 }
 
 // findForeign lists the MLIDs that only the live state has.

@@ -2,6 +2,7 @@ package drift
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -54,13 +55,9 @@ func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 	}
 	fmt.Fprintln(b, r.Line(dir))
 	if !single {
-		for i := range r.Findings {
-			switch x := &r.Findings[i]; {
-			case x.Rule == Missing, x.Rule == Changed, x.Rule == Extra: // by switch, below
-			case x.Severity > verify.Note || verbose:
-				report.WriteFinding(b, x)
-			}
-		}
+		report.WriteFindings(b, slices.DeleteFunc(slices.Clone(r.Findings), func(x verify.Finding) bool {
+			return x.Rule == Missing || x.Rule == Changed || x.Rule == Extra || x.Severity <= verify.Note && !verbose // by switch, below
+		}), report.Options{Verbose: verbose, Rules: Rules})
 		const most = 20
 		for i := range r.PerSwitch {
 			if r.PerSwitch[i].Empty {

@@ -9,7 +9,7 @@ opensm-sl2vl.dump and path-sls.dump, as ibweave compile writes them.
 Why that is a proof. A packet in a channel (a direction of a cable, on one virtual lane) waits for
 the next one of its path. Packets wait for each other for ever only if these dependencies have a
 cycle. The certificate numbers the channels. Here every packet is followed from port to port by the
-tables: if the number grows at each step, there is no cycle, whoever made tables and certificate.
+tables: if the number grows at each step, there is no cycle, and nobody need be trusted.
 Packets that do not arrive, and those of multicast, are left out: they are other questions.
 """
 import hashlib
@@ -38,8 +38,7 @@ def lines(folder, name):
 class Fabric:
     """Nodes by GUID: type and number of ports. A port is a pair of GUID and number."""
     def __init__(self, folder):
-        self.nodes, self.switches, self.peer, self.owner = {}, set(), {}, {}
-        node = None
+        self.nodes, self.switches, self.peer, self.owner, node = {}, set(), {}, {}, None
         for line in lines(folder, "fabric.ibnetdiscover"):
             head = re.match(r'(Switch|Ca|Rt)\t(\d+) "[SHR]-([0-9a-f]{16})"(.*)', line)
             port = re.match(r'\[(\d+)\](?:\([0-9a-f]+\))?\s+"[SHR]-([0-9a-f]{16})"\[(\d+)\](.*)', line)
@@ -85,16 +84,18 @@ class Fabric:
                 data += struct.pack(">i", base[peer[0]] + peer[1] if peer else -1)
         return hashlib.sha256(data).hexdigest()
 
-def read_tables(folder):
+def read_tables(folder, fabric):
     """Returns output ports by switch and LID."""
-    tables, row = {}, None
+    tables, row, ports = {}, None, 0
     for line in lines(folder, "opensm-lfts.dump"):
         head = re.match(r"Unicast lids \[\d+-\d+\] of switch Lid \d+ guid 0x([0-9a-f]{16}) ", line)
         entry = re.match(r"0x([0-9a-f]{4}) (\d{3})\b", line)
         if head:
-            row = tables.setdefault(int(head[1], 16), {})
+            need(int(head[1], 16) in fabric.switches, f"unknown switch: {line}")
+            row, ports = tables.setdefault(int(head[1], 16), {}), fabric.nodes[int(head[1], 16)][1]
         elif entry:
-            need(row is not None and int(entry[1], 16) not in row, f"a second entry: {line}")
+            fits = row is not None and int(entry[1], 16) not in row and (int(entry[2]) <= ports or int(entry[2]) == 255)
+            need(fits, f"a second entry, or no such port: {line}")
             row[int(entry[1], 16)] = int(entry[2])
         else:
             need(re.match(r"\d+ (valid )?lids dumped", line), f"unknown line: {line}")
@@ -132,7 +133,8 @@ def read_sls(folder):
 
 def check(folder):
     """Raises a ValueError unless the certificate of a folder holds. Returns how many dependencies it has followed."""
-    fabric, tables = Fabric(folder), read_tables(folder)
+    fabric = Fabric(folder)
+    tables = read_tables(folder, fabric)
     lanes = read_lanes(folder, fabric) if "opensm-sl2vl.dump" in os.listdir(folder) else None  # all on one VL
     sls = read_sls(folder) if "path-sls.dump" in os.listdir(folder) else None  # paths may have any
     text = list(lines(folder, "certificate.txt"))
@@ -152,20 +154,18 @@ def check(folder):
     def vl_of(node, into, out, sl):
         return int(lanes.get((node, into, out), [0] * 16)[sl]) if lanes else 0
 
-    followed, sources = 0, set(fabric.owner.values())
+    followed, ends = 0, {end for end in fabric.owner.values() if head[1] or end[0] not in fabric.switches}
     for lid, owner in fabric.owner.items():
-        if owner[0] in fabric.switches and not head[1]:
+        if owner not in ends:
             continue
         for sl in ANY if lanes else (0,):
             arrives = {}  # by switch, input port and the channel that a packet holds
-            for source in sources - {owner}:
+            for source in ends - {owner}:
                 at, held = source, None  # port 0 of a switch
                 if source[0] not in fabric.switches:
                     at, held = fabric.peer.get(source), source + (vl_of(source[0], 0, source[1], sl),)
                     if at is None or at[0] not in fabric.switches or held[2] == DROP:
                         continue
-                elif not head[1]:
-                    continue
                 if lanes and sls and sl not in sls.get(source, sls.get(at[0], {})).get(lid, ANY):
                     continue
                 path, spot = [], at + (held,)
