@@ -3,7 +3,9 @@ package capture
 import (
 	"context"
 	"slices"
+	"strings"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -16,6 +18,7 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	if err != nil {
 		return nil, err
 	}
+	nameUnowned(s, r)
 	if err := checkSampled(ctx, s, r, opt); err != nil {
 		return nil, err
 	}
@@ -41,4 +44,17 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	r.AddAdaptive(choices)
 	r.Add(verify.CheckAdaptiveTables(s.Fabric, s.Adaptive, 0)...)
 	return r, nil
+}
+
+// nameUnowned adds to the reasons why a LID without a port leaves rules undecided which port the tables name: a host that was
+// down when the topology was read, mostly.
+func nameUnowned(s *state.State, r *verify.Result) {
+	for i := range s.Problems {
+		what, port, _ := strings.Cut(s.Problems[i].Message, " belongs to no port of the fabric, here to ")
+		for k := range r.Undecided {
+			if u := &r.Undecided[k]; port != "" && strings.Contains(u.Reason, " "+what+", which no port of the topology has") {
+				u.Reason = strings.Replace(u.Reason, what+", which no", what+" of "+fabric.Printable(port)+", which no", 1)
+			}
+		}
+	}
 }

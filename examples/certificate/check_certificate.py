@@ -9,7 +9,7 @@ opensm-sl2vl.dump and path-sls.dump, as ibweave compile writes them.
 Why that is a proof. A packet in a channel (a direction of a cable, on one virtual lane) waits for
 the next one of its path. Packets wait for each other for ever only if these dependencies have a
 cycle. The certificate numbers the channels. Here every packet is followed from port to port by the
-tables: if the number grows at each step, there is no cycle, and nobody need be trusted.
+tables: if the number grows at each step, there is no cycle, and no trust is needed.
 Packets that do not arrive, and those of multicast, are left out: they are other questions.
 """
 import hashlib

@@ -371,7 +371,8 @@ func (r *lftReader) findOwners() {
 		}
 		line, start := r.lineAt(int(at - 1))
 		guid, _ := commentGUID(line)
-		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s", l, guid)
+		_, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":")) // "" where the row has none
+		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s%s", l, guid, name)
 		if p := r.f.LIDPort(fabric.LID(l)); p != fabric.NoPort {
 			err = fmt.Errorf("LID %d belongs to %s, %s, in the fabric, here to %s", l, r.f.PortGUID(p), r.f.PortName(p), guid)
 		}

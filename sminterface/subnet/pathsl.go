@@ -54,13 +54,12 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric, n in
 
 // sources lists every n-th end port that has a LID.
 func sources(f *fabric.Fabric, n int) (ports []fabric.PortID) {
-	i := 0
+	i := -1
 	f.EndPorts(func(p fabric.PortID) {
 		if f.LID(p) != 0 {
-			if i%n == 0 {
+			if i++; i%n == 0 {
 				ports = append(ports, p)
 			}
-			i++
 		}
 	})
 	return ports
