@@ -26,7 +26,7 @@ import (
 // One LID after the other takes its paths: each switch, the nearest to the destination
 // first, takes the next hop with the least sum of loads on the path, equal ones in turn. On
 // a full fat tree that is d-mod-k. Where some load is then above its lower bound, LIDs
-// take their paths again, and routes leave the busiest channels, see rebalance; at last routes
+// take their paths again, and routes leave the busiest channels, see mover; at last routes
 // to different LIDs move apart, see separate.
 //
 // LIDs of switches and of aggregation nodes carry no load. They take the paths of the LIDs
@@ -66,7 +66,7 @@ func (b *balancer) balance(ctx context.Context) error {
 			return err
 		}
 	}
-	return b.rebalance(ctx, bound)
+	return b.newMover().lower(ctx, bound, bound+bound/rebalanceDone)
 }
 
 const (
@@ -212,12 +212,7 @@ func (b *balancer) sumLoads() {
 }
 
 // greatestLoad is the load of the busiest channel.
-func (b *balancer) greatestLoad() (most uint64) {
-	for _, n := range b.load {
-		most = max(most, n)
-	}
-	return most
-}
+func (b *balancer) greatestLoad() uint64 { return greatest(b.load) }
 
 // addJobs lists the LIDs that t delivers, and fills in t's own row for them.
 func (b *balancer) addJobs(t fabric.NodeID) {

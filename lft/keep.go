@@ -17,7 +17,8 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 	if err := b.placeAgain(ctx); err != nil {
 		return nil, err
 	}
-	if err := b.rebalance(ctx, BoundLoad(f)); err != nil {
+	bound := BoundLoad(f)
+	if err := b.newMover().lower(ctx, bound, bound+bound/rebalanceDone); err != nil {
 		return nil, err
 	}
 	b.routeAlike()
@@ -67,7 +68,7 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 	}
 	most := times(preferFactor, least)
 	b.even = b.greatestLoad() <= most
-	if err := b.rebalanceTo(ctx, least, most); err != nil {
+	if err := b.newMover().lower(ctx, least, most); err != nil {
 		return nil, err
 	}
 	better, err := b.isBetter(ctx, scratch)

@@ -22,7 +22,7 @@ const (
 
 // separator moves routes to different LIDs apart.
 type separator struct {
-	*rebalancer
+	*mover
 	near   []nearRoutes // by PortID of switches
 	cost   []uint64     // by switch: of the path on
 	place  uint64       // of the current LID; places are counted on from pass to pass
@@ -51,7 +51,7 @@ func (b *balancer) separate(ctx context.Context) error {
 	if b.even || len(b.loads) > 1 {
 		return ctx.Err()
 	}
-	x := &separator{rebalancer: b.newRebalancer(), near: make([]nearRoutes, len(b.load)), cost: make([]uint64, len(b.hosts)+1)}
+	x := &separator{mover: b.newMover(), near: make([]nearRoutes, len(b.load)), cost: make([]uint64, len(b.hosts)+1)}
 	x.limit = b.greatestLoad()
 	for i := range b.jobs {
 		x.places += uint64(len(b.jobs[i].lids))

@@ -1,0 +1,219 @@
+package lft
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+const (
+	// FirstStepLoad is how many times the target the greatest load may be after a first step,
+	// and firstStepBlocks is how many blocks the first step may change to keep to that, those
+	// included that have to change.
+	FirstStepLoad   = 1.5
+	firstStepBlocks = 64
+)
+
+// newMover is for the tables at hand, of which it has a copy. At most some blocks may have changed in all.
+func (l *Incremental) newMover(blocks int) *mover {
+	f := l.now.Fabric
+	b := newBalancer(f, l.newNextHops)
+	b.tables = l.Routing().Tables
+	m := b.newMover()
+	m.changed, m.blocks = make([]bool, len(b.tables.entries)/BlockSize), max(0, blocks-l.changedBlocks)
+	perRow := b.tables.stride / BlockSize
+	for s, slot := range l.now.Slot {
+		base, port := l.index.Base[slot], f.PortBase(fabric.NodeID(s))
+		for num, routes := range l.load[base:l.index.Base[slot+1]] {
+			if routes > 0 {
+				b.load[int(port)+num] = uint64(routes) * b.unit[int(port)+num]
+			}
+		}
+		copy(m.changed[s*perRow:(s+1)*perRow], l.changed[l.blockOf(slot, 0):])
+	}
+	return m
+}
+
+// newNextHops lists the ports that the engine allows; see IncrementalEngine.
+func (l *Incremental) newNextHops() ListNextHops {
+	sort, dist := NewByDistance(l.now.Fabric.Switches()), make([]uint8, len(l.now.Slot))
+	var list []fabric.PortNum
+	return func(t fabric.NodeID, h *NextHops) error {
+		root := l.now.Slot[t]
+		hops, _ := l.dist.distancesTo(root)
+		for s, slot := range l.now.Slot {
+			dist[s] = hops[slot]
+		}
+		for _, s := range sort.FarthestFirst(dist) {
+			slot := l.now.Slot[s]
+			ports, neighbours := l.now.SwitchLinks(slot)
+			list = list[:0]
+			for i, p := range ports {
+				if l.mayStep(root, slot, neighbours[i]) {
+					list = append(list, fabric.PortNum(p-l.index.Base[slot]))
+				}
+			}
+			if len(list) > 0 { // distances to and from switches that are gone are old ones
+				h.Add(s, list...)
+			}
+		}
+		return nil
+	}
+}
+
+// adopt takes over the entries and loads of a mover. undo takes that back, as long as nothing else has changed
+// them since; it is nil where no entries change.
+func (l *Incremental) adopt(m *mover) (undo func()) {
+	type entry struct {
+		slot, lid int32
+		was       fabric.PortNum
+	}
+	var list []entry
+	for s, slot := range l.now.Slot {
+		if l.now.Node[slot] == fabric.NoNode {
+			continue
+		}
+		row, is := l.row(slot), m.tables.Row(fabric.NodeID(s))
+		if slices.Equal(row[:len(is)], is) {
+			continue
+		}
+		for lid, num := range is {
+			if was := row[lid]; was != num {
+				list = append(list, entry{slot, int32(lid), was})
+				l.setEntry(slot, int32(lid), num)
+			}
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	before := l.load
+	l.load = slices.Clone(before)
+	for s, slot := range l.now.Slot {
+		ports, _ := l.now.Fabric.SwitchLinks(fabric.NodeID(s))
+		for _, p := range ports {
+			l.load[l.index.Base[slot]+int32(l.now.Fabric.Num(p))] = int64(m.load[p] / m.unit[p])
+		}
+	}
+	return func() {
+		for _, e := range list {
+			l.setEntry(e.slot, e.lid, e.was)
+		}
+		l.load = before
+	}
+}
+
+// TakeFirstStep moves some more entries after an Update where that left a load of more than
+// FirstStepLoad times what routing from scratch would give: no more than that firstStepBlocks
+// blocks have changed in all, or twice as many as had to. Where it cannot come so far it
+// keeps the best.
+//
+// fromScratch says what the greatest load of tables from scratch is, as GreatestLoad. It is called
+// where LoadBound is too low a bound of that. An error is one of it.
+func (l *Incremental) TakeFirstStep(fromScratch func() (uint64, error)) error {
+	_, err := l.takeStep(FirstStepLoad, max(firstStepBlocks, 2*l.changedBlocks), fromScratch, false)
+	return err
+}
+
+// TakeLastStep moves entries until no load is above factor times what routing from scratch
+// would give, see TakeFirstStep. Where that cannot be, it leaves all entries as they
+// were and returns false.
+func (l *Incremental) TakeLastStep(factor float64, fromScratch func() (uint64, error)) (bool, error) {
+	return l.takeStep(factor, len(l.changed), fromScratch, true)
+}
+
+// TakePart changes at most firstStepBlocks blocks on the way to what TakeLastStep does. undo takes
+// that back; it is nil when nothing has changed.
+func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
+	l.countChanges()
+	m, _ := l.reach(times(factor, max(least, l.LoadBound())), firstStepBlocks)
+	return l.adopt(m)
+}
+
+// reach has a mover take routes off until no load is above done. It returns false if it did not come so far.
+func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
+	m = l.newMover(blocks)
+	// Listing next hops cannot fail.
+	_, _ = m.reach(context.Background(), done)
+	return m, m.greatest() <= done
+}
+
+// takeStep takes routes off until no load is above factor times LoadBound; where that cannot be,
+// above factor times what fromScratch gives, or as near to LoadBound as it can come if that is a
+// *DomainError. It returns false if it did not come so far; with whole, entries are as they were then.
+func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), whole bool) (bool, error) {
+	l.moved = false
+	if l.IsBalanced(factor, 0) {
+		return true, nil
+	}
+	m, ok := l.reach(times(factor, l.LoadBound()), blocks)
+	if !ok {
+		least, err := fromScratch()
+		if refused := (*DomainError)(nil); errors.As(err, &refused) {
+			ok = true
+		} else if err != nil {
+			return false, err
+		} else if l.IsBalanced(factor, least) {
+			return true, nil
+		} else {
+			m, ok = l.reach(times(factor, least), blocks)
+		}
+	}
+	if ok || !whole {
+		l.moved = l.adopt(m) != nil
+	}
+	return ok, nil
+}
+
+// Busiest returns the port by which the greatest load leaves, and how many times least, or LoadBound
+// where that is more, the load is.
+func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
+	best, most := int32(-1), uint64(0)
+	for p, routes := range l.load {
+		if load := uint64(routes) * l.unit[p]; load > most {
+			best, most = int32(p), load
+		}
+	}
+	least = max(least, l.LoadBound())
+	if best < 0 || least == 0 {
+		return fabric.NoPort, 0
+	}
+	s := l.index.Owner[best]
+	return l.now.Fabric.Port(l.now.Node[s], fabric.PortNum(best-l.index.Base[s])), float64(most) / float64(least)
+}
+
+// IsBalanced says whether no load is above factor times least, or above factor times LoadBound.
+func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
+	return l.MaxLoad() <= times(factor, max(least, l.LoadBound()))
+}
+
+// LoadBound is a lower bound of the greatest load of all tables of the fabric.
+func (l *Incremental) LoadBound() uint64 {
+	if l.bound == 0 {
+		l.bound = BoundLoad(l.now.Fabric)
+	}
+	return l.bound
+}
+
+// GreatestLoad is what Incremental.MaxLoad is for tables.
+func GreatestLoad(f *fabric.Fabric, t *Tables) (most uint64) {
+	sources := make([]int64, f.NumSwitches())
+	for s := range sources {
+		sources[s] = int64(len(f.HostsOn(fabric.NodeID(s))))
+	}
+	load, unit := make([]uint64, switchPorts(f)), LoadUnits(f)
+	forest := NewForest(f)
+	for lid, p := range f.LIDPorts() {
+		if p == fabric.NoPort || !f.PortCounts(p, fabric.ForLoad) {
+			continue
+		}
+		forest.FindTree(t, fabric.LID(lid))
+		forest.Flow(sources, func(out fabric.PortID, routes int64) { load[out] += uint64(routes) * unit[out] })
+	}
+	for _, x := range load {
+		most = max(most, x)
+	}
+	return most
+}
