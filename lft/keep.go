@@ -97,26 +97,17 @@ func (b *balancer) isBetter(ctx context.Context, scratch *balancer) (bool, error
 // countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer
 // there are, the earlier routes to a LID meet.
 func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
-	d, c := b.newDestination(), b.newChooser()
-	for i := range b.jobs {
-		if err := ctx.Err(); err != nil {
-			return 0, err
-		}
-		if err := d.set(b, &b.jobs[i]); err != nil {
-			return 0, err
-		}
-		for _, lid := range b.jobs[i].lids {
-			c.readEntries(d, b.tables, lid)
-			copy(c.arriving, d.sources)
-			for k, hop := range c.choice[:len(d.hops.Switches)] {
-				if c.arriving[k] > 0 {
-					n++
-					c.arriving[d.nextOf(k)[hop]]++
-				}
+	m := b.newMover()
+	err = m.eachLID(ctx, 0, func(fabric.LID) bool { return true }, func(lid fabric.LID) {
+		m.read(lid)
+		m.readFlows(lid)
+		for i := range m.hops.Switches {
+			if m.arriving[i] > 0 {
+				n++
 			}
 		}
-	}
-	return n, nil
+	})
+	return n, err
 }
 
 // keepRoutes places all LIDs by the entries of tables, as far as these are next hops: at first the

@@ -519,13 +519,6 @@ func (r *mover) maxWeight(p step) (most uint64) {
 	return most
 }
 
-// minLoad is the least load on the path that begins with p.
-func (r *mover) minLoad(p step) uint64 {
-	least := uint64(math.MaxUint64)
-	r.follow(p, func(p step) { least = min(least, r.load[p.channel]) })
-	return least
-}
-
 // addFlow adds to what the i-th switch sends.
 func (r *mover) addFlow(i int32, f flow) {
 	weight := r.weigh(f)

@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -24,9 +25,15 @@ const (
 type separator struct {
 	*mover
 	near   []nearRoutes // by PortID of switches
-	cost   []uint64     // by switch: of the path on
+	others []others     // by switch
 	place  uint64       // of the current LID; places are counted on from pass to pass
 	places uint64       // of a pass: one for each LID of a host
+}
+
+// others is what the path from a switch has without the current LID: its cost, and whether a channel is idle.
+type others struct {
+	cost uint64
+	idle bool
 }
 
 // nearRoutes are the routes of a channel to LIDs before the current one. They count half as much
@@ -51,25 +58,14 @@ func (b *balancer) separate(ctx context.Context) error {
 	if b.even || len(b.loads) > 1 {
 		return ctx.Err()
 	}
-	x := &separator{mover: b.newMover(), near: make([]nearRoutes, len(b.load)), cost: make([]uint64, len(b.hosts)+1)}
-	x.limit = b.greatestLoad()
+	x := &separator{mover: b.newMover(), near: make([]nearRoutes, len(b.load)), others: make([]others, len(b.hosts)+1)}
+	x.ceiling = x.greatest()
 	for i := range b.jobs {
 		x.places += uint64(len(b.jobs[i].lids))
 	}
 	for range min(separatePasses, separateWork/b.countVisits()) {
-		for i := range b.jobs {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if len(b.jobs[i].lids) == 0 {
-				continue
-			}
-			if err := x.set(b, &b.jobs[i]); err != nil {
-				return err
-			}
-			for _, lid := range b.jobs[i].lids {
-				x.separateLID(lid)
-			}
+		if err := x.eachLID(ctx, 0, func(fabric.LID) bool { return true }, x.separateLID); err != nil {
+			return err
 		}
 	}
 	return ctx.Err()
@@ -78,24 +74,24 @@ func (b *balancer) separate(ctx context.Context) error {
 // separateLID moves routes to one LID, those of the farthest switch first.
 func (x *separator) separateLID(lid fabric.LID) {
 	x.read(lid)
-	x.addRoutes(x.destination, -1)
+	x.readFlows(lid)
 	path := x.path[:len(x.hops.Switches)]
-	x.cost[len(path)] = 0
+	x.others[len(path)] = others{}
 	for i, p := range slices.Backward(path) {
-		x.cost[i] = x.channelCost(p.channel) + x.cost[p.to]
+		load := x.load[p.channel] - uint64(x.arriving[i])*x.unit[p.channel]
+		x.others[i] = others{x.channelCost(p.channel, load) + x.others[p.to].cost, load == 0 || x.others[p.to].idle}
 	}
-	for i, was := range path {
-		n := x.arriving[i]
-		if n == 0 || len(x.hops.Ports(i)) == 1 || x.minLoad(was) == 0 {
+	for i := range path {
+		if x.arriving[i] == 0 || len(x.hops.Ports(i)) == 1 || x.others[i].idle {
 			continue // a channel would be idle without these routes
 		}
-		x.addArriving(was, -n)
-		if k := x.leastCost(i); k != x.choice[i] {
+		f := x.flowOf(int32(i))
+		x.addFlow(int32(i), f.negative())
+		if k := x.leastCost(i, f, lid); k != x.choice[i] {
 			x.choose(i, k, lid)
 		}
-		x.addArriving(path[i], n)
+		x.addFlow(int32(i), f)
 	}
-	x.addRoutes(x.destination, 1)
 	for i, p := range path {
 		if n := x.arriving[i]; n > 0 {
 			x.near[p.channel].add(uint64(n), x.place)
@@ -105,16 +101,16 @@ func (x *separator) separateLID(lid fabric.LID) {
 }
 
 // leastCost is the next hop of the i-th switch with the least cost of the path, of those within
-// the limit; its choice unless another is clearly better.
-func (x *separator) leastCost(i int) uint8 {
-	best, least := x.choice[i], x.cost[i]-x.cost[i]/separateGain
+// the greatest load; its choice unless another is clearly better.
+func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
+	best, least := x.choice[i], x.others[i].cost-x.others[i].cost/separateGain
 	for k := range x.hops.Ports(i) {
 		p := x.step(i, uint8(k))
-		beyond := x.cost[p.to]
+		beyond := x.others[p.to].cost
 		if x.load[p.channel]+beyond >= least {
 			continue
 		}
-		if cost := x.channelCost(p.channel) + beyond; cost < least && x.fits(p, x.arriving[i]) {
+		if cost := x.channelCost(p.channel, x.load[p.channel]) + beyond; cost < least && !math.IsInf(x.growCost(p, f, lid, true).grow, 1) {
 			best, least = uint8(k), cost
 		}
 	}
@@ -124,13 +120,13 @@ func (x *separator) leastCost(i int) uint8 {
 // channelCost is the load of a channel without the current LID, and the same again as if all
 // routes were as frequent as those to near LIDs. Where half of all hosts send to a LID, all
 // LIDs are near.
-func (x *separator) channelCost(c fabric.PortID) uint64 {
+func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	n := &x.near[c]
 	if n.count == 0 || n.width > x.places/2 {
-		return x.load[c]
+		return load
 	}
 	n.age(x.place)
-	return x.load[c] + n.count*x.places/n.width*nearWeight/(nearUnit*nearUnit)*x.unit[c]
+	return load + n.count*x.places/n.width*nearWeight/(nearUnit*nearUnit)*x.unit[c]
 }
 
 // age makes count that of a later place.
@@ -148,25 +144,4 @@ func (n *nearRoutes) add(routes, place uint64) {
 	n.age(place)
 	n.count += routes * nearUnit
 	n.width = max(n.width, routes)
-}
-
-// addArriving adds n to the routes that arrive at the switches of the path that begins with p.
-func (x *separator) addArriving(p step, n int32) {
-	for i := p.to; int(i) < len(x.hops.Switches); i = x.path[i].to {
-		x.arriving[i] += n
-	}
-}
-
-// fits says whether the path that begins with p keeps within the limit with n more routes, and
-// those that arrive on it.
-func (x *separator) fits(p step, n int32) bool {
-	for routes := n; ; {
-		if x.load[p.channel]+uint64(routes)*x.unit[p.channel] > x.limit {
-			return false
-		}
-		if int(p.to) == len(x.hops.Switches) {
-			return true
-		}
-		p, routes = x.path[p.to], x.arriving[p.to]+n
-	}
 }
