@@ -1,15 +1,21 @@
-// Package short keeps tests short: they check errors in a word, wait for events, run fewer cases under go test -short, where every
+// Package short keeps tests short: they check errors and compare
+// results in a word, wait for events, run fewer cases under go test -short, where every
 // test keeps some, have their temporary files in memory, collect garbage less often, and overlap
 // where they wait. Only tests import it. It makes no promise to other modules.
 package short
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A test's heap is a few MiB, and its collections take a tenth of the CPU time. Near 1 GiB they
@@ -36,6 +42,7 @@ func NeedAll(tb testing.TB) {
 // failer is a testing.T, B or F, or a T of rapid.
 type failer interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
@@ -65,6 +72,54 @@ func Must2[T, U any](v T, w U, err error) func(failer) (T, U) {
 		Check(t, err)
 		return v, w
 	}
+}
+
+// Equal compares what a test got with what it wants. The error begins with what it is of.
+func Equal[T comparable](t failer, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s", differ(got, want, what))
+	}
+}
+
+// MustEqual is Equal, and ends the test with the error.
+func MustEqual[T comparable](t failer, got, want T, what ...any) {
+	t.Helper()
+	if got != want {
+		t.Fatal(differ(got, want, what))
+	}
+}
+
+// EqualList is Equal for slices.
+func EqualList[T comparable](t failer, got, want []T, what ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("%s", differ(got, want, what))
+	}
+}
+
+// Contains is Equal for a part of a text.
+func Contains(t failer, text, part string, what ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s", differ(text, part, append(what, "a part")))
+	}
+}
+
+// Diff is Equal for what go-cmp compares, by its rules.
+func Diff(t failer, got, want any, what ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s(-want +got)\n%s", fmt.Sprintln(what...), diff)
+	}
+}
+
+func differ(got, want any, what []any) string {
+	form := "%sgot %v, want %v"
+	if _, ok := got.([]byte); ok {
+		form = "%sgot\n%s\nwant\n%s"
+	}
+	return fmt.Sprintf(form, fmt.Sprintln(what...), got, want)
 }
 
 // hung is how long tests wait for what must come: no machine is that slow.

@@ -58,7 +58,8 @@ type record struct {
 	said string
 }
 
-func (r *record) Fatal(args ...any) { r.said += fmt.Sprint(args...) }
+func (r *record) Fatal(args ...any)                 { r.said += fmt.Sprint(args...) }
+func (r *record) Errorf(format string, args ...any) { r.said += fmt.Sprintf(format, args...) }
 
 func TestChecks(t *testing.T) {
 	r := &record{T: t}
@@ -77,4 +78,22 @@ func TestChecks(t *testing.T) {
 	if times != 3 || r.said != "abc" {
 		t.Errorf("asked %d times, ended by %s", times, r.said)
 	}
+}
+
+func TestComparisons(t *testing.T) {
+	r := &record{T: t}
+	Equal(r, 1, 1)
+	MustEqual(r, "a", "a", "x")
+	EqualList(r, nil, []int{})
+	Contains(r, "abc", "bc")
+	Diff(r, []int{1}, []int{1})
+	Equal(t, r.said, "")
+	Equal(r, 1, 2, "x", 3)
+	MustEqual(r, "a", "b")
+	EqualList(r, []byte("c"), []byte("d"), "y")
+	Contains(r, "abc", "d")
+	Equal(t, r.said, "x 3\ngot 1, want 2\ngot a, want b"+"y\ngot\nc\nwant\nd"+"a part\ngot abc, want d")
+	r.said = ""
+	Diff(r, []int{1}, []int{2}, "z")
+	Contains(t, r.said, "z\n(-want +got)\n")
 }
