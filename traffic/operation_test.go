@@ -73,15 +73,11 @@ func TestGroups(t *testing.T) {
 	alone, all := write(t, "alltoall", 4, 4000, 2, false), write(t, "alltoall:4", 12, 4000, 2, false)
 	of := make([][]int32, 3) // by group: its messages
 	for i, m := range all.Messages {
-		if m.Src/4 != m.Dst/4 {
-			t.Fatalf("%d sends to %d", m.Src, m.Dst)
-		}
+		short.MustEqual(t, m.Src/4, m.Dst/4, m.Src, "sends to", m.Dst)
 		of[m.Src/4] = append(of[m.Src/4], int32(i))
 	}
 	for g, list := range of {
-		if len(list) != len(alone.Messages) {
-			t.Fatalf("group %d has %d messages, want %d", g, len(list), len(alone.Messages))
-		}
+		short.MustEqual(t, len(list), len(alone.Messages), "group", g, "messages")
 		for k, want := range alone.Messages {
 			m := all.Messages[list[k]]
 			if m.Src%4 != want.Src || m.Dst%4 != want.Dst || m.Bytes != want.Bytes {
@@ -91,9 +87,7 @@ func TestGroups(t *testing.T) {
 			for _, i := range all.After(int(list[k])) {
 				after = append(after, int32(slices.Index(list, i)))
 			}
-			if !slices.Equal(after, alone.After(k)) {
-				t.Errorf("group %d, message %d waits for %v, want %v", g, k, after, alone.After(k))
-			}
+			short.EqualList(t, after, alone.After(k), "group", g, "message", k, "waits")
 		}
 	}
 }
@@ -113,9 +107,7 @@ func TestShift(t *testing.T) {
 		}
 		o, _ := traffic.Parse("permutation:3")
 		p, _ := o.Pattern(n)
-		if got := reached(matrix(t, p, n)); got != n {
-			t.Errorf("a permutation of %d: one cycle has %d of them", n, got)
-		}
+		short.Equal(t, reached(matrix(t, p, n)), n, "a permutation", "one cycle")
 		few := n / 3
 		storage, _ := traffic.ToStorage(few).Pattern(n)
 		for src, row := range matrix(t, storage, n) {

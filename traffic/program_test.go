@@ -77,9 +77,7 @@ func TestProgramBytes(t *testing.T) {
 					sent[m.Src][m.Dst] += m.Bytes
 					sum += m.Bytes
 				}
-				if want := total(float64(n)) * float64(size); float64(sum) != want {
-					t.Errorf("%s of %d: %d bytes, want %g", name, n, sum, want)
-				}
+				short.Equal(t, float64(sum), total(float64(n))*float64(size), name, "of", n, sum, "bytes")
 				pattern, _ := o.Pattern(n)
 				for src, row := range matrix(t, pattern, n) {
 					for dst, amount := range row {
@@ -139,17 +137,13 @@ func checkWaits(t *testing.T, name string, n int, size int64) {
 		case "halo", "shift:1", "permutation":
 			want = 0 // one message each, of which the pattern tells
 		}
-		if reaches[rank]&want != want {
-			t.Errorf("%s of %d: rank %d hears of %b only", name, n, rank, reaches[rank])
-		}
+		short.Equal(t, reaches[rank]&want, want, name, "of", n, "rank", rank, "hears of", reaches[rank], "only")
 	}
 	if sum := int64(0); reduces {
 		for _, bytes := range full {
 			sum += bytes
 		}
-		if want := size * int64(n-1); sum != want {
-			t.Errorf("%s of %d: %d bytes are reduced from all ranks, want %d", name, n, sum, want)
-		}
+		short.Equal(t, sum, size*int64(n-1), name, "of", n, "bytes are reduced from all ranks")
 	}
 }
 
@@ -160,9 +154,7 @@ func TestProgramOrder(t *testing.T) {
 		const n = 12
 		once := len(write(t, name, n, 12000, 1, false).Messages)
 		p := write(t, name, n, 12000, 2, false)
-		if len(p.Messages) != 2*once {
-			t.Fatalf("%s: %d messages, twice %d", name, once, len(p.Messages))
-		}
+		short.MustEqual(t, len(p.Messages), 2*once, name, once, "messages, twice")
 		// What the messages of the second one wait for, by any number of steps.
 		behind := make([]map[int32]bool, len(p.Messages))
 		for i := range p.Messages {
@@ -231,7 +223,5 @@ func TestProgramLimit(t *testing.T) {
 		}
 		sum += m.Bytes
 	}
-	if sum != 2*5<<29 {
-		t.Errorf("%d bytes", sum)
-	}
+	short.Equal(t, sum, 2*5<<29)
 }

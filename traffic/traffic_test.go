@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -42,9 +43,7 @@ func TestPatterns(t *testing.T) {
 				if (all[i][j] == 1) != (i != j) {
 					t.Fatalf("all-to-all of %d: %d sends %d to %d", n, i, all[i][j], j)
 				}
-				if tree[i][j] != tree[j][i] {
-					t.Fatalf("trees of %d: %d and %d send %d and %d to each other", n, i, j, tree[i][j], tree[j][i])
-				}
+				short.MustEqual(t, tree[i][j], tree[j][i], "trees of", n, i, "and", j, "send", "to each other")
 				sent += tree[i][j]
 			}
 			if edges += sent; sent > 4 { // a parent and two children in one tree, a parent in the other
@@ -89,9 +88,7 @@ func TestBroadcast(t *testing.T) {
 				t.Fatalf("%d ranks: rank %d has the data in step %d, want at most %d", n, dst, step[dst], most)
 			}
 		}
-		if reached(m) != n {
-			t.Fatalf("%d of %d ranks have the data", reached(m), n)
-		}
+		short.MustEqual(t, reached(m), n, "ranks have the data")
 	}
 }
 
@@ -129,9 +126,7 @@ func TestHalo(t *testing.T) {
 				if apart != 1 {
 					want = 0
 				}
-				if m[i][j] != want {
-					t.Errorf("%v: %d sends %d to %d, want %d", dims, i, m[i][j], j, want)
-				}
+				short.Equal(t, m[i][j], want, dims, i, "sends", "to", j)
 			}
 		}
 	}
@@ -143,9 +138,7 @@ func TestDims(t *testing.T) {
 		n, dimensions int
 		want          []int
 	}{{64, 3, []int{4, 4, 4}}, {48, 3, []int{4, 4, 3}}, {7, 2, []int{7, 1}}, {1, 2, []int{1, 1}}, {582, 3, []int{97, 3, 2}}, {1000, 2, []int{40, 25}}} {
-		if got := traffic.Dims(tt.n, tt.dimensions); !slices.Equal(got, tt.want) {
-			t.Errorf("%d ranks: %v, want %v", tt.n, got, tt.want)
-		}
+		short.EqualList(t, traffic.Dims(tt.n, tt.dimensions), tt.want, tt.n, "ranks")
 	}
 }
 
@@ -171,9 +164,7 @@ func TestTree(t *testing.T) {
 		got := matrix(t, traffic.Tree, n)
 		for i := range n {
 			for j := range n {
-				if got[i][j] != want[i][j] {
-					t.Errorf("%d ranks: %d sends %d to %d, want %d", n, i, got[i][j], j, want[i][j])
-				}
+				short.Equal(t, got[i][j], want[i][j], n, "ranks", i, "sends", "to", j)
 			}
 		}
 	}
