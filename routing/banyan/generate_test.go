@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -33,9 +32,7 @@ func TestInterconnection(t *testing.T) {
 		for a := range strings.Fields(tt.want) {
 			got = append(got, fmt.Sprint(tt.of(a)))
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%s: %v, want %s", tt.name, got, tt.want)
-		}
+		short.Equal(t, strings.Join(got, " "), tt.want, tt.name, got)
 	}
 }
 
@@ -89,9 +86,7 @@ func TestBanyanCables(t *testing.T) {
 				got = append(got, f.PortName(p)+" "+f.PortName(peer))
 			}
 		}
-		if diff := cmp.Diff(strings.Split(want[1:], "\n"), got); diff != "" {
-			t.Errorf("wrap-around %v: cables (-want +got):\n%s", wrap, diff)
-		}
+		short.Diff(t, got, strings.Split(want[1:], "\n"), "wrap-around", wrap, "cables")
 	}
 }
 
@@ -121,13 +116,9 @@ func TestBanyanRoutesItself(t *testing.T) {
 			low := src & (1<<i - 1)
 			link := dst>>(i+1)<<(i+1) | low<<1 | src>>i&1
 			want := fmt.Sprintf(`"stage %d element %d"[%d]`, i, link/2, 1+link%2)
-			if got := f.PortName(at); got != want {
-				t.Fatalf("from %d to %d: %s, want %s", src, dst, got, want)
-			}
+			short.MustEqual(t, f.PortName(at), want, "from", src, "to", dst)
 			at = f.Peer(f.Port(f.Owner(at), fabric.PortNum(3+dst>>i&1)))
 		}
-		if got := f.PortName(at); got != to {
-			t.Fatalf("from %d to %d: arrived at %s", src, dst, got)
-		}
+		short.MustEqual(t, f.PortName(at), to, "from", src, "to", dst, "arrived")
 	})
 }

@@ -59,9 +59,7 @@ func TestMasksInIBSim(t *testing.T) {
 		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
 	}))(t)
 	defer func() {
-		if err := sim.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, sim.Close())
 	}()
 	setMasks(t, sim, p.Tables)
 
@@ -81,14 +79,10 @@ func TestMasksInIBSim(t *testing.T) {
 				if slices.Contains(regions[x.Group], a) {
 					want = 1
 				}
-				if copies[a] != want {
-					t.Errorf("%s from %d: %d copies at %d, want %d", x.Name, source, copies[a], a, want)
-				}
+				short.Equal(t, copies[a], want, x.Name, "from", source, "copies at", a)
 			}
 		}
-		if got, want := tables.Ports(x.MLID), p.Tables.Ports(x.MLID); !slices.Equal(got, want) {
-			t.Errorf("%s: ports %v in the masks, want %v", x.Name, got, want)
-		}
+		short.EqualList(t, tables.Ports(x.MLID), p.Tables.Ports(x.MLID), x.Name, "ports", "in the masks")
 	}
 }
 
@@ -98,9 +92,7 @@ func setMasks(t *testing.T, sim *ibsim.Sim, tables *mft.Tables) {
 	conn := short.Must(sim.Dial(t.Context(), ""))(t)
 	c := subnet.New(conn, subnet.Options{Timeout: 20 * time.Second})
 	defer func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, c.Close())
 	}()
 	d := short.Must(c.Discover(t.Context()))(t)
 	f := tables.Fabric()

@@ -61,9 +61,7 @@ func TestDetect(t *testing.T) {
 			w := short.Must(Detect(banyan(t, n, wrap)))(t)
 			f := w.Fabric
 			checkPlaces(t, w, wrap)
-			if w.WrapAround() != wrap {
-				t.Fatalf("n=%d: wrap-around %v, want %v", n, !wrap, wrap)
-			}
+			short.MustEqual(t, w.WrapAround(), wrap, "n=", n, "wrap-around", !wrap)
 			// With other GUIDs and descriptions: the processors by the ways that
 			// lead to them.
 			w = short.Must(Detect(rebuilt(t, f, uint64(n), nil)))(t)
@@ -88,9 +86,7 @@ func checkPlaces(t *testing.T, w *Network, wrap bool) {
 	for stage := range n {
 		for e := range w.Size() / 2 {
 			s := w.Element(stage, e)
-			if got, want := f.Node(s).Description, fmt.Sprintf("stage %d element %d", stage, e); got != want {
-				t.Fatalf("n=%d: %q, want %q", n, got, want)
-			}
+			short.MustEqual(t, f.Node(s).Description, fmt.Sprintf("stage %d element %d", stage, e), "n=", n)
 			if i, k := w.Position(s); i != stage || k != e {
 				t.Fatalf("n=%d: place %d, %d of %q", n, i, k, f.Node(s).Description)
 			}
@@ -101,9 +97,7 @@ func checkPlaces(t *testing.T, w *Network, wrap bool) {
 		if wrap {
 			want = fmt.Sprintf(`"host %d"[1] "host %d"[2]`, a, a)
 		}
-		if got := f.PortName(w.Outputs[a]) + " " + f.PortName(w.Inputs[a]); got != want {
-			t.Fatalf("n=%d: processor %d is %s, want %s", n, a, got, want)
-		}
+		short.MustEqual(t, f.PortName(w.Outputs[a])+" "+f.PortName(w.Inputs[a]), want, "n=", n, "processor", a)
 		for _, p := range []fabric.PortID{w.Outputs[a], w.Inputs[a]} {
 			if x, sends := w.Address(p); x != a || sends != (p == w.Outputs[a]) {
 				t.Fatalf("n=%d: address %d, sends %v, want %d", n, x, sends, a)
@@ -252,9 +246,7 @@ func checkTags(t *testing.T, w *Network, r *lft.Routing, a int, lid fabric.LID) 
 			}
 			_, at = r.Tables.Step(f, f.Owner(at), lid)
 		}
-		if at != w.Inputs[a] {
-			t.Fatalf("n=%d: from %d to %d: at %s", w.Stages, b, a, f.PortName(at))
-		}
+		short.MustEqual(t, at, w.Inputs[a], "n=", w.Stages, "from", b, "to", a, "at", f.PortName(at))
 	}
 }
 
@@ -272,9 +264,7 @@ func checkShortest(t *testing.T, w *Network, r *lft.Routing, a int, lid fabric.L
 		if to := f.PeerSwitch(out); dist[to]+1 != dist[s] {
 			t.Fatalf("n=%d: LID %d goes by %s", w.Stages, lid, f.PortName(next))
 		}
-		if sl := r.PathSLs.Row(s)[lid]; sl != 0 {
-			t.Fatalf("n=%d: LID %d has SL %d", w.Stages, lid, sl)
-		}
+		short.MustEqual(t, r.PathSLs.Row(s)[lid], 0, "n=", w.Stages, "LID", lid, "has SL")
 	}
 }
 
@@ -371,16 +361,12 @@ func TestRegionTree(t *testing.T) {
 			}
 		}
 		p := mustBuild(t, r, groups...)
-		if len(p.Trees) != len(groups) {
-			t.Fatalf("n=%d: %d trees of %d groups", n, len(p.Trees), len(groups))
-		}
+		short.MustEqual(t, len(p.Trees), len(groups), "n=", n, "trees")
 		for _, x := range p.Trees {
 			for source := range w.Size() {
 				hops, copies := flood(t, w, p.Tables, x.MLID, source)
 				slices.SortFunc(hops, func(a, b [2]int) int { return cmp.Or(cmp.Compare(b[0], a[0]), cmp.Compare(a[1], b[1])) })
-				if want := tagLinks(w, source, groups[x.Group].Receivers); !slices.Equal(hops, want) {
-					t.Fatalf("n=%d, %s from %d: links %v, want %v", n, x.Name, source, hops, want)
-				}
+				short.EqualList(t, hops, tagLinks(w, source, groups[x.Group].Receivers), "n=", n, x.Name, "from", source, "links")
 				want := map[int]int{}
 				for _, d := range groups[x.Group].Receivers {
 					a, _ := w.Address(d)
@@ -473,9 +459,7 @@ func TestRegionTreeOfSome(t *testing.T) {
 				used[h] = true
 			}
 		}
-		if len(used) != len(p.Tables.Ports(x.MLID)) {
-			t.Errorf("%s: %d ports in masks, %d in use", x.Name, len(p.Tables.Ports(x.MLID)), len(used))
-		}
+		short.Equal(t, len(used), len(p.Tables.Ports(x.MLID)), x.Name, "ports in masks")
 	}
 }
 

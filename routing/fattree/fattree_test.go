@@ -246,9 +246,7 @@ func TestShifts(t *testing.T) {
 				if v := clean(t, r); v.Unicast.NonMinimal != 0 {
 					t.Errorf("LMC %d: %d pairs loop", lmc, v.Unicast.NonMinimal)
 				}
-				if len(r.CAOrder) != len(tree.f.CAPorts()) {
-					t.Errorf("an order of %d, want %d", len(r.CAOrder), len(tree.f.CAPorts()))
-				}
+				short.Equal(t, len(r.CAOrder), len(tree.f.CAPorts()), "an order")
 				idle(t, r)
 				for k := range 1 << lmc {
 					if got, _ := contention(t, r, r.CAOrder, k); got != tree.want {
@@ -374,9 +372,7 @@ func TestDamaged(t *testing.T) {
 func TestByHand(t *testing.T) {
 	f := short.Must(lft.AssignLIDs(fatTree(t, 4, 2, 0), lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 	r := route(t, f, fattree.Engine{})
-	if len(r.CAOrder) != 8 {
-		t.Fatal(r.CAOrder)
-	}
+	short.MustEqual(t, len(r.CAOrder), 8, r.CAOrder)
 	// A leaf has hosts on ports 1 and 2, spine 0 on 3 and spine 1 on 4; a spine has leaf
 	// l on port l+1. Columns are hosts in their order.
 	want := []string{
@@ -392,9 +388,7 @@ func TestByHand(t *testing.T) {
 		for _, p := range r.CAOrder {
 			got = append(got, fmt.Sprint(r.Tables.Row(fabric.NodeID(s))[f.LID(p)]))
 		}
-		if d := cmp.Diff(ports, strings.Join(got, " ")); d != "" {
-			t.Errorf("%s: %s", f.Node(fabric.NodeID(s)).Description, d)
-		}
+		short.Diff(t, strings.Join(got, " "), ports, f.Node(fabric.NodeID(s)).Description)
 	}
 	if want := []string{"fat tree of 2 levels, with 4, 2 switches from the leaves up"}; !cmp.Equal(want, r.Notes) {
 		t.Error(r.Notes)
@@ -445,9 +439,7 @@ func TestLongerWays(t *testing.T) {
 	v := clean(t, r)
 	// Switches passed: 8 pairs on one leaf, 8 between leaves 0 and 1 by five, others by three.
 	got := fmt.Sprint(v.Unicast.HopHistogram)
-	if want := "[0 8 0 40 0 8]"; got != want {
-		t.Errorf("pairs by switches passed: %s, want %s", got, want)
-	}
+	short.Equal(t, got, "[0 8 0 40 0 8]", "pairs by switches passed")
 }
 
 // joined is a fabric with more cables between switches, by their index.
@@ -455,9 +447,7 @@ func joined(t *testing.T, radix int, pairs ...[2]int) *fabric.Fabric {
 	t.Helper()
 	p := short.Must(gen.NewPlan(6, 8))(t)
 	for i, name := range []string{"leaf 0", "leaf 1", "leaf 2", "leaf 3", "spine 0", "spine 1"} {
-		if sw := p.Switch(radix, name); sw != i {
-			t.Fatal(sw)
-		}
+		short.MustEqual(t, p.Switch(radix, name), i)
 	}
 	for leaf := range 4 {
 		for k := range 2 {
@@ -507,9 +497,7 @@ func TestRefuses(t *testing.T) {
 			if r != nil || !errors.As(err, &domain) {
 				t.Fatalf("%v, %v; want a DomainError", r, err)
 			}
-			if d := cmp.Diff(prefix+tc.want, err.Error()); d != "" {
-				t.Error(d)
-			}
+			short.Diff(t, err.Error(), prefix+tc.want)
 		})
 	}
 }
@@ -534,9 +522,7 @@ func TestOddCables(t *testing.T) {
 			if v := clean(t, r); v.Unicast.NonMinimal > 0 {
 				t.Errorf("%d pairs have longer paths", v.Unicast.NonMinimal)
 			}
-			if d := cmp.Diff([]string{tc.want}, r.Notes); d != "" {
-				t.Error(d)
-			}
+			short.Diff(t, r.Notes, []string{tc.want})
 		})
 	}
 }
@@ -615,9 +601,7 @@ func TestLevels(t *testing.T) {
 			f := assign(t, tc.f, 0)
 			r := short.Must(fattree.Engine{}.Route(t.Context(), f, lft.Options{Roots: tc.roots}))(t)
 			clean(t, r)
-			if d := cmp.Diff([]string{tc.want}, r.Notes); d != "" {
-				t.Error(d)
-			}
+			short.Diff(t, r.Notes, []string{tc.want})
 		})
 	}
 }

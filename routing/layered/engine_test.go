@@ -24,12 +24,8 @@ func routed(t require, f *fabric.Fabric, opt lft.Options) (*lft.Routing, *verify
 	t.Helper()
 	r := short.Must(layered.Engine{}.Route(context.Background(), f, opt))(t)
 	v := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{}))(t)
-	if v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops != 0 {
-		t.Errorf("unicast %+v, management %+v", v.Unicast, v.Management)
-	}
-	if v.CreditLoops.Count+v.Management.CreditLoops != 0 {
-		t.Errorf("%d credit loops, %d with management", v.CreditLoops.Count, v.Management.CreditLoops)
-	}
+	short.Equal(t, v.Unicast.Unreachable+v.Unicast.Loops+v.Management.Unreachable+v.Management.Loops, 0, "unicast", v.Unicast, "management", v.Management)
+	short.Equal(t, v.CreditLoops.Count+v.Management.CreditLoops, 0, v.CreditLoops.Count, "credit loops", v.Management.CreditLoops, "with management")
 	longer := strings.Contains(strings.Join(r.Notes, "\n"), "do not suffice")
 	if v.Unicast.NonMinimal != 0 && !longer {
 		t.Errorf("%d pairs are longer than a shortest path, and no note says so: %q", v.Unicast.NonMinimal, r.Notes)

@@ -33,9 +33,7 @@ func TestKeepHosts(t *testing.T) {
 						if p == fabric.NoPort || p == gone {
 							continue
 						}
-						if before.Tables.Row(s)[lid] != r.Tables.Row(s)[lid] {
-							t.Fatalf("%s: step %d: switch %d has another port for LID %d", name, i, s, lid)
-						}
+						short.MustEqual(t, before.Tables.Row(s)[lid], r.Tables.Row(s)[lid], name, "step", i, "switch", s, "has another port for LID", lid)
 						if before.PathSLs != nil && before.PathSLs.Row(s)[lid] != r.PathSLs.Row(s)[lid] {
 							t.Fatalf("%s: step %d: switch %d has another SL for LID %d", name, i, s, lid)
 						}
