@@ -1,6 +1,10 @@
 package rails
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
+)
 
 // A few hosts with two ports among many with one are no rails.
 func TestIsRailed(t *testing.T) {
@@ -9,8 +13,6 @@ func TestIsRailed(t *testing.T) {
 		want  bool
 	}{{[2]int{62, 2}, false}, {[2]int{62, 52}, true}} {
 		r := &Result{Rails: []Rail{{Rail: 1, Ports: tc.ports[0]}, {Rail: 2, Ports: tc.ports[1]}}}
-		if got := r.IsRailed(); got != tc.want {
-			t.Errorf("rails of %v ports: %t, want %t", tc.ports, got, tc.want)
-		}
+		short.Equal(t, r.IsRailed(), tc.want, "rails of", tc.ports, "ports")
 	}
 }

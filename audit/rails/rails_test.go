@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/audit/rails"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -237,9 +235,7 @@ func TestFaults(t *testing.T) {
 					want := make(d)
 					r := find(t, d.fabric())
 					got := findings(r)
-					if len(got) != len(want) {
-						t.Fatalf("%d findings, want %d: %s", len(got), len(want), strings.Join(got, "\n"))
-					}
+					short.MustEqual(t, len(got), len(want), "findings", strings.Join(got, "\n"))
 					for i := range want {
 						if !regexp.MustCompile(want[i]).MatchString(got[i]) {
 							t.Errorf("%s, want %s", got[i], want[i])
@@ -360,9 +356,7 @@ func TestManyFaults(t *testing.T) {
 		}
 		want := map[string]int{rails.Swapped: swapped, rails.Missing: len(missing)}
 		maps.DeleteFunc(want, func(_ string, n int) bool { return n == 0 })
-		if diff := cmp.Diff([]any{misplaced, missing, want}, []any{gotMisplaced, gotMissing, rules}); diff != "" {
-			t.Errorf("seed %d, %+v (-made +found): %s", seed, spec, diff)
-		}
+		short.Diff(t, []any{gotMisplaced, gotMissing, rules}, []any{misplaced, missing, want}, "seed", seed, spec, "(-made +found)")
 	}
 }
 
@@ -473,9 +467,7 @@ func TestLoads(t *testing.T) {
 				if first == nil {
 					first = data
 				}
-				if diff := cmp.Diff(string(first), string(data)); diff != "" {
-					t.Errorf("another order of the input gives another result: %s", diff)
-				}
+				short.Diff(t, string(data), string(first), "another order of the input gives another result")
 			}
 		})
 	}
@@ -604,9 +596,7 @@ func recount(t *testing.T, f *fabric.Fabric, tables *lft.Tables, r *rails.Result
 	}
 	for _, e := range l.Exits {
 		key := fmt.Sprint(e.Rail, f.PortName(port(e.From)))
-		if exits[key] != e.Flows {
-			t.Errorf("%d routes leave rail %d by %s, want %d", e.Flows, e.Rail, e.From, exits[key])
-		}
+		short.Equal(t, exits[key], e.Flows, "routes leave rail", e.Rail, "by", e.From)
 		delete(exits, key)
 	}
 	if len(exits) > 0 {
