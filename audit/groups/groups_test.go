@@ -13,8 +13,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -108,9 +106,7 @@ PartitionName=hosts Nodes=node[1-2],login1`,
 		"show empty: , 0 absent",
 		"leaf leaf1: r1n1 r1n1 r1n2, 0 absent",
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("groups (-want +got):\n%s", d)
-	}
+	short.Diff(t, got, want, "groups")
 	for _, want := range []string{
 		"etc/racks.yaml:4: rack r2: 1 of 3 hosts are not in the fabric: r2n3",
 		"etc/scontrol:2: show empty: no host of the fabric is in it",
@@ -247,9 +243,7 @@ func TestRecount(t *testing.T) {
 			in := membersOf(f, some, got.Grouping, got.Group)
 			want := recount(f, g, tables, in)
 			want.Grouping, want.Group, want.Hosts, want.Absent = got.Grouping, got.Group, got.Hosts, 0
-			if d := cmp.Diff(want, *got); d != "" {
-				t.Errorf("seed %d, %s %s (-plain count +got):\n%s", seed, got.Grouping, got.Group, d)
-			}
+			short.Diff(t, *got, want, "seed", seed, got.Grouping, got.Group, "(-plain count +got)")
 			k := slices.IndexFunc(losses, func(l groups.Loss) bool { return l.Grouping == got.Grouping && l.Group == got.Group })
 			var loss groups.Loss
 			if k >= 0 {
