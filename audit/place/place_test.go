@@ -214,9 +214,7 @@ func TestMake(t *testing.T) {
 		opt := place.Options{Hosts: 1 + random.IntN(len(free)), Pattern: patterns[random.IntN(len(patterns))], Bytes: float64((1 + random.IntN(64)) << 20), PerHost: random.IntN(3), Sets: 100, Tries: 30}
 		r := short.Must(place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, c.isFree, opt))(t)
 		again, _ := place.Make(t.Context(), c.f, c.tables, c.running, c.hosts, c.isFree, opt)
-		if one, two := text(t, r), text(t, again); one != two {
-			t.Fatalf("trial %d: two calls, %s and %s", trial, one, two)
-		}
+		short.MustEqual(t, text(t, r), text(t, again), "trial", trial, "two calls")
 		if r.Free != len(free) || r.All != len(c.hosts) || len(r.Sets) == 0 || r.Tried < len(r.Sets) {
 			t.Fatalf("trial %d: %d of %d hosts are free, want %d of %d; %d sets of %d", trial, r.Free, r.All, len(free), len(c.hosts), len(r.Sets), r.Tried)
 		}
