@@ -63,14 +63,9 @@ func pairHosts(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 	}
 	for _, c := range f.Cables() {
 		x, y := f.Owner(c.A), f.Owner(c.B)
-		if err := b.Connect(at[x], f.Num(c.A)+num[x], at[y], f.Num(c.B)+num[y], c.Link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(at[x], f.Num(c.A)+num[x], at[y], f.Num(c.B)+num[y], c.Link))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(b.Build())(t)
 	return g
 }
 
@@ -146,13 +141,9 @@ func TestPlans(t *testing.T) {
 				}
 			}
 		}
-		if seen+len(plan.Refused) != len(parts) {
-			t.Errorf("seed %d: %d drained and %d refused of %d", seed, seen, len(plan.Refused), len(parts))
-		}
+		short.Equal(t, seen+len(plan.Refused), len(parts), "seed", seed, seen, "drained and", len(plan.Refused), "refused")
 		for _, r := range plan.Refused {
-			if cut := cutsOff(f, byName[r.Part]); cut != strings.HasPrefix(r.Reason, "cuts off") {
-				t.Errorf("seed %d: %s, %s; the cables say %v", seed, r.Part, r.Reason, cut)
-			}
+			short.Equal(t, cutsOff(f, byName[r.Part]), strings.HasPrefix(r.Reason, "cuts off"), "seed", seed, r.Part, r.Reason, "the cables say")
 		}
 		drained, refused = drained+seen, refused+len(plan.Refused)
 	}
@@ -221,9 +212,7 @@ func (x *follower) follow(t *testing.T, seed uint64, s *drain.Step) {
 			}
 		}
 	}
-	if most != s.MaxRoutes {
-		t.Errorf("seed %d, %s: %d routes on the busiest cable, the plan says %d", seed, s.Part, most, s.MaxRoutes)
-	}
+	short.Equal(t, most, s.MaxRoutes, "seed", seed, s.Part, "routes on the busiest cable, the plan")
 	for i, g := range x.set.Groups {
 		if g.Name == groups.NoGroup && len(g.Hosts) == 0 {
 			continue
