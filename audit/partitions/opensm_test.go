@@ -42,9 +42,7 @@ func start(t *testing.T) *live {
 	conn := short.Must(sim.Dial(t.Context(), ""))(t)
 	c := subnet.New(conn, subnet.Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, c.Close())
 	})
 	d := short.Must(c.Discover(t.Context()))(t)
 	return &live{sim, c, d}
@@ -96,9 +94,7 @@ func (l *live) hold(t *testing.T, conf string) bool {
 		return true // it takes it or not
 	}
 	empty := slices.ContainsFunc(c.Oddities, func(o dump.Oddity) bool { return strings.HasPrefix(o.Text, "no partition is defined") })
-	if refused != empty {
-		t.Errorf("%q: OpenSM refuses it: %v", conf, refused)
-	}
+	short.Equal(t, refused, empty, conf, "OpenSM refuses it")
 	if list := broken(l.audit(tables, c)); len(list) > 0 {
 		t.Errorf("%q: %v\n%s", conf, tables, list[0].Message)
 	}
@@ -237,9 +233,7 @@ func TestChangedEntry(t *testing.T) {
 					t.Errorf("host %d, %x: %s", i, change.to, x.Message)
 				}
 			}
-			if !slices.Equal(got, change.want) {
-				t.Errorf("host %d, %x: rules %v, want %v", i, change.to, got, change.want)
-			}
+			short.EqualList(t, got, change.want, "host", i, change.to, "rules")
 		}
 		copy(data[2*at:], was[:])
 		short.Must(l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data))(t)
