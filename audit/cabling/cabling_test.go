@@ -81,9 +81,7 @@ func TestRecognize(t *testing.T) {
 				if seed > 0 {
 					f = rewire(t, f, cablesOf(f), rand.New(rand.NewPCG(seed, 1)))
 				}
-				if got := Recognize(f).String(); got != tc.want {
-					t.Errorf("%q, want %q", got, tc.want)
-				}
+				short.Equal(t, Recognize(f).String(), tc.want)
 			}
 		})
 	}
@@ -110,9 +108,7 @@ func TestRecognizeWornTrees(t *testing.T) {
 			}
 			sum += l.Cables
 		}
-		if sum != n {
-			t.Errorf("seed %d: spines lack %d, want %d", seed, sum, n)
-		}
+		short.Equal(t, sum, n, "seed", seed, "spines lack")
 	}
 }
 
@@ -281,9 +277,7 @@ func TestNodes(t *testing.T) {
 	got := strings.Join(messages(Check(f, Options{}).Findings), "\n")
 	want := `duplicate-description: 4 nodes have the description "same": the first are 0x0000000000200000 and 0x0000000000200001
 split-fabric: 2 nodes cannot be reached from the other 6: those with "same" (0x0000000000200003)`
-	if got != want {
-		t.Error(got)
-	}
+	short.Equal(t, got, want)
 
 	var b fabric.Builder
 	for i := range 3 {
@@ -307,7 +301,5 @@ split-fabric: 2 nodes cannot be reached from the other 6: those with "same" (0x0
 	got = strings.Join(messages(Check(must(b.Build()), Options{}).Findings), "\n")
 	want = `duplicate-guid: "h0" and "h1"[1] have one GUID, 0x0000000000000010
 duplicate-guid: "h0" and "h2"[1] have one GUID, 0x0000000000000010`
-	if got != want {
-		t.Error(got)
-	}
+	short.Equal(t, got, want)
 }

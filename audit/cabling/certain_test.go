@@ -225,9 +225,7 @@ func TestErrorsOfCertainShapes(t *testing.T) {
 						missing += x.Count
 					}
 				}
-				if missing != int64(lost) {
-					t.Fatalf("seed %d: %d of %d cables are errors: %+v", seed, missing, lost, r.Findings)
-				}
+				short.MustEqual(t, missing, int64(lost), "seed", seed, "of", lost, "cables are errors", r.Findings)
 			}
 		})
 	}

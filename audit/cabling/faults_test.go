@@ -247,9 +247,7 @@ func TestFaults(t *testing.T) {
 						cables, ports := fault.make(f, cablesOf(f), r)
 						g := rewire(t, f, cables, r)
 						found := fresh(t, before, Check(g, Options{Expected: f}).Findings)
-						if len(found) != 1 {
-							t.Fatalf("trial %d at %v: %d findings: %+v", trial, verify.EndpointsOf(f, ports...), len(found), found)
-						}
+						short.MustEqual(t, len(found), 1, "trial", trial, "at", verify.EndpointsOf(f, ports...), "findings", found)
 						want := verify.Finding{Ports: verify.EndpointsOf(f, ports...)}
 						if x := &found[0]; x.Rule != fault.rule || !slices.Equal(portsOf(x), portsOf(&want)) {
 							t.Fatalf("trial %d: %s names %v, want %s and %v: %s", trial, x.Rule, portsOf(x), fault.rule, portsOf(&want), x.Message)
@@ -293,9 +291,7 @@ func TestFaultsOfShape(t *testing.T) {
 				if len(got.Findings) != 1 || got.Findings[0].Rule != MissingCable || !slices.Equal(portsOf(&got.Findings[0]), portsOf(&want)) {
 					t.Fatalf("trial %d: %v missing in %s gives %+v", trial, want.Ports, got.Shape, got.Findings)
 				}
-				if got.Shape.MissingCables != 1 {
-					t.Fatalf("trial %d: %s", trial, got.Shape)
-				}
+				short.MustEqual(t, got.Shape.MissingCables, 1, "trial", trial, got.Shape)
 			}
 		})
 	}

@@ -115,14 +115,10 @@ func TestSlowPlanes(t *testing.T) {
 		return list
 	}
 	one := cablesOf(f)[3]
-	if got := rules(func(c cable) bool { return c == one }); !slices.Equal(got, []string{"link-degraded 1"}) {
-		t.Errorf("one slow lane: %q", got)
-	}
+	short.EqualList(t, rules(func(c cable) bool { return c == one }), []string{"link-degraded 1"}, "one slow lane")
 	chip := fabric.NodeID(2)
 	want := slices.Repeat([]string{"link-degraded 1"}, 9) // eight lanes, and that of its aggregation node
-	if got := rules(func(c cable) bool { return f.Owner(c.a) == chip || f.Owner(c.b) == chip }); !slices.Equal(got, want) {
-		t.Errorf("a plane of eight slow lanes: %q", got)
-	}
+	short.EqualList(t, rules(func(c cable) bool { return f.Owner(c.a) == chip || f.Owner(c.b) == chip }), want, "a plane of eight slow lanes")
 }
 
 // A system with a chip less than those like it is one finding for its planes, and its
@@ -144,9 +140,7 @@ func TestSystemName(t *testing.T) {
 	f := short.Must(b.Build())(t)
 	c := &checker{f: f}
 	for i, want := range []string{`system "MF0;q1:Q3400_RA"`, "system 0x0000000000000011"} {
-		if got := c.systemName(f.Systems()[i]); got != want {
-			t.Errorf("%s, want %s", got, want)
-		}
+		short.Equal(t, c.systemName(f.Systems()[i]), want)
 	}
 }
 
@@ -170,9 +164,7 @@ func TestMissingAggregation(t *testing.T) {
 		if with := len(nodes) - lost; with < 4 || 4*with < 3*len(nodes) {
 			want = 0
 		}
-		if len(list) != want {
-			t.Errorf("%d of %d aggregation nodes lost: %d findings, want %d", lost, len(nodes), len(list), want)
-		}
+		short.Equal(t, len(list), want, lost, "of", len(nodes), "aggregation nodes lost", "findings")
 		for i, x := range list {
 			at := f.Peer(f.Port(nodes[i], 1))
 			if x.Rule != MissingAggregation || len(x.Ports) != 1 || x.Ports[0] != verify.EndpointOf(f, at) {

@@ -81,9 +81,7 @@ func TestRails(t *testing.T) {
 				slices.Sort(list)
 				return list
 			}
-			if got := said(Options{}); !slices.Equal(got, tc.want) {
-				t.Errorf("%q, want %q", got, tc.want)
-			}
+			short.EqualList(t, said(Options{}), tc.want)
 			for _, x := range Check(g, Options{Expected: f}).Findings {
 				if _, ok := verify.FindRule(x.Rule, rails.Rules); ok || x.Rule == PortDown {
 					t.Errorf("with an expected topology: %s: %s", x.Rule, x.Message)

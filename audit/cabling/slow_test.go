@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -88,13 +89,9 @@ link-degraded: "s1"[14] to "s18"[4] is 4xEDR, while other links of both ends or 
 				if strings.Contains(x.Message, "to \"h") {
 					want = verify.Warning
 				}
-				if x.Severity != want {
-					t.Errorf("%s: severity %s, want %s", x.Message, x.Severity, want)
-				}
+				short.Equal(t, x.Severity, want, x.Message, "severity")
 			}
-			if got := sortedMessages(SlowLinks(f)); got != tc.want {
-				t.Errorf("%s\nwant\n%s", got, tc.want)
-			}
+			short.Equal(t, sortedMessages(SlowLinks(f)), tc.want)
 		})
 	}
 }
@@ -121,10 +118,7 @@ func TestFitsNothing(t *testing.T) {
 			others = append(others, n)
 		}
 	}
-	other, err := both.Part(others)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := short.Must(both.Part(others))(t)
 	cables := cablesOf(f)
 	for i := range cables {
 		cables[i].link = fabric.Link{Width: 4, Speed: fabric.NDR}
@@ -143,7 +137,5 @@ func TestFitsNothing(t *testing.T) {
 		`link-below-required 256 256 of 256 links between switches are below what the policy wants; the first: "s0"[9] to "s16"[1] is 4xNDR, the policy wants XDR`,
 		`link-below-required 128 128 of 128 links of hosts are below what the policy wants; the first: "s0"[1] to "h0-0"[1] is 4xNDR, the policy wants 8x`,
 	}
-	if !slices.Equal(messages, want) {
-		t.Errorf("got  %q\nwant %q", messages, want)
-	}
+	short.EqualList(t, messages, want)
 }

@@ -44,14 +44,9 @@ func TestParse(t *testing.T) {
 				got = append(got, text)
 			}
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		short.EqualList(t, got, want, name)
 	}
-	p, err := Parse("f.topo", []byte("# by hand\nMTS3600 SW-1 CFG: leaf1=R, spine2=R\n   P1 -> MTS3600 SW-2 P19\n\tP2 -4x-10G-> HCA H-1 U2/P1\n\nMCS0000 D1\n L16/U2/P20 -12X-> MQM0000 SW-2 P3\n"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(Parse("f.topo", []byte("# by hand\nMTS3600 SW-1 CFG: leaf1=R, spine2=R\n   P1 -> MTS3600 SW-2 P19\n\tP2 -4x-10G-> HCA H-1 U2/P1\n\nMCS0000 D1\n L16/U2/P20 -12X-> MQM0000 SW-2 P3\n"), false))(t)
 	if got := fmt.Sprint(p.Cables[0].Line, p.Cables[0].Ends, p.Cables[1].Ends, p.Cables[2].Ends); got != "3 [SW-1/P1 SW-2/P19] [SW-1/P2 H-1/U2/P1] [D1/L16/U2/P20 SW-2/P3]" {
 		t.Error(got)
 	}
@@ -170,9 +165,7 @@ func differ(t *testing.T, f *fabric.Fabric, add string, replace ...string) ([]st
 	short.Check(t, Write(&b, f, NDT))
 	text := b.String()
 	for i := 0; i < len(replace); i += 2 {
-		if !strings.Contains(text, replace[i]) {
-			t.Fatalf("no %q in the plan", replace[i])
-		}
+		short.Contains(t, text, replace[i], "no")
 		text = strings.ReplaceAll(text, replace[i], replace[i+1])
 	}
 	p := short.Must(Parse("plan", []byte(text+add), false))(t)
@@ -240,9 +233,7 @@ func TestVerdict(t *testing.T) {
 				got[i] = at + ": " + strings.SplitN(rest, "\n", 2)[0]
 			}
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s:\n%s\nwant\n%s", c.name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
-		}
+		short.EqualList(t, got, c.want, c.name, strings.Join(got, "\n"), "want", strings.Join(c.want, "\n"))
 	}
 }
 

@@ -230,9 +230,7 @@ func mended(t *testing.T, g, f *fabric.Fabric, r *cabling.Result) {
 	}
 	for _, c := range r.Recabled {
 		for _, s := range c.Surplus {
-			if peer[s[0]] != s[1] {
-				t.Fatalf("no cable from %s to %s to take out", g.PortName(s[0]), g.PortName(s[1]))
-			}
+			short.MustEqual(t, peer[s[0]], s[1], "no cable from", g.PortName(s[0]), "to", g.PortName(s[1]), "to take out")
 			peer[s[0]], peer[s[1]] = fabric.NoPort, fabric.NoPort
 		}
 		done := map[string]bool{}
@@ -260,9 +258,7 @@ func mended(t *testing.T, g, f *fabric.Fabric, r *cabling.Result) {
 		}
 	}
 	for p := range peer {
-		if peer[p] != f.Peer(fabric.PortID(p)) {
-			t.Fatalf("after all moves %s is not where it should be", g.PortName(fabric.PortID(p)))
-		}
+		short.MustEqual(t, peer[p], f.Peer(fabric.PortID(p)), "after all moves", g.PortName(fabric.PortID(p)), "is not where it should be")
 	}
 }
 
@@ -302,17 +298,13 @@ func TestWriteSame(t *testing.T) {
 		var a, b bytes.Buffer
 		short.Check(t, Write(&a, f, form))
 		short.Check(t, Write(&b, f, form))
-		if a.String() != b.String() {
-			t.Errorf("%s: not the same twice", form)
-		}
+		short.Equal(t, a.String(), b.String(), form, "not the same twice")
 	}
 	var ndt bytes.Buffer
 	short.Check(t, Write(&ndt, f, NDT))
 	for _, want := range []string{"#StartDevice,StartPort,EndDevice,EndPort,LinkType\n", ",Blade 01_Port 2/1", "Node0-0,Node0-0 ibp11s0f0,leaf-00,Port 1,Data\n",
 		"storage0,storage0 mlx5_0 Port 2,leaf-00,Port 7,Data\n", ",leaf-01,Port 1/1/2,", `"gateway, the 3. of them",Port 1,`} {
-		if !strings.Contains(ndt.String(), want) {
-			t.Errorf("no %q in\n%s", want, ndt.String())
-		}
+		short.Contains(t, ndt.String(), want, "no")
 	}
 	if strings.Contains(ndt.String(), "Aggregation") || strings.Contains(ndt.String(), "/S1") {
 		t.Error("the plan has aggregation nodes, or cables of spine cards")
