@@ -79,14 +79,9 @@ func drawNew(t *testing.T, f *fabric.Fabric, rnd *rand.Rand) *fabric.Fabric {
 		}
 	}
 	for _, c := range d.cables {
-		if err := b.Connect(at[c[0].node], c[0].num, at[c[1].node], c[1].num, fabric.Link{Width: 4, Speed: fabric.QDR}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(at[c[0].node], c[0].num, at[c[1].node], c[1].num, fabric.Link{Width: 4, Speed: fabric.QDR}))
 	}
-	g, err := b.Build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(b.Build())(t)
 	return g
 }
 
@@ -298,9 +293,7 @@ func (x *follower) follow(s *move.Step) {
 		gone[[2]fabric.PortID{c.A, c.B}] = true
 	}
 	left := slices.DeleteFunc(slices.Clone(x.cables), func(c fabric.Cable) bool { return gone[[2]fabric.PortID{c.A, c.B}] })
-	if len(left) != len(x.cables)-len(gone) {
-		t.Fatalf("seed %d: a cable is unplugged that is not there", x.seed)
-	}
+	short.MustEqual(t, len(left), len(x.cables)-len(gone), "seed", x.seed, "a cable is unplugged that is not there")
 	was := x.fabric(x.cables)
 	rest := x.fabric(left)
 	x.cables = append(left, s.Batch.Plug...)
