@@ -70,6 +70,7 @@ sminterface/dump      compile
 sminterface/rehearse  updown
 compile               internal/files
 compile/outdir        updown
+compile/fabrictest    sim
 audit/diff            state/open
 audit/whatif          sminterface/rehearse
 report                compile

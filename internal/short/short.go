@@ -39,15 +39,15 @@ func NeedAll(tb testing.TB) {
 	}
 }
 
-// failer is a testing.T, B or F, or a T of rapid.
-type failer interface {
+// TB is what helpers of tests need: a testing.T, B or F, or a T of rapid.
+type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
 // Check ends a test with an error, unless it is nil.
-func Check(t failer, err error) {
+func Check(t TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +57,8 @@ func Check(t failer, err error) {
 // Must returns a function that gives v to a test, or ends the test with an error:
 //
 //	f := short.Must(gen.FatTree(spec))(t)
-func Must[T any](v T, err error) func(failer) T {
-	return func(t failer) T {
+func Must[T any](v T, err error) func(TB) T {
+	return func(t TB) T {
 		t.Helper()
 		Check(t, err)
 		return v
@@ -66,8 +66,8 @@ func Must[T any](v T, err error) func(failer) T {
 }
 
 // Must2 is Must for two values.
-func Must2[T, U any](v T, w U, err error) func(failer) (T, U) {
-	return func(t failer) (T, U) {
+func Must2[T, U any](v T, w U, err error) func(TB) (T, U) {
+	return func(t TB) (T, U) {
 		t.Helper()
 		Check(t, err)
 		return v, w
@@ -75,7 +75,7 @@ func Must2[T, U any](v T, w U, err error) func(failer) (T, U) {
 }
 
 // Equal compares what a test got with what it wants. The error begins with what it is of.
-func Equal[T comparable](t failer, got, want T, what ...any) {
+func Equal[T comparable](t TB, got, want T, what ...any) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s", differ(got, want, what))
@@ -83,7 +83,7 @@ func Equal[T comparable](t failer, got, want T, what ...any) {
 }
 
 // MustEqual is Equal, and ends the test with the error.
-func MustEqual[T comparable](t failer, got, want T, what ...any) {
+func MustEqual[T comparable](t TB, got, want T, what ...any) {
 	t.Helper()
 	if got != want {
 		t.Fatal(differ(got, want, what))
@@ -91,7 +91,7 @@ func MustEqual[T comparable](t failer, got, want T, what ...any) {
 }
 
 // EqualList is Equal for slices.
-func EqualList[T comparable](t failer, got, want []T, what ...any) {
+func EqualList[T comparable](t TB, got, want []T, what ...any) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("%s", differ(got, want, what))
@@ -99,7 +99,7 @@ func EqualList[T comparable](t failer, got, want []T, what ...any) {
 }
 
 // Contains is Equal for a part of a text.
-func Contains(t failer, text, part string, what ...any) {
+func Contains(t TB, text, part string, what ...any) {
 	t.Helper()
 	if !strings.Contains(text, part) {
 		t.Errorf("%s", differ(text, part, append(what, "a part")))
@@ -107,7 +107,7 @@ func Contains(t failer, text, part string, what ...any) {
 }
 
 // Diff is Equal for what go-cmp compares, by its rules.
-func Diff(t failer, got, want any, what ...any) {
+func Diff(t TB, got, want any, what ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s(-want +got)\n%s", fmt.Sprintln(what...), diff)
@@ -126,7 +126,7 @@ func differ(got, want any, what []any) string {
 const hung = 5 * time.Minute
 
 // Await waits until done returns true. If it never does, that ends the test with what it waited for.
-func Await(t failer, done func() bool, what ...any) {
+func Await(t TB, done func() bool, what ...any) {
 	t.Helper()
 	for end := time.Now().Add(hung); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
