@@ -11,6 +11,7 @@ import (
 	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -39,7 +40,7 @@ func drawRates(t *testing.T, rnd *rand.Rand, engine string) (base *compile.Resul
 			unknown = rate
 		}
 	}
-	return route(t, f.WithLinks(links), nil, engine), unknown
+	return fabrictest.Compile(t, f.WithLinks(links), engine, compile.Options{}), unknown
 }
 
 // busiest follows every pair of hosts of rest, and finds the most time of a cable: its routes over its

@@ -9,13 +9,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/move"
 	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/audit/whatif"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -23,16 +22,6 @@ import (
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
-
-// route makes the tables that a session begins with.
-func route(t *testing.T, f *fabric.Fabric, err error, engine string) *compile.Result {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := short.Must(compile.EngineByName(engine))(t)
-	return short.Must(compile.Run(context.Background(), f, e, compile.Options{}))(t)
-}
 
 // begin opens a session on tables as the page does.
 func begin(t *testing.T, r *compile.Result) *session.Session {
@@ -45,13 +34,9 @@ func begin(t *testing.T, r *compile.Result) *session.Session {
 func do(t *testing.T, s *session.Session, text string) *session.Answer {
 	t.Helper()
 	step := short.Must(session.ParseStep(text))(t)
-	if step.String() != text {
-		t.Fatalf("%q is written as %q", text, step)
-	}
+	short.MustEqual(t, step.String(), text, "is written as", step)
 	a := short.Must(s.Do(context.Background(), step))(t)
-	if a.Refused != "" {
-		t.Fatalf("%s: %s", text, a.Refused)
-	}
+	short.MustEqual(t, a.Refused, "", text)
 	return a
 }
 
@@ -63,9 +48,7 @@ func same(t *testing.T, what string, want, got any) {
 		data := short.Must(json.Marshal(x))(t)
 		short.Check(t, json.Unmarshal(data, &list[i]))
 	}
-	if diff := cmp.Diff(list[0], list[1]); diff != "" {
-		t.Errorf("%s: %s", what, diff)
-	}
+	short.Diff(t, list[1], list[0], what)
 }
 
 // sameTables compares the entries of all LIDs.
@@ -79,9 +62,8 @@ func sameTables(t *testing.T, what string, want, got *lft.Routing) {
 // TestCommands: steps give what compile --previous, whatif and drain give.
 func TestCommands(t *testing.T) {
 	ctx := context.Background()
-	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{8}, Spines: 4, Parallel: 2, Hosts: 6})
-	base := route(t, f, err, "updn")
-	f = base.Routing.Fabric
+	base := fabrictest.Compile(t, short.Must(gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{8}, Spines: 4, Parallel: 2, Hosts: 6}))(t), "updn", compile.Options{})
+	f := base.Routing.Fabric
 	s := begin(t, base)
 	_, above := f.SwitchLinks(0)
 	leaf, spine := fabric.NodeID(0), above[len(above)-1] // not the one of firstUp
@@ -142,9 +124,8 @@ func TestCommands(t *testing.T) {
 
 // TestExport: a plan of move that is written for some steps gives their tables.
 func TestExport(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Spines: 3, Parallel: 2, Hosts: 4})
-	base := route(t, f, err, "updn")
-	f = base.Routing.Fabric
+	base := fabrictest.Compile(t, short.Must(gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Spines: 3, Parallel: 2, Hosts: 4}))(t), "updn", compile.Options{})
+	f := base.Routing.Fabric
 	s := begin(t, base)
 	if _, err := s.Export(); err == nil {
 		t.Error("there is a plan without steps")
@@ -161,9 +142,7 @@ func TestExport(t *testing.T) {
 		t.Fatalf("%v\n%s", err, x.Text)
 	}
 	plan := short.Must(move.Make(context.Background(), base, job, compile.Options{}, move.Options{}))(t)
-	if len(plan.Steps) != 3 {
-		t.Fatalf("%+v\n%s", plan.Refused, x.Text)
-	}
+	short.MustEqual(t, len(plan.Steps), 3, plan.Refused, x.Text)
 	sameTables(t, "move", plan.Steps[2].After.Compiled.Routing, s.Result().Routing)
 	do(t, s, "slow "+end(up[0])+" 1xSDR")
 	if _, err := s.Export(); err == nil {
@@ -181,9 +160,8 @@ func TestExport(t *testing.T) {
 // TestDrainedSwitchGetsCables: a drained switch that gets cables back carries no packets of others
 // over them.
 func TestDrainedSwitchGetsCables(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Spines: 3, Parallel: 2, Hosts: 4})
-	base := route(t, f, err, "minhop")
-	f = base.Routing.Fabric
+	base := fabrictest.Compile(t, short.Must(gen.Tree(gen.TreeSpec{Ports: 24, Pods: []int{6}, Spines: 3, Parallel: 2, Hosts: 4}))(t), "minhop", compile.Options{})
+	f := base.Routing.Fabric
 	s := begin(t, base)
 	spine := f.PeerSwitch(firstUp(f))
 	down, _ := f.SwitchLinks(spine)
@@ -227,7 +205,7 @@ func TestSteps(t *testing.T) {
 			f, err = gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 12, Seed: seed})
 			engine = "layered"
 		}
-		base := route(t, f, err, engine)
+		base := fabrictest.Compile(t, short.Must(f, err)(t), engine, compile.Options{})
 		if base.Routing.SL2VL != nil {
 			continue // several lanes
 		}
@@ -267,12 +245,8 @@ func TestSteps(t *testing.T) {
 			if err != nil || !slices.Equal(loads, counted) {
 				t.Errorf("seed %d, %v: %v, loads %v, counted %v", seed, s.Steps(), err, loads, counted)
 			}
-			if moved := slowMoved(before, r); moved != a.Moved {
-				t.Errorf("seed %d, %v: %d paths moved, %d differ", seed, s.Steps(), a.Moved, moved)
-			}
-			if a.Changes != compile.ChangesSince(before, r) {
-				t.Errorf("seed %d, %v: %+v", seed, s.Steps(), a.Changes)
-			}
+			short.Equal(t, slowMoved(before, r), a.Moved, "seed", seed, s.Steps(), "paths moved")
+			short.Equal(t, a.Changes, compile.ChangesSince(before, r), "seed", seed, s.Steps())
 			if rnd.IntN(6) == 0 {
 				s.Undo()
 				sameTables(t, "undone", before, s.Result().Routing)
@@ -341,9 +315,8 @@ func slowMoved(old, r *lft.Routing) (moved int64) {
 
 // TestRefusals: what cannot be done changes nothing and says why.
 func TestRefusals(t *testing.T) {
-	f, err := gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{2}, Spines: 1, Hosts: 2})
-	base := route(t, f, err, "updn")
-	f = base.Routing.Fabric
+	base := fabrictest.Compile(t, short.Must(gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{2}, Spines: 1, Hosts: 2}))(t), "updn", compile.Options{})
+	f := base.Routing.Fabric
 	s := begin(t, base)
 	host := f.Node(fabric.NodeID(f.NumSwitches())).GUID
 	up := f.Num(firstUp(f))
@@ -360,7 +333,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v, %q; want %q", text, err, a.Refused, want)
 		}
 	}
-	torus := route(t, f, nil, "updn")
+	torus := fabrictest.Compile(t, f, "updn", compile.Options{})
 	torus.Routing.SL2VL = lft.NewSL2VL(f, lft.VLMap{})
 	if _, err := session.Encode(torus.Engine, torus.Routing); err == nil {
 		t.Error("tables with lanes are packed")
