@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/counters"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -20,19 +21,10 @@ import (
 )
 
 // route compiles a fabric.
-func route(t interface{ Fatal(...any) }, f *fabric.Fabric, err error, engine string) (*fabric.Fabric, *lft.Tables) {
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName(engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(context.Background(), f, e, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Routing.Fabric, r.Routing.Tables
+func route(t rapid.TB, f *fabric.Fabric, err error, engine string) (*fabric.Fabric, *lft.Tables) {
+	t.Helper()
+	r := fabrictest.Compile(t, short.Must(f, err)(t), engine, compile.Options{}).Routing
+	return r.Fabric, r.Tables
 }
 
 // damaged is a tree of three levels without some cables, on which routes are uneven.
@@ -46,17 +38,14 @@ func damaged(t *testing.T) (*fabric.Fabric, *lft.Tables) {
 
 // traffic counts what each pair of ports sends, path by path: the bytes of pair(src, dst) on every
 // channel, sent and received.
-func traffic(t interface{ Fatal(...any) }, f *fabric.Fabric, tables *lft.Tables, pair func(src, dst fabric.PortID) float64) *dump.Counters {
+func traffic(t rapid.TB, f *fabric.Fabric, tables *lft.Tables, pair func(src, dst fabric.PortID) float64) *dump.Counters {
 	sent := make([]float64, f.NumPorts())
 	for _, src := range f.CAPorts() {
 		for _, dst := range f.CAPorts() {
 			if src == dst {
 				continue
 			}
-			channels, err := tables.Path(f, src, f.LID(dst), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			channels := short.Must(tables.Path(f, src, f.LID(dst), nil))(t)
 			for _, c := range channels {
 				sent[c] += pair(src, dst)
 			}
@@ -72,12 +61,8 @@ func traffic(t interface{ Fatal(...any) }, f *fabric.Fabric, tables *lft.Tables,
 	return c
 }
 
-func explain(t interface{ Fatal(...any) }, f *fabric.Fabric, tables *lft.Tables, c *dump.Counters, opt counters.Options) *counters.Report {
-	r, err := counters.Explain(context.Background(), f, tables, c, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+func explain(t rapid.TB, f *fabric.Fabric, tables *lft.Tables, c *dump.Counters, opt counters.Options) *counters.Report {
+	return short.Must(counters.Explain(context.Background(), f, tables, c, opt))(t)
 }
 
 // Where all pairs send alike, all that is hot is so by routing, wholly.
@@ -91,9 +76,7 @@ func TestByRouting(t *testing.T) {
 		if h.Cause != counters.Routing || math.Abs(h.ByRouting-1) > 1e-9 || math.Abs(h.PerRoute-1) > 1e-9 || h.Load < 1.5 {
 			t.Errorf("%+v", h)
 		}
-		if h.Routes != int64(math.Round(h.Bytes.N/1e6)) {
-			t.Errorf("%s: %d routes and %g bytes", h.From, h.Routes, h.Bytes.N)
-		}
+		short.Equal(t, h.Routes, int64(math.Round(h.Bytes.N/1e6)), h.From, "routes and", h.Bytes.N, "bytes")
 	}
 }
 
@@ -212,9 +195,7 @@ func TestRule(t *testing.T) {
 			}
 		}
 		r := explain(t, f, tables, c, counters.Options{Hot: hot, Top: 2})
-		if len(r.Hot) != len(want) {
-			t.Fatalf("%d hot channels, want %d", len(r.Hot), len(want))
-		}
+		short.MustEqual(t, len(r.Hot), len(want), "hot channels")
 		for i, h := range r.Hot {
 			if h.Cause != want[h.From] || math.Abs(h.Load-h.RouteLoad*h.PerRoute) > 1e-9*h.Load || i > 0 && h.Load > r.Hot[i-1].Load || (i < 2) != (h.Sharing != nil) {
 				t.Fatalf("%d: %+v, want %s", i, h, want[h.From])
@@ -302,9 +283,7 @@ func TestErrorsOfTwoWidths(t *testing.T) {
 		since: `[{"counter":"SymbolErrorCounter","n":0,"at_least":true},` + wrapped + `,{"counter":"LinkDownedCounter","n":0,"at_least":true}]`,
 	} {
 		r := explain(t, f, tables, c, counters.Options{Hot: 1.5})
-		if len(r.Errors) != 1 {
-			t.Fatalf("%+v, want %s", r.Errors, want)
-		}
+		short.MustEqual(t, len(r.Errors), 1, r.Errors, "want", want)
 		for _, end := range r.Errors[0].Ends {
 			if end.Port != verify.EndpointOf(f, p) {
 				continue
@@ -384,11 +363,7 @@ func TestErrors(t *testing.T) {
 		{counters.Downs, end(f.Peer(f.Port(last, 1))), 3},
 		{counters.Unknown, end(ports[3]), 0},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%v, want\n%v", got, want)
-	}
+	short.EqualList(t, got, want)
 	restarts := []counters.Restart{{Name: "host 0 leaf 1", Links: 1, Times: 2}, {Name: "host 2 leaf 1", Links: 1, Times: 70}, {Name: f.Name(last).Label(), Switch: true, Links: 8, Times: 2}}
-	if !slices.Equal(r.Restarts, restarts) {
-		t.Errorf("%+v, want %+v", r.Restarts, restarts)
-	}
+	short.EqualList(t, r.Restarts, restarts)
 }

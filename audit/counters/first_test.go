@@ -12,6 +12,7 @@ import (
 	"github.com/ibweave/ibweave/audit/counters"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
@@ -84,9 +85,7 @@ func (c counted) ibqueryerrors(f *fabric.Fabric) []byte {
 // ibdiagnet writes a run's db_csv with a section PM_INFO.
 func (c counted) ibdiagnet(t *testing.T, f *fabric.Fabric) []byte {
 	var b bytes.Buffer
-	if err := ibdiagnet.Write(&b, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, ibdiagnet.Write(&b, f))
 	b.WriteString("\nSTART_PM_INFO\nNodeGUID,PortGUID,PortNumber")
 	for _, k := range shown {
 		fmt.Fprintf(&b, ",%s,%sExt", k.Info().Name, k.Info().Name)
