@@ -139,7 +139,7 @@ func TestManyLIDs(t *testing.T) {
 	for c := range 40 {
 		p.Cable(0, c+1, 1, c+1)
 	}
-	r := compiled(t, must(t)(p.Fabric()), "updn", 7).Routing
+	r := compiled(t, short.Must(p.Fabric())(t), "updn", 7).Routing
 	for _, ports := range []int{40, 1} {
 		for s := range fabric.NodeID(2) {
 			to := r.Fabric.HostsOn(1 - s)[0]

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -21,22 +22,14 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 )
 
-// compiled routes a fabric with LMC lmc.
+// compiled routes a fabric with LIDs of an LMC.
 func compiled(t testing.TB, f *fabric.Fabric, engine string, lmc int) *compile.Result {
 	t.Helper()
-	e := short.Must(compile.EngineByName(engine))(t)
-	return short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}}))(t)
+	return fabrictest.Compile(t, f, engine, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
 }
 
-// must is for generators.
 func must(t testing.TB) func(f *fabric.Fabric, err error) *fabric.Fabric {
-	return func(f *fabric.Fabric, err error) *fabric.Fabric {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return f
-	}
+	return func(f *fabric.Fabric, err error) *fabric.Fabric { return short.Must(f, err)(t) }
 }
 
 func measure(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt quality.Options) *quality.Result {
@@ -160,17 +153,13 @@ func TestAgainstWalking(t *testing.T) {
 				if d := cmp.Diff(loads(f, want.routes), got.Links, near); d != "" {
 					t.Errorf("loads (-want +got):\n%s", d)
 				}
-				if got.Lost != want.lost {
-					t.Errorf("lost %d, want %d", got.Lost, want.lost)
-				}
+				short.Equal(t, got.Lost, want.lost, "lost")
 				if changes == 200 && want.lost == 0 {
 					t.Error("nothing was broken")
 				}
 				for i, c := range got.Hottest {
 					s, _ := f.SwitchByGUID(c.Switch)
-					if n := want.routes[f.Port(s, c.Port)]; n != c.Routes {
-						t.Errorf("%s[%d] has %d routes, want %d", c.Name, c.Port, c.Routes, n)
-					}
+					short.Equal(t, want.routes[f.Port(s, c.Port)], c.Routes, c.Name, c.Port, "routes")
 					if i > 0 && got.Hottest[i-1].Routes < c.Routes {
 						t.Error("not in order")
 					}
@@ -199,7 +188,7 @@ func TestAsVerifySays(t *testing.T) {
 // TestTellsRoutingsApart: a table that sends everything by one cable of two is
 // seen in every figure.
 func TestTellsRoutingsApart(t *testing.T) {
-	r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2})), "fattree", 0)
+	r := compiled(t, short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}))(t), "fattree", 0)
 	f := r.Routing.Fabric
 	good := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7, Bisections: 1000, Permutations: 300, Shifts: 1000})
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -215,9 +204,7 @@ func TestTellsRoutingsApart(t *testing.T) {
 		}
 	}
 	bad := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7, Bisections: 1000, Permutations: 300, Shifts: 1000})
-	if bad.Lost != 0 {
-		t.Fatal("the bad tables are to be legal")
-	}
+	short.MustEqual(t, bad.Lost, 0, "the bad tables are to be legal")
 	if bad.Links.Max <= good.Links.Max || bad.Links.Gini <= good.Links.Gini ||
 		bad.Bisection.High >= good.Bisection.Low || bad.AllToAll <= good.AllToAll ||
 		bad.Permutations.Median <= good.Permutations.Median || bad.Permutations.P99 <= good.Permutations.P99 ||
@@ -249,7 +236,7 @@ func TestCrossbar(t *testing.T) {
 	for h := range 9 {
 		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, 0, h+1)
 	}
-	r := compiled(t, must(t)(p.Fabric()), "minhop", 0)
+	r := compiled(t, short.Must(p.Fabric())(t), "minhop", 0)
 	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 20, Permutations: 20, Shifts: 20})
 	if b := got.Bisection; b.Mean != 1 || b.Low != 1 || b.Most != 1 || b.Routes != 4 {
 		t.Errorf("%+v", b)
@@ -284,7 +271,7 @@ func TestTwoSwitches(t *testing.T) {
 	for h := range 4 {
 		p.Cable(p.CA(1, fmt.Sprint("host ", h)), 1, h/2, 2+h%2)
 	}
-	r := compiled(t, must(t)(p.Fabric()), "updn", 0)
+	r := compiled(t, short.Must(p.Fabric())(t), "updn", 0)
 	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{Bisections: 4000, Permutations: 4000, Shifts: 4})
 	b := got.Bisection
 	if b.Low > 5./6 || b.High < 5./6 || b.High-b.Low > 0.02 || b.Least != 0.5 || b.Most != 1 {
@@ -405,7 +392,7 @@ func hashed(f *fabric.Fabric, tables *lft.Tables) *lft.Tables {
 // chosen by a hash.
 func TestIdeal(t *testing.T) {
 	for _, levels := range []int{2, 3} {
-		r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: levels})), "fattree", 0).Routing
+		r := compiled(t, short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: levels}))(t), "fattree", 0).Routing
 		opt := quality.Options{Shifts: 1000, CAOrder: r.CAOrder}
 		if s := measure(t, r.Fabric, r.Tables, opt).Shifts; s.Most != 1 || s.Contention != 1 || s.Least != 1 {
 			t.Errorf("%d levels: %+v", levels, s)
@@ -421,7 +408,7 @@ func TestIdeal(t *testing.T) {
 // TestDifference: the interval of the paired difference is that of bandwidths bisection by
 // bisection, and only equal bisections are paired.
 func TestDifference(t *testing.T) {
-	r := compiled(t, must(t)(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2})), "fattree", 0).Routing
+	r := compiled(t, short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}))(t), "fattree", 0).Routing
 	of := func(tables *lft.Tables, seed uint64) *quality.Bisection {
 		return measure(t, r.Fabric, tables, quality.Options{Bisections: 2000, Seed: seed}).Bisection
 	}
@@ -454,7 +441,7 @@ func TestCableBetweenCAs(t *testing.T) {
 	two, other := p.CA(2, "two ports"), p.CA(1, "other")
 	p.Cable(two, 1, 0, 4)
 	p.Cable(two, 2, other, 1)
-	r := compiled(t, must(t)(p.Fabric()), "updn", 1)
+	r := compiled(t, short.Must(p.Fabric())(t), "updn", 1)
 	got := measure(t, r.Routing.Fabric, r.Routing.Tables, quality.Options{})
 	if want := r.Verify.Unicast.Unreachable; got.Lost != want || want == 0 {
 		t.Errorf("%d lost, verify says %d", got.Lost, want)
