@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/drift"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -71,9 +72,7 @@ func TestParse(t *testing.T) {
 		{0, 1, "leaf 3", 7, true, false}, {0, 1, "leaf 3", 8, false, false}, {0, 1, "leaf 33", 7, false, false},
 		{1, 0x200001, "x", 9, true, true}, {1, 0x200002, "0x200001", 9, false, false}, {2, 1, "spine 4", 1, true, true}, {2, 1, "a spine", 1, false, false},
 	} {
-		if got := p.MissAt[tc.at].Has(tc.guid, tc.name, tc.port); got != tc.want {
-			t.Errorf("%s has %s %q[%d]: %v", p.MissAt[tc.at].text, tc.guid, tc.name, tc.port, got)
-		}
+		short.Equal(t, p.MissAt[tc.at].Has(tc.guid, tc.name, tc.port), tc.want, p.MissAt[tc.at].text, "has", tc.guid, tc.name, tc.port)
 	}
 }
 
@@ -160,17 +159,9 @@ func FuzzParse(f *testing.F) {
 // route makes a fabric's LIDs and tables.
 func route(t *testing.T, f *fabric.Fabric, e lft.Engine) (*fabric.Fabric, *lft.Tables, *verify.Result) {
 	t.Helper()
-	ctx := context.Background()
-	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
-	next := fabric.LID(0)
-	f.EndPorts(func(p fabric.PortID) {
-		next++
-		base[p] = next
-	})
-	g := short.Must(f.WithLIDs(base, lmc))(t)
-	r := short.Must(e.Route(ctx, g, lft.Options{}))(t)
-	result := short.Must(verify.Check(ctx, &state.State{Fabric: g, Tables: r.Tables}, verify.Options{}))(t)
-	return g, r.Tables, result
+	g := fabrictest.WithLIDs(t, f, 0)
+	r := short.Must(e.Route(t.Context(), g, lft.Options{}))(t)
+	return g, r.Tables, short.Must(verify.Check(t.Context(), &state.State{Fabric: g, Tables: r.Tables}, verify.Options{}))(t)
 }
 
 // Tables have the properties that their engines give them, and lack those that the
@@ -214,9 +205,7 @@ func TestProperties(t *testing.T) {
 					t.Errorf("%s has the witness %v", x.Rule, x.Witness)
 				}
 			}
-			if strings.Join(rules, " ") != strings.Join(tc.broken, " ") {
-				t.Errorf("%v, want %v: %+v", rules, tc.broken, list)
-			}
+			short.Equal(t, strings.Join(rules, " "), strings.Join(tc.broken, " "), rules, "want", tc.broken, list)
 		})
 	}
 	f, tables, r := route(t, tree, updown.Engine{})
@@ -291,9 +280,7 @@ func TestAnyWaiverInForce(t *testing.T) {
 				t.Errorf("seed %d: %s is excused until %q, want %q by\n%s", seed, x.Rule, until, last[x.Rule], text)
 			}
 		}
-		if expired != 0 {
-			t.Errorf("seed %d: %d more waivers expired than told in\n%s", seed, expired, text)
-		}
+		short.Equal(t, expired, 0, "seed", seed, "more waivers expired than told in", text)
 	}
 }
 
@@ -353,9 +340,7 @@ func TestApply(t *testing.T) {
 					name = x.Rule
 				}
 				got = append(got, s+":"+name)
-				if len(x.Fingerprint) != 16 {
-					t.Errorf("%q has fingerprint %q", x.Message, x.Fingerprint)
-				}
+				short.Equal(t, len(x.Fingerprint), 16, x.Message, "has fingerprint", x.Fingerprint)
 			}
 			if strings.Join(got, " ") != tc.want || r.Verdict != tc.verdict {
 				t.Errorf("%s, %v, want %s, %s", r.Verdict, got, tc.verdict, tc.want)
