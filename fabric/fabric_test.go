@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -34,10 +35,8 @@ func TestGUID(t *testing.T) {
 			t.Errorf("ParseGUID(%q) = %v, want an error", in, g)
 		}
 	}
-	text, err := json.Marshal(map[string]GUID{"guid": 0xabc})
-	if err != nil || string(text) != `{"guid":"0x0000000000000abc"}` {
-		t.Errorf("JSON %s, %v", text, err)
-	}
+	text := short.Must(json.Marshal(map[string]GUID{"guid": 0xabc}))(t)
+	short.Equal(t, string(text), `{"guid":"0x0000000000000abc"}`, "JSON")
 	var back map[string]GUID
 	if err := json.Unmarshal(text, &back); err != nil || back["guid"] != 0xabc {
 		t.Errorf("from JSON %v, %v", back, err)
@@ -50,14 +49,10 @@ func FuzzParseGUID(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		g, err := ParseGUID(s)
 		if err != nil {
-			if g != 0 {
-				t.Errorf("%v with an error", g)
-			}
+			short.Equal(t, g, 0, "with an error")
 			return
 		}
-		if h, err := ParseGUID(g.String()); err != nil || h != g {
-			t.Errorf("%q: %v, back %v, %v", s, g, h, err)
-		}
+		short.Equal(t, short.Must(ParseGUID(g.String()))(t), g, s, "back")
 	})
 }
 
@@ -133,9 +128,7 @@ func TestBuild(t *testing.T) {
 	for n := range NodeID(f.NumNodes()) {
 		guids = append(guids, f.Node(n).GUID)
 	}
-	if want := []GUID{0x10, 0x20, 0x100, 0x200, 0x300}; !slices.Equal(guids, want) {
-		t.Errorf("nodes %v, want %v: switches, then the others, by GUID", guids, want)
-	}
+	short.EqualList(t, guids, []GUID{0x10, 0x20, 0x100, 0x200, 0x300}, "nodes", "switches, then the others, by GUID")
 	if f.NumSwitches() != 2 || f.NumLinks() != 7 || f.NumPorts() != 5+9+2+3+3 {
 		t.Errorf("%d switches, %d links, %d port slots", f.NumSwitches(), f.NumLinks(), f.NumPorts())
 	}
@@ -154,9 +147,7 @@ func TestBuild(t *testing.T) {
 		if q := f.Peer(p); q != NoPort && (f.Peer(q) != p || f.Link(p) != f.Link(q)) {
 			t.Errorf("%s: the other end of its cable is not its", f.PortName(p))
 		}
-		if f.Port(f.Owner(p), f.Num(p)) != p {
-			t.Errorf("port %d is number %d of node %d", p, f.Num(p), f.Owner(p))
-		}
+		short.Equal(t, f.Port(f.Owner(p), f.Num(p)), p, "port", "is number", f.Num(p), "of node", f.Owner(p))
 	}
 	both := f.Port(4, 2)
 	if f.PortGUID(both) != 0xabc || f.PortGUID(f.Port(4, 1)) != 0x301 || f.PortGUID(f.Port(0, 0)) != 0x10 || f.PortGUID(f.Port(0, 1)) != 0 {
@@ -176,9 +167,7 @@ func TestBuild(t *testing.T) {
 	}
 	var ends []PortID
 	f.EndPorts(func(p PortID) { ends = append(ends, p) })
-	if want := append([]PortID{f.Port(0, 0), f.Port(1, 0)}, want...); !slices.Equal(ends, want) {
-		t.Errorf("end ports %v, want %v", ends, want)
-	}
+	short.EqualList(t, ends, append([]PortID{f.Port(0, 0), f.Port(1, 0)}, want...), "end ports")
 }
 
 func TestBuilderErrors(t *testing.T) {
@@ -215,9 +204,7 @@ func TestBuilderErrors(t *testing.T) {
 		{`"host"[1]: LMC 8, want 0 to 7`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 5, 8) }},
 		{`"host"[1]: LID 49152, want 1 to 49151`, func(b *Builder) error { return lid(b, 2, 0, 4, 0, 3, 1, 0xc000, 0) }},
 	} {
-		if err := test.do(small(t)); err == nil || err.Error() != test.want {
-			t.Errorf("error %v, want %s", err, test.want)
-		}
+		short.Equal(t, fmt.Sprint(test.do(small(t))), test.want, "error")
 	}
 }
 
@@ -274,9 +261,7 @@ func TestDistances(t *testing.T) {
 					}
 				}
 			}
-			if got := m.To(s); !bytes.Equal(got, want) {
-				rt.Fatalf("to %d: %v, want %v", s, got, want)
-			}
+			short.EqualList(rt, m.To(s), want, "to", s)
 		}
 		if m.TooLong() {
 			rt.Fatal("no path is that long")

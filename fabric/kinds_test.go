@@ -56,12 +56,8 @@ func TestKinds(t *testing.T) {
 	cut := f.Without(f.Port(0, 9))
 	for i, c := range cases {
 		n, _ := f.NodeByGUID(fabric.GUID(0x100 + i))
-		if got := f.Kind(n); got != c.want {
-			t.Errorf("%+v on port %d of %d: %s, want %s", c.node, c.port, c.to, got, c.want)
-		}
-		if cut.Kind(n) != f.Kind(n) {
-			t.Errorf("node %d is a %s once a cable is gone", i, cut.Kind(n))
-		}
+		short.Equal(t, f.Kind(n), c.want, c.node, "on port", c.port, "of", c.to)
+		short.Equal(t, cut.Kind(n), f.Kind(n), "node", i, "is a", "once a cable is gone")
 	}
 	alone := &fabric.Builder{}
 	for i, name := range []string{"n1", "oss1", "oss2", "gw1"} {
@@ -69,9 +65,7 @@ func TestKinds(t *testing.T) {
 	}
 	storage := short.Must(alone.Build())(t)
 	for n := range fabric.NodeID(4) {
-		if storage.Kind(n) != fabric.HostKind {
-			t.Errorf("%s is a %s of a fabric for storage", storage.Name(n), storage.Kind(n))
-		}
+		short.Equal(t, storage.Kind(n), fabric.HostKind, storage.Name(n), "is a", "of a fabric for storage")
 	}
 	if f.Kind(0) != fabric.SwitchKind || f.Kind(0).String() != "switch" || fabric.Kind(9).String() != "kind 9" {
 		t.Errorf("switch: %s", f.Kind(0))
@@ -98,9 +92,7 @@ func TestWithKinds(t *testing.T) {
 		t.Errorf("unused: %v", unused)
 	}
 	for n, want := range []fabric.Kind{fabric.SwitchKind, fabric.ServiceKind, fabric.AggregationKind, fabric.HostKind, fabric.GatewayKind} {
-		if got := g.Kind(fabric.NodeID(n)); got != want {
-			t.Errorf("%s is a %s, want %s", g.Name(fabric.NodeID(n)), got, want)
-		}
+		short.Equal(t, g.Kind(fabric.NodeID(n)), want, g.Name(fabric.NodeID(n)), "is a")
 	}
 	if len(g.HostsOn(0)) != 3 || len(g.EndPortsOn(0)) != 4 || len(f.HostsOn(0)) != 4 || len(g.Without(g.Port(0, 1)).HostsOn(0)) != 2 {
 		t.Errorf("%d hosts of %d, %d before", len(g.HostsOn(0)), len(g.EndPortsOn(0)), len(f.HostsOn(0)))

@@ -52,9 +52,7 @@ func TestLabels(t *testing.T) {
 			g.Port(late, 1): `"late"[1](1/1/1)`, g.Port(late, 2): `"late"[2](1/1/2)`, g.Port(late, 3): `"late"[3]`,
 			g.Port(host, 1): `"host"[1](B1D0F0/0/0/1)`,
 		} {
-			if got := g.PortName(p); got != want {
-				t.Errorf("%s: port name %s, want %s", what, got, want)
-			}
+			short.Equal(t, g.PortName(p), want, what, "port name")
 		}
 		if !g.Labelled() || !fabric.SameTopology(f, f.WithNames(nil)) {
 			t.Errorf("%s: labelled %v", what, g.Labelled())

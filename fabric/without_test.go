@@ -44,9 +44,7 @@ func TestWithout(t *testing.T) {
 		if !fabric.SameTopology(got, want) || !fabric.SameNodes(f, got) || fabric.SameTopology(f, got) != (f.NumLinks() == got.NumLinks()) {
 			t.Fatal("topologies")
 		}
-		if !slices.Equal(before, f.CAPorts()) {
-			t.Fatal("the fabric itself changed")
-		}
+		short.EqualList(t, before, f.CAPorts(), "the fabric itself changed")
 	})
 }
 
@@ -56,9 +54,7 @@ func rebuilt(t *rapid.T, f *fabric.Fabric, keep func(p, q fabric.PortID) bool) *
 	for n := range fabric.NodeID(f.NumNodes()) {
 		node := *f.Node(n)
 		i := short.Must(b.AddNode(node))(t)
-		if i != int(n) {
-			t.Fatalf("node %d became %d", n, i)
-		}
+		short.MustEqual(t, i, int(n), "node", "became")
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p && keep(p, q) {
@@ -70,9 +66,7 @@ func rebuilt(t *rapid.T, f *fabric.Fabric, keep func(p, q fabric.PortID) bool) *
 
 // hosts compares what f says of hosts and switches with its cables.
 func hosts(t *rapid.T, f *fabric.Fabric) {
-	if f.Attachment(fabric.NoPort) != fabric.NoPort {
-		t.Fatal("attachment of no port")
-	}
+	short.MustEqual(t, f.Attachment(fabric.NoPort), fabric.NoPort, "attachment of no port")
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		var want []fabric.PortID
 		for p := f.PortBase(s) + 1; p < f.PortBase(s+1); p++ {
@@ -81,13 +75,9 @@ func hosts(t *rapid.T, f *fabric.Fabric) {
 				to = f.Owner(q)
 			} else if q != fabric.NoPort {
 				want = append(want, q)
-				if f.Attachment(q) != p {
-					t.Fatalf("%s is attached to port %d, want %s", f.PortName(q), f.Attachment(q), f.PortName(p))
-				}
+				short.MustEqual(t, f.Attachment(q), p, f.PortName(q), "is attached to port", "want", f.PortName(p))
 			}
-			if f.PeerSwitch(p) != to {
-				t.Fatalf("%s leads to switch %d, want %d", f.PortName(p), f.PeerSwitch(p), to)
-			}
+			short.MustEqual(t, f.PeerSwitch(p), to, f.PortName(p), "leads to switch")
 		}
 		if !slices.Equal(f.HostsOn(s), want) || f.Attachment(f.PortBase(s)) != f.PortBase(s) {
 			t.Fatalf("hosts on switch %d: %v, want %v", s, f.HostsOn(s), want)
@@ -96,16 +86,12 @@ func hosts(t *rapid.T, f *fabric.Fabric) {
 }
 
 func same(t *rapid.T, want, got *fabric.Fabric) {
-	if want.NumLinks() != got.NumLinks() {
-		t.Fatalf("%d links, want %d", got.NumLinks(), want.NumLinks())
-	}
+	short.MustEqual(t, want.NumLinks(), got.NumLinks(), "links")
 	if !slices.Equal(want.CAPorts(), got.CAPorts()) || !slices.Equal(want.CASwitches(), got.CASwitches()) {
 		t.Fatal("CA ports")
 	}
 	for p := range fabric.PortID(want.NumPorts()) {
-		if want.Peer(p) != got.Peer(p) {
-			t.Fatalf("the peer of %s", want.PortName(p))
-		}
+		short.MustEqual(t, want.Peer(p), got.Peer(p), "the peer of", want.PortName(p))
 	}
 	for s := range fabric.NodeID(want.NumSwitches()) {
 		a, b := want.SwitchLinks(s)
@@ -117,9 +103,7 @@ func same(t *rapid.T, want, got *fabric.Fabric) {
 		for p := range want.Node(s).NumPorts {
 			alone = alone && want.Peer(want.Port(s, p+1)) == fabric.NoPort
 		}
-		if alone != (got.LID(got.Port(s, 0)) == 0) {
-			t.Fatalf("LID of switch %d", s)
-		}
+		short.MustEqual(t, alone, (got.LID(got.Port(s, 0)) == 0), "LID of switch", s)
 	}
 	cabled := 0
 	for _, p := range got.LIDPorts() {

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -158,9 +157,7 @@ func checkNumbering(t *testing.T, f *fabric.Fabric) {
 			want = ca
 			ca += fabric.GUID(node.NumPorts) + 1
 			for p := fabric.PortNum(1); p <= node.NumPorts; p++ {
-				if got := f.PortGUID(f.Port(n, p)); got != node.GUID+fabric.GUID(p) {
-					t.Fatalf("port %d of %q has GUID %s", p, node.Description, got)
-				}
+				short.MustEqual(t, f.PortGUID(f.Port(n, p)), node.GUID+fabric.GUID(p), "port", p, "of", node.Description, "has GUID")
 			}
 		} else {
 			sw++
@@ -172,9 +169,7 @@ func checkNumbering(t *testing.T, f *fabric.Fabric) {
 	if ca > 0x200000 {
 		t.Errorf("GUIDs of CAs go up to %s", ca)
 	}
-	if f.MaxLID() != 0 {
-		t.Errorf("LIDs up to %d, want none", f.MaxLID())
-	}
+	short.Equal(t, f.MaxLID(), 0, "LIDs up")
 }
 
 // distances gives the diameter and the average distance of the switches.
@@ -232,9 +227,7 @@ func TestWiring(t *testing.T) {
 		"seed: 3x3 mesh less 3 links": of(gen.DropLinks(of(mesh.Generate(mesh.Spec{Dims: []int{3, 3}})), 3, 1)),
 		"seed: options":               of(options.Apply(of(gen.Tree(gen.TreeSpec{Ports: 6, Pods: []int{3}, Hosts: 3, Spines: 2})))),
 	}
-	if n := fabrics["myrinet4"].Node(0).NumPorts; n != 8 {
-		t.Errorf("switches of myrinet4 with %d ports, want 8", n)
-	}
+	short.Equal(t, fabrics["myrinet4"].Node(0).NumPorts, 8, "switches of myrinet4 with", "ports, want 8")
 	for part := range strings.SplitSeq(string(short.Must(os.ReadFile("testdata/wiring.txt"))(t)), "== ") {
 		if part == "" {
 			continue
@@ -243,9 +236,7 @@ func TestWiring(t *testing.T) {
 		if fabrics[name] == nil {
 			t.Fatalf("no fabric %q", name)
 		}
-		if diff := cmp.Diff(strings.Split(strings.TrimSpace(want), "\n"), wiring(fabrics[name])); diff != "" {
-			t.Errorf("%s: cables (-want +got):\n%s", name, diff)
-		}
+		short.Diff(t, wiring(fabrics[name]), strings.Split(strings.TrimSpace(want), "\n"), name, "cables")
 		delete(fabrics, name)
 	}
 	if len(fabrics) > 0 {
@@ -302,9 +293,7 @@ func TestIrregular(t *testing.T) {
 			if int(s) < hosts%n {
 				want++
 			}
-			if here[s] != want {
-				t.Fatalf("switch %d has %d hosts, want %d", s, here[s], want)
-			}
+			short.MustEqual(t, here[s], want, "switch", s, "hosts")
 		}
 	})
 }
@@ -366,9 +355,7 @@ func TestLattice(t *testing.T) {
 			short.Must(fmt.Sscanf(f.Node(s).Description, "switch %d,%d", &p[0], &p[1]))(t)
 			at[p] = s
 			lowest[0], lowest[1] = min(lowest[0], p[0]), min(lowest[1], p[1])
-			if f.Node(s).NumPorts != 8 {
-				t.Fatalf("%d ports, want 8", f.Node(s).NumPorts)
-			}
+			short.MustEqual(t, f.Node(s).NumPorts, 8, "ports, want 8")
 		}
 		if len(at) != n || lowest != (point{}) {
 			t.Fatalf("%d points for %d switches, lowest coordinates %v", len(at), n, lowest)
@@ -377,9 +364,7 @@ func TestLattice(t *testing.T) {
 			for i, next := range [...]point{{p[0] + 1, p[1]}, {p[0], p[1] + 1}, {p[0] - 1, p[1]}, {p[0], p[1] - 1}} {
 				got := f.Peer(f.Port(s, fabric.PortNum(i+1)))
 				u, ok := at[next]
-				if ok != (got != fabric.NoPort) {
-					t.Fatalf("port %d of switch %v: connected %v, a switch there %v", i+1, p, !ok, ok)
-				}
+				short.MustEqual(t, ok, (got != fabric.NoPort), "port", i+1, "of switch", p, "connected", !ok, "a switch there")
 				if ok && got != f.Port(u, fabric.PortNum((i+2)%4+1)) {
 					t.Fatalf("port %d of switch %v leads to %s", i+1, p, f.PortName(got))
 				}
@@ -475,16 +460,10 @@ func TestDropLinks(t *testing.T) {
 				want = append(want, f.PortName(p)+" "+f.PortName(peer))
 			}
 		}
-		if diff := cmp.Diff(want, wiring(g)); diff != "" {
-			t.Fatalf("cables (-want +got):\n%s", diff)
-		}
-		if g.NumPorts() != f.NumPorts() {
-			t.Fatalf("%d ports, want %d", g.NumPorts(), f.NumPorts())
-		}
+		short.Diff(t, wiring(g), want, "cables")
+		short.MustEqual(t, g.NumPorts(), f.NumPorts(), "ports")
 		for n := range fabric.NodeID(f.NumNodes()) {
-			if *f.Node(n) != *g.Node(n) {
-				t.Fatalf("node %+v has become %+v", *f.Node(n), *g.Node(n))
-			}
+			short.MustEqual(t, *f.Node(n), *g.Node(n), "node", "has become")
 		}
 		for p := range fabric.PortID(f.NumPorts()) {
 			if f.PortGUID(p) != g.PortGUID(p) || f.LID(p) != g.LID(p) || f.LMC(p) != g.LMC(p) {

@@ -101,16 +101,12 @@ func TestLoad(t *testing.T) {
 			if err != nil {
 				t.Fatalf("ibnetdiscover: %v\n%s", err, stderr.String())
 			}
-			if said := stderr.String(); said != "" {
-				t.Errorf("ibsim warns:\n%s", said)
-			}
+			short.Equal(t, stderr.String(), "", "ibsim warns")
 			g, problems, err := topology.Parse("ibnetdiscover", found, topology.Options{})
 			if err != nil || len(problems) > 0 {
 				t.Fatalf("what ibnetdiscover printed: %v %v", err, problems)
 			}
-			if diff := cmp.Diff(records(f), records(g)); diff != "" {
-				t.Errorf("made and found in ibsim (-made +found):\n%s", diff)
-			}
+			short.Diff(t, records(g), records(f), "made and found in ibsim (-made +found)")
 		})
 	}
 }

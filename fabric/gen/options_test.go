@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -47,18 +45,14 @@ func TestAggregationNodes(t *testing.T) {
 			}
 			systems[a.SystemGUID] = true
 		}
-		if len(systems) != s.switches {
-			t.Errorf("%s: %d systems of %d switches", s.name, len(systems), s.switches)
-		}
+		short.Equal(t, len(systems), s.switches, s.name, "systems")
 		var kept []string // without the cables of aggregation nodes
 		for _, line := range wiring(g) {
 			if !strings.Contains(line, gen.AggregationNode) {
 				kept = append(kept, line)
 			}
 		}
-		if diff := cmp.Diff(wiring(f), kept); diff != "" {
-			t.Errorf("%s: cables (-want +got):\n%s", s.name, diff)
-		}
+		short.Diff(t, kept, wiring(f), s.name, "cables")
 	}
 }
 
@@ -97,16 +91,12 @@ func TestPlanes(t *testing.T) {
 		for p := range fabric.PortID(g.NumPorts()) {
 			if peer := g.Peer(p); peer > p {
 				add(&got, fmt.Sprintf("%s[%d]", g.Node(g.Owner(p)).Description, g.Num(p)), fmt.Sprintf("%s[%d]", g.Node(g.Owner(peer)).Description, g.Num(peer)))
-				if want := (fabric.Link{Width: 1, Speed: fabric.QDR}); g.Link(p) != want {
-					t.Errorf("%s: a lane is %s, want %s", s.name, g.Link(p), want)
-				}
+				short.Equal(t, g.Link(p), (fabric.Link{Width: 1, Speed: fabric.QDR}), s.name, "a lane")
 			}
 		}
 		slices.Sort(want)
 		slices.Sort(got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: cables (-want +got):\n%s", s.name, diff)
-		}
+		short.Diff(t, got, want, s.name, "cables")
 		for _, chips := range systems(g) {
 			name := strings.TrimPrefix(chips[0], "chip 0 ")
 			for k := range planes {
@@ -162,13 +152,9 @@ func TestFill(t *testing.T) {
 		adapters[host]++
 	}
 	for host, n := range adapters {
-		if n != 4 {
-			t.Errorf("host %s has %d adapters, want 4", host, n)
-		}
+		short.Equal(t, n, 4, "host", host, "adapters, want 4")
 	}
-	if len(adapters) != 7 {
-		t.Errorf("%d hosts, want 7", len(adapters))
-	}
+	short.Equal(t, len(adapters), 7, "hosts, want 7")
 }
 
 func TestServiceHosts(t *testing.T) {
@@ -193,9 +179,7 @@ func TestServiceHosts(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("cables (-want +got):\n%s", diff)
-	}
+	short.Diff(t, got, want, "cables")
 }
 
 // One speed is that of all; of several each system has one, and no cable is faster than its
@@ -227,9 +211,7 @@ func TestSpeeds(t *testing.T) {
 	for p := range fabric.PortID(f.NumPorts()) {
 		if peer := f.Peer(p); peer != fabric.NoPort {
 			want := min(ids[f.Node(f.Owner(p)).DeviceID], ids[f.Node(f.Owner(peer)).DeviceID])
-			if f.Link(p).Speed != want {
-				t.Errorf("%s is %s, want %s", f.PortName(p), f.Link(p), want)
-			}
+			short.Equal(t, f.Link(p).Speed, want, f.PortName(p), "is", f.Link(p))
 		}
 	}
 }
@@ -255,25 +237,17 @@ func TestLabels(t *testing.T) {
 	} {
 		tt.o.Labels, tt.o.AggregationNodes, tt.o.Names = true, true, "site"
 		f := apply(t, gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Rails: 2, Spines: 4}, tt.o)
-		if got := labels(f, 0); got != tt.want {
-			t.Errorf("%+v: labels %s, want %s", tt.o, got, tt.want)
-		}
+		short.Equal(t, labels(f, 0), tt.want, tt.o, "labels")
 		for p, want := range []string{"B16D0F0/0/0/1", "B40D0F0/0/0/1", "B16D0F0/0/0/1"} {
-			if got := f.Label(f.CAPorts()[p]); got != want {
-				t.Errorf("label of adapter %d is %s, want %s", p, got, want)
-			}
+			short.Equal(t, f.Label(f.CAPorts()[p]), want, "label of adapter", p)
 		}
 		if ports := f.CAPorts(); f.Label(ports[len(ports)-1]) != "1" {
 			t.Errorf("the label of an aggregation node is %s, want 1", f.Label(ports[len(ports)-1]))
 		}
 	}
 	f := apply(t, gen.TreeSpec{Ports: 4, Pods: []int{1}, Hosts: 1, Spines: 1}, gen.Options{Planes: 4, Labels: true, Speeds: []fabric.Speed{fabric.XDR}})
-	if got := labels(f, 2); got != "3/1/1 3/1/2 3/2/1 3/2/2" {
-		t.Errorf("labels of chip 2 are %s, want 3/1/1 3/1/2 3/2/1 3/2/2", got)
-	}
-	if got := labels(f, fabric.NodeID(f.NumSwitches())); got != "B16D0F0/0/0/1 B16D0F0/0/0/2 B16D0F0/0/0/3 B16D0F0/0/0/4" {
-		t.Errorf("labels of an adapter are %s", got)
-	}
+	short.Equal(t, labels(f, 2), "3/1/1 3/1/2 3/2/1 3/2/2", "labels of chip 2", "want 3/1/1 3/1/2 3/2/1 3/2/2")
+	short.Equal(t, labels(f, fabric.NodeID(f.NumSwitches())), "B16D0F0/0/0/1 B16D0F0/0/0/2 B16D0F0/0/0/3 B16D0F0/0/0/4", "labels of an adapter")
 }
 
 func TestNames(t *testing.T) {
@@ -306,9 +280,7 @@ func TestNames(t *testing.T) {
 		{gen.TreeSpec{Ports: 6, Pods: []int{1}, Hosts: 1, Spines: 1}, gen.Options{Names: "factory"}, []string{
 			"Infiniscale-IV Mellanox Technologies", "Infiniscale-IV Mellanox Technologies", "MT26428 ConnectX2   Mellanox Technologies"}},
 	} {
-		if diff := cmp.Diff(tt.want, names(apply(t, tt.spec, tt.o))); diff != "" {
-			t.Errorf("%+v: names (-want +got):\n%s", tt.o, diff)
-		}
+		short.Diff(t, names(apply(t, tt.spec, tt.o)), tt.want, tt.o, "names")
 	}
 	// Mixed, some are as delivered, some have another number, and hosts keep theirs.
 	site, mixed := names(apply(t, small, gen.Options{Names: "site"})), names(apply(t, small, gen.Options{Names: "mixed", Seed: 3}))

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -53,9 +51,7 @@ func TestDirectors(t *testing.T) {
 		for _, s := range systems(f) {
 			got = append(got, strings.Join(s, ","))
 		}
-		if diff := cmp.Diff(strings.Split(tt.want, "|"), got); diff != "" {
-			t.Errorf("%+v: systems (-want +got):\n%s", tt.spec, diff)
-		}
+		short.Diff(t, got, strings.Split(tt.want, "|"), tt.spec, "systems")
 	}
 	// An aggregation node belongs to the chassis of its chip.
 	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 8, Pods: []int{3}, Hosts: 2, Spines: 2, Directors: true}))(t)
@@ -83,13 +79,9 @@ func TestRails(t *testing.T) {
 				t.Fatalf("%q", f.Node(f.Owner(p)).Description)
 			}
 			adapters++
-			if got, want := f.PortName(f.Peer(p)), fmt.Sprintf("%q[%d]", fmt.Sprintf("leaf %d unit %d pod %d", r, u, pod), h+1); got != want {
-				t.Errorf("%s leads to %s, want %s", f.PortName(p), got, want)
-			}
+			short.Equal(t, f.PortName(f.Peer(p)), fmt.Sprintf("%q[%d]", fmt.Sprintf("leaf %d unit %d pod %d", r, u, pod), h+1), f.PortName(p), "leads")
 		}
-		if adapters != 5*3*4 {
-			t.Errorf("%d adapters, want 60", adapters)
-		}
+		short.Equal(t, adapters, 5*3*4, "adapters, want 60")
 		spines := map[string]string{} // by spine: the pod, or the rail of the pod
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			var r, u, pod int
@@ -101,9 +93,7 @@ func TestRails(t *testing.T) {
 				block += fmt.Sprint(" rail ", r)
 			}
 			_, to := f.SwitchLinks(s)
-			if len(to) != 2 {
-				t.Errorf("%d spines of %q, want 2", len(to), f.Node(s).Description)
-			}
+			short.Equal(t, len(to), 2, "spines of", f.Node(s).Description, "want 2")
 			for _, spine := range to {
 				name := f.Node(spine).Description
 				if was, ok := spines[name]; ok && was != block {
@@ -116,9 +106,7 @@ func TestRails(t *testing.T) {
 		if own {
 			want = 12
 		}
-		if len(spines) != want {
-			t.Errorf("%d spines have leaves, want %d", len(spines), want)
-		}
+		short.Equal(t, len(spines), want, "spines have leaves")
 	}
 }
 
@@ -165,9 +153,7 @@ func TestSites(t *testing.T) {
 		}},
 	} {
 		f := short.Must(gen.Tree(tt.spec))(t)
-		if diff := cmp.Diff(tt.want, census(f)); diff != "" {
-			t.Errorf("%s: switches by their cables (-want +got):\n%s", tt.name, diff)
-		}
+		short.Diff(t, census(f), tt.want, tt.name, "switches by their cables")
 	}
 }
 

@@ -196,9 +196,7 @@ func TestHosts(t *testing.T) {
 	f = short.Must(gen.Options{AggregationNodes: true}.Apply(f))(t)
 	level := levels.Of(f)
 	for s, n := range levels.Hosts(f) {
-		if want := map[bool]int{true: 3, false: 0}[level[s] == 0]; n != want {
-			t.Errorf("%s has %d hosts, want %d", f.Node(fabric.NodeID(s)).Description, n, want)
-		}
+		short.Equal(t, n, map[bool]int{true: 3, false: 0}[level[s] == 0], f.Node(fabric.NodeID(s)).Description, "hosts")
 	}
 	k := &sketch{}
 	k.tree(1, 3, 2, 2, 0)
@@ -217,9 +215,7 @@ func TestShare(t *testing.T) {
 	k.tree(1, 4, 2, 2, 0)
 	k.join([]string{"s0.0"}, []string{"s0.1"}, 2)
 	f := k.fabric(t, 1)
-	if got := levels.Share(f, levels.Of(f)); got != 0.8 {
-		t.Errorf("%v of a tree with two of ten cables between spines", got)
-	}
+	short.Equal(t, levels.Share(f, levels.Of(f)), 0.8, "of a tree with two of ten cables between spines")
 	ring := &sketch{}
 	names := ring.add(6, 2, "l")
 	for i, name := range names {

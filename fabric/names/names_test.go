@@ -57,9 +57,7 @@ func TestFind(t *testing.T) {
 		if err != nil {
 			got = fmt.Sprint(err)
 		}
-		if got != c.want {
-			t.Errorf("%q: %s, want %s", c.text, got, c.want)
-		}
+		short.Equal(t, got, c.want, c.text)
 	}
 }
 
@@ -95,9 +93,7 @@ func TestHosts(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", list, got, want)
-		}
+		short.Equal(t, got, want, list)
 	}
 }
 
@@ -148,9 +144,7 @@ func TestPorts(t *testing.T) {
 		if err == nil {
 			got = f.PortName(p)
 		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		short.Equal(t, got, want, text)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -55,9 +53,7 @@ func TestParseErrors(t *testing.T) {
 			if !errors.As(err, &parse) {
 				t.Fatalf("%T", err)
 			}
-			if diff := cmp.Diff(test["err"], err.Error()+"\n"); diff != "" {
-				t.Errorf("strict: (-want +got)\n%s", diff)
-			}
+			short.Diff(t, err.Error()+"\n", test["err"], "strict")
 			if n := parse.Line; n > 0 && !strings.HasPrefix(strings.Split(text, "\n")[n-1], parse.Text) {
 				t.Errorf("line %d is not %q", n, parse.Text)
 			}
@@ -72,12 +68,8 @@ func TestParseErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(want, tell(f)); diff != "" {
-				t.Errorf("lenient: (-want +got)\n%s", diff)
-			}
-			if diff := cmp.Diff(test["problems"], list(problems)); diff != "" {
-				t.Errorf("lenient: problems (-want +got)\n%s", diff)
-			}
+			short.Diff(t, tell(f), want, "lenient")
+			short.Diff(t, list(problems), test["problems"], "lenient: problems")
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // fatTree makes a two-level fat tree: every one of 2r leaves has a cable to
@@ -14,41 +15,32 @@ import (
 func fatTree(tb testing.TB, r int, link fabric.Link) *fabric.Fabric {
 	tb.Helper()
 	var b fabric.Builder
-	must := func(err error) {
-		if err != nil {
-			tb.Fatal(err)
-		}
-	}
 	lid := fabric.LID(0)
 	add := func(n fabric.Node) int {
-		i, err := b.AddNode(n)
-		must(err)
-		return i
+		return short.Must(b.AddNode(n))(tb)
 	}
 	next := func() fabric.LID { lid++; return lid }
 	spines := make([]int, r)
 	for i := range spines {
 		g := fabric.GUID(0x0002c90000200000 + uint64(i))
 		spines[i] = add(fabric.Node{GUID: g, SystemGUID: g, Type: fabric.Switch, NumPorts: fabric.PortNum(2 * r), EnhancedPort0: true, VendorID: 0x2c9, DeviceID: 0xd2f2, Description: fmt.Sprintf("MF0;spine-%02d:MQM9700/U1", i)})
-		must(b.SetPort(spines[i], 0, 0, next(), 0))
+		short.Check(tb, b.SetPort(spines[i], 0, 0, next(), 0))
 	}
 	for i := range 2 * r {
 		g := fabric.GUID(0x0002c90000300000 + uint64(i))
 		leaf := add(fabric.Node{GUID: g, SystemGUID: g, Type: fabric.Switch, NumPorts: fabric.PortNum(2 * r), VendorID: 0x2c9, DeviceID: 0xd2f2, Description: fmt.Sprintf("MF0;leaf-%02d:MQM9700/U1", i)})
-		must(b.SetPort(leaf, 0, 0, next(), 0))
+		short.Check(tb, b.SetPort(leaf, 0, 0, next(), 0))
 		for k, s := range spines {
-			must(b.Connect(leaf, fabric.PortNum(r+1+k), s, fabric.PortNum(i+1), link))
+			short.Check(tb, b.Connect(leaf, fabric.PortNum(r+1+k), s, fabric.PortNum(i+1), link))
 		}
 		for k := range r {
 			g := fabric.GUID(0x0002c90000400000 + uint64(2*(i*r+k)))
 			h := add(fabric.Node{GUID: g, SystemGUID: g, Type: fabric.CA, NumPorts: 1, VendorID: 0x2c9, DeviceID: 0x1021, Description: fmt.Sprintf("node-%02d-%02d mlx5_0", i, k)})
-			must(b.SetPort(h, 1, 0, next(), 0))
-			must(b.Connect(h, 1, leaf, fabric.PortNum(k+1), link))
+			short.Check(tb, b.SetPort(h, 1, 0, next(), 0))
+			short.Check(tb, b.Connect(h, 1, leaf, fabric.PortNum(k+1), link))
 		}
 	}
-	f, err := b.Build()
-	must(err)
-	return f
+	return short.Must(b.Build())(tb)
 }
 
 // stanzas splits a written text into the comment on top and the stanzas.

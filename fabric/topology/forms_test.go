@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // awkward is a fabric whose names look like parts of the forms: quotes, brackets, marks of
@@ -101,9 +100,7 @@ func TestIbsimForms(t *testing.T) {
 		t.Run(form.name, func(t *testing.T) {
 			printed := run(form.program, form.args...)
 			golden(t, form.name, strings.Join(append([]string{form.program}, form.args...), " ")+" of infiniband-diags 44 on ibsim 0.10, which simulates the fabric of forms_test.go", printed)
-			if got := Recognize([]byte(printed)); got != form.form {
-				t.Errorf("form %d, want %d", got, form.form)
-			}
+			short.Equal(t, Recognize([]byte(printed)), form.form, "form")
 			got, problems, err := Parse("printed", []byte(printed), Options{})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, printed)
@@ -111,9 +108,7 @@ func TestIbsimForms(t *testing.T) {
 			if problems = withoutZero(problems); len(problems) != 0 {
 				t.Error(list(problems))
 			}
-			if diff := cmp.Diff(form.want, tell(got)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			short.Diff(t, tell(got), form.want)
 			if form.written == nil {
 				return
 			}
@@ -128,9 +123,7 @@ func TestIbsimForms(t *testing.T) {
 			own := strings.Split(strings.TrimSuffix(string(form.written), "\n"), "\n")
 			slices.Sort(lines)
 			slices.Sort(own)
-			if diff := cmp.Diff(lines, own); diff != "" {
-				t.Errorf("(-printed +written)\n%s", diff)
-			}
+			short.Diff(t, own, lines, "(-printed +written)")
 		})
 	}
 	for program, kind := range map[string]fabric.NodeType{"ibswitches": fabric.Switch, "ibhosts": fabric.CA, "ibrouters": fabric.Router, "ibnodes": 0} {
@@ -147,9 +140,7 @@ func TestIbsimForms(t *testing.T) {
 					want[x.GUID] = x.Description
 				}
 			}
-			if diff := cmp.Diff(want, names); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			short.Diff(t, names, want)
 			if _, _, err := Parse("printed", []byte(printed), Options{Lenient: true}); err == nil || !strings.Contains(err.Error(), "--node-name-map") {
 				t.Errorf("as a topology: %v", err)
 			}

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -87,18 +85,11 @@ func simulate(t *testing.T, text string) func(program string, args ...string) st
 func mixed(t *testing.T) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	add := func(n fabric.Node, lid fabric.LID, lmc uint8) int {
 		n.SystemGUID = n.GUID &^ 1
-		i, err := b.AddNode(n)
-		must(err)
+		i := short.Must(b.AddNode(n))(t)
 		if n.Type == fabric.Switch {
-			must(b.SetPort(i, 0, 0, lid, lmc))
+			short.Check(t, b.SetPort(i, 0, 0, lid, lmc))
 		}
 		return i
 	}
@@ -110,48 +101,39 @@ func mixed(t *testing.T) *fabric.Fabric {
 	second := add(fabric.Node{GUID: 0x300, Type: fabric.CA, NumPorts: 2, VendorID: 0x2c9, DeviceID: 0x1003, Description: "host 3 HCA-1"}, 0, 0)
 	router := add(fabric.Node{GUID: 0x400, Type: fabric.Router, NumPorts: 2, VendorID: 0x2c9, DeviceID: 0xc738, Description: "router"}, 0, 0)
 
-	must(b.Connect(leaf, 1, core, 254, fabric.Link{Width: 4, Speed: fabric.HDR}))
-	must(b.Connect(leaf, 2, core, 253, fabric.Link{Width: 4, Speed: fabric.HDR}))
-	must(b.Connect(leaf, 3, other, 3, fabric.Link{Width: 12, Speed: fabric.QDR}))
-	must(b.Connect(leaf, 4, leaf, 12, fabric.Link{Width: 8, Speed: fabric.DDR}))
-	must(b.Connect(other, 1, core, 1, fabric.Link{Width: 2, Speed: fabric.EDR}))
-	must(b.Connect(one, 1, leaf, 5, fabric.Link{Width: 4, Speed: fabric.FDR}))
-	must(b.Connect(both, 1, leaf, 6, fabric.Link{Width: 4, Speed: fabric.FDR10}))
-	must(b.Connect(both, 2, other, 6, fabric.Link{Width: 1, Speed: fabric.SDR}))
-	must(b.Connect(second, 2, other, 7, fabric.Link{Width: 4, Speed: fabric.SDR}))
-	must(b.Connect(router, 2, leaf, 7, fabric.Link{Width: 4, Speed: fabric.SDR}))
-	must(b.SetPort(one, 1, 0, 49151, 0))
-	must(b.SetPort(both, 1, 0, 128, 7))
-	must(b.SetPort(both, 2, 0, 3, 0))
+	short.Check(t, b.Connect(leaf, 1, core, 254, fabric.Link{Width: 4, Speed: fabric.HDR}))
+	short.Check(t, b.Connect(leaf, 2, core, 253, fabric.Link{Width: 4, Speed: fabric.HDR}))
+	short.Check(t, b.Connect(leaf, 3, other, 3, fabric.Link{Width: 12, Speed: fabric.QDR}))
+	short.Check(t, b.Connect(leaf, 4, leaf, 12, fabric.Link{Width: 8, Speed: fabric.DDR}))
+	short.Check(t, b.Connect(other, 1, core, 1, fabric.Link{Width: 2, Speed: fabric.EDR}))
+	short.Check(t, b.Connect(one, 1, leaf, 5, fabric.Link{Width: 4, Speed: fabric.FDR}))
+	short.Check(t, b.Connect(both, 1, leaf, 6, fabric.Link{Width: 4, Speed: fabric.FDR10}))
+	short.Check(t, b.Connect(both, 2, other, 6, fabric.Link{Width: 1, Speed: fabric.SDR}))
+	short.Check(t, b.Connect(second, 2, other, 7, fabric.Link{Width: 4, Speed: fabric.SDR}))
+	short.Check(t, b.Connect(router, 2, leaf, 7, fabric.Link{Width: 4, Speed: fabric.SDR}))
+	short.Check(t, b.SetPort(one, 1, 0, 49151, 0))
+	short.Check(t, b.SetPort(both, 1, 0, 128, 7))
+	short.Check(t, b.SetPort(both, 2, 0, 3, 0))
 	// ibsim does not read the LIDs of routers (parse_port), so the router has
 	// none.
-	f, err := b.Build()
-	must(err)
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // listed is what a port list can tell of a fabric.
 func listed(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for n := fabric.NodeID(0); int(n) < f.NumNodes(); n++ {
 		m := f.Node(n)
 		ports := m.NumPorts
 		for ports > 1 && m.Type != fabric.Switch && f.Peer(f.Port(n, ports)) == fabric.NoPort {
 			ports--
 		}
-		i, err := b.AddNode(fabric.Node{GUID: m.GUID, Type: m.Type, NumPorts: ports, Description: m.Description})
-		must(err)
+		i := short.Must(b.AddNode(fabric.Node{GUID: m.GUID, Type: m.Type, NumPorts: ports, Description: m.Description}))(t)
 		for p := fabric.PortNum(0); p <= ports; p++ {
 			at := f.Port(n, p)
 			if (p == 0) == (m.Type == fabric.Switch) && (p == 0 || f.Peer(at) != fabric.NoPort) {
-				must(b.SetPort(i, p, f.PortGUID(at), f.LID(at), 0))
+				short.Check(t, b.SetPort(i, p, f.PortGUID(at), f.LID(at), 0))
 			}
 		}
 	}
@@ -159,13 +141,11 @@ func listed(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 		for p := fabric.PortNum(1); p <= f.Node(n).NumPorts; p++ {
 			at := f.Port(n, p)
 			if peer := f.Peer(at); peer > at {
-				must(b.Connect(int(n), p, int(f.Owner(peer)), f.Num(peer), f.Link(at)))
+				short.Check(t, b.Connect(int(n), p, int(f.Owner(peer)), f.Num(peer), f.Link(at)))
 			}
 		}
 	}
-	g, err := b.Build()
-	must(err)
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // dated is the line of ibnetdiscover's output that differs from run to run.
@@ -181,9 +161,7 @@ func golden(t *testing.T, name, source, printed string) {
 		short.Check(t, os.WriteFile(file, []byte(want), 0o666))
 	}
 	got := short.Must(os.ReadFile(file))(t)
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not what the program prints (-printed +file)\n%s", file, diff)
-	}
+	short.Diff(t, string(got), want, file, "is not what the program prints (-printed +file)")
 }
 
 // What Append writes loads into ibsim, and ibnetdiscover prints the same bytes
@@ -215,9 +193,7 @@ func TestIbsim(t *testing.T) {
 			if problems = withoutZero(problems); len(problems) != 0 {
 				t.Error(list(problems))
 			}
-			if diff := cmp.Diff(ascii.Replace(form.want), tell(got)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
+			short.Diff(t, tell(got), ascii.Replace(form.want))
 			if Recognize([]byte(printed)) == NoForm {
 				t.Error("not recognized")
 			}
@@ -227,9 +203,7 @@ func TestIbsim(t *testing.T) {
 				got := stanzas(printed)[1:]
 				slices.Sort(want)
 				slices.Sort(got)
-				if diff := cmp.Diff(want, got); diff != "" {
-					t.Errorf("stanzas (-written +printed)\n%s", diff)
-				}
+				short.Diff(t, got, want, "stanzas (-written +printed)")
 			}
 		})
 	}
@@ -279,9 +253,7 @@ Rt 2 "r1" # "router"
 `
 	f, problems := short.Must2(Parse("short", []byte(text), Options{}))(t)
 	// ibsim negotiates, and runs this cable at what both ends have.
-	if diff := cmp.Diff("line 15: \"right\"[4] is 12xQDR here, but \"left\"[4] is 12xDDR in line 8: taken as 12xDDR\n", list(problems)); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, list(problems), "line 15: \"right\"[4] is 12xQDR here, but \"left\"[4] is 12xDDR in line 8: taken as 12xDDR\n")
 	printed := simulate(t, text)("ibnetdiscover")
 	golden(t, "short", "ibnetdiscover of infiniband-diags 44 on ibsim 0.10, of the short form in ibsim_test.go", printed)
 	g, problems, err := Parse("printed", []byte(printed), Options{})
@@ -290,9 +262,7 @@ Rt 2 "r1" # "router"
 	}
 	// ibsim takes the node GUID for the system image GUID where none is said.
 	want := regexp.MustCompile(`(?m)^(\S.*? )([0-9a-f]+)( ".*" ports \d+)`).ReplaceAllString(tell(f), "${1}${2}${3} system ${2} vendor 0 device 0")
-	if diff := cmp.Diff(want, tell(g)); diff != "" {
-		t.Errorf("(-short form +ibsim)\n%s", diff)
-	}
+	short.Diff(t, tell(g), want, "(-short form +ibsim)")
 }
 
 // ibsim only warns of widths and speeds that it does not know, and cuts a
@@ -313,7 +283,5 @@ func TestIbsimLoadsUnknownLinks(t *testing.T) {
 	}
 	want := regexp.MustCompile(` (4x|0x)\w*`).ReplaceAllString(tell(f), "")
 	want = strings.NewReplacer(`"a \"quoted\" name" ports 4`, `"a " ports 4 system 1 vendor 0 device 0`, `"" ports 4`, `"S-0000000000000002" ports 4 system 2 vendor 0 device 0`).Replace(want)
-	if diff := cmp.Diff(want, strings.ReplaceAll(tell(g), " 4xSDR", "")); diff != "" {
-		t.Errorf("(-written +ibsim)\n%s", diff)
-	}
+	short.Diff(t, strings.ReplaceAll(tell(g), " 4xSDR", ""), want, "(-written +ibsim)")
 }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -73,20 +74,14 @@ func TestLinkInfo(t *testing.T) {
 			checkParse(t, []byte(test.text))
 			f, problems, err := Parse("in", []byte(test.text), Options{})
 			if test.want == "" {
-				if err == nil || !strings.Contains(err.Error(), test.say) {
-					t.Errorf("error %v, want %s", err, test.say)
-				}
+				short.Contains(t, fmt.Sprint(err), test.say, "error")
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, tell(f)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-			if diff := cmp.Diff(test.say, list(problems)); diff != "" {
-				t.Errorf("problems (-want +got)\n%s", diff)
-			}
+			short.Diff(t, tell(f), test.want)
+			short.Diff(t, list(problems), test.say, "problems")
 		})
 	}
 }
@@ -152,9 +147,7 @@ func TestUFMLinks(t *testing.T) {
 			checkParse(t, []byte(test.text))
 			f, problems, err := Parse("in", []byte(test.text), Options{})
 			if test.want == "" {
-				if err == nil || !strings.Contains(err.Error(), test.say) {
-					t.Errorf("error %v, want %s", err, test.say)
-				}
+				short.Contains(t, fmt.Sprint(err), test.say, "error")
 				if _, problems, _ := Parse("in", []byte(test.text), Options{Lenient: true}); strings.Contains(list(problems), "%!") {
 					t.Errorf("leniently: %s", list(problems))
 				}
@@ -163,12 +156,8 @@ func TestUFMLinks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, tellLabels(f)); diff != "" {
-				t.Errorf("(-want +got)\n%s", diff)
-			}
-			if diff := cmp.Diff(test.say, list(problems)); diff != "" {
-				t.Errorf("problems (-want +got)\n%s", diff)
-			}
+			short.Diff(t, tellLabels(f), test.want)
+			short.Diff(t, list(problems), test.say, "problems")
 			g, _ := short.Must2(Parse("again", AppendUFMLinks(nil, f), Options{}))(t)
 			if diff := cmp.Diff(tellLabels(f), tellLabels(g)); diff != "" && test.name != "of UFM 6.11" { // without names of nodes
 				t.Errorf("(-read +written and read again)\n%s", diff)
@@ -199,12 +188,8 @@ func TestNodeListNames(t *testing.T) {
 	text := "[root@host ~]# ibnodes\nibwarn: [7] mad_rpc: timeout\nCa\t: 0x0000000000000100 ports 2 \"a \"quoted\" name\"\n" +
 		"Switch  : 0x10 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0\r\nSwitch\t: 0x10 ports 36 \"leaf 1\" base port 0 lid 7 lmc 0\n"
 	names, problems := short.Must2(ParseNames("in", []byte(text)))(t)
-	if diff := cmp.Diff(map[fabric.GUID]string{0x100: `a "quoted" name`, 0x10: "leaf 1"}, names); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff("line 1: [root@host ~]# ibnodes\nline 2: ibwarn: [7] mad_rpc: timeout\n", list(problems)); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, names, map[fabric.GUID]string{0x100: `a "quoted" name`, 0x10: "leaf 1"})
+	short.Diff(t, list(problems), "line 1: [root@host ~]# ibnodes\nline 2: ibwarn: [7] mad_rpc: timeout\n")
 	for more, say := range map[string]string{
 		"Ca\t: 0x10 ports 1 \"other\"\n": "in:6: GUID 0x0000000000000010 has a name in line 5 already",
 		"Ca\t: 0x0 ports 1 \"other\"\n":  "in:6: GUID 0 belongs to no node",

@@ -26,9 +26,7 @@ func TestParseNames(t *testing.T) {
 		{f.Name(0).String(), `"old" 0x0000000000000003`}, {f.PortName(f.Port(1, 2)), `"old" 0x0000000000000004[2]`},
 		{g.Name(0).String(), `"old"`}, {g.PortName(g.Port(1, 2)), `"new"[2]`}, {g.Node(1).Description, "old"},
 	} {
-		if x.got != x.want {
-			t.Errorf("%s, want %s", x.got, x.want)
-		}
+		short.Equal(t, x.got, x.want)
 	}
 }
 

@@ -1,7 +1,6 @@
 package topology_test
 
 import (
-	"bytes"
 	"maps"
 	"slices"
 	"strings"
@@ -147,18 +146,14 @@ func TestNoise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := generated(t)
 		noisy := short.Must(makeNoise(f, rapid.Uint64().Draw(t, "seed")))(t)
-		if topology.Recognize(noisy.Data) != topology.Stanzas {
-			t.Fatal("not recognized")
-		}
+		short.MustEqual(t, topology.Recognize(noisy.Data), topology.Stanzas, "not recognized")
 		for _, lenient := range []bool{false, true} {
 			g, problems, err := topology.Parse("in", noisy.Data, topology.Options{Lenient: lenient})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, noisy.Data)
 			}
 			want, got := topology.AppendLabelled(nil, noisy.Fabric), topology.AppendLabelled(nil, g)
-			if !bytes.Equal(want, got) {
-				t.Fatalf("(-want +got)\n%s\n%s", cmp.Diff(string(want), string(got)), noisy.Data)
-			}
+			short.EqualList(t, want, got, "(-want +got)", noisy.Data)
 			x := found(t, g, problems)
 			x.Data, x.Fabric = noisy.Data, noisy.Fabric
 			if diff := cmp.Diff(*noisy, x, cmp.Comparer(func(a, b *fabric.Fabric) bool { return a == b })); diff != "" {
@@ -176,8 +171,6 @@ func TestSameSeedSameBytes(t *testing.T) {
 	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
 	for seed := range uint64(20) {
 		a := short.Must(makeNoise(f, seed))(t)
-		if b, err := makeNoise(f, seed); err != nil || !bytes.Equal(a.Data, b.Data) {
-			t.Fatalf("seed %d: other bytes, %v", seed, err)
-		}
+		short.EqualList(t, a.Data, short.Must(makeNoise(f, seed))(t).Data, "seed", seed, "other bytes")
 	}
 }

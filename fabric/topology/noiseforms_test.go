@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -113,9 +112,7 @@ func TestListNoise(t *testing.T) {
 				if err != nil {
 					t.Fatalf("%s: %v\n%s", list.name, err, noisy.Data)
 				}
-				if diff := cmp.Diff(inList(noisy.Fabric, list.form, list.types), inList(g, list.form, list.types)); diff != "" {
-					t.Fatalf("%s (-want +got):\n%s\n%s", list.name, diff, noisy.Data)
-				}
+				short.Diff(t, inList(g, list.form, list.types), inList(noisy.Fabric, list.form, list.types), list.name, noisy.Data)
 				deserved(t, noisy, g, problems)
 			}
 		}
@@ -129,9 +126,7 @@ func TestListNoise(t *testing.T) {
 				t.Fatalf("%v\n%s", err, noisy.Data)
 			}
 			want := bytes.ReplaceAll(unlabelled(withoutLMC(noisy.Fabric)), []byte(" 2x"), []byte(" ??"))
-			if diff := cmp.Diff(string(want), string(unlabelled(g))); diff != "" {
-				t.Fatalf("(-want +got):\n%s\n%s", diff, noisy.Data)
-			}
+			short.Diff(t, string(unlabelled(g)), string(want), noisy.Data)
 			deserved(t, noisy, g, odd)
 		}
 	})
@@ -169,9 +164,7 @@ func deserved(t *rapid.T, noisy *noisyText, g *fabric.Fabric, problems []fabric.
 	if x.Foreign != noisy.Foreign || x.Timeouts != noisy.Timeouts || x.Errors != noisy.Errors {
 		t.Fatalf("%d foreign lines, %d timeouts, %d errors; want %d, %d, %d\n%s", x.Foreign, x.Timeouts, x.Errors, noisy.Foreign, noisy.Timeouts, noisy.Errors, noisy.Data)
 	}
-	if diff := cmp.Diff(ends(noisy.Fabric, noisy.InvalidLIDs), ends(g, x.InvalidLIDs)); diff != "" {
-		t.Fatalf("LIDs that cannot be (-want +got):\n%s\n%s", diff, noisy.Data)
-	}
+	short.Diff(t, ends(g, x.InvalidLIDs), ends(noisy.Fabric, noisy.InvalidLIDs), "LIDs that cannot be", noisy.Data)
 }
 
 // onePort says whether a switch has one port: without types it looks like an adapter.
@@ -262,12 +255,8 @@ func TestLists(t *testing.T) {
 			if err != nil || len(problems) > 0 {
 				t.Fatalf("%s: %v, %v\n%s", list.name, problems, err, text)
 			}
-			if diff := cmp.Diff(inList(f, list.form, list.types), inList(g, list.form, list.types)); diff != "" {
-				t.Fatalf("%s (-want +got):\n%s\n%s", list.name, diff, text)
-			}
-			if !bytes.Equal(text, list.write(nil, f)) {
-				t.Fatalf("%s: written again it is not the same", list.name)
-			}
+			short.Diff(t, inList(g, list.form, list.types), inList(f, list.form, list.types), list.name, text)
+			short.EqualList(t, text, list.write(nil, f), list.name, "written again it is not the same")
 		}
 	})
 }
@@ -305,9 +294,7 @@ func TestForms(t *testing.T) {
 			if err != nil || problems > 0 {
 				t.Fatalf("%s: %d problems, %v\n%s", form.name, problems, err, &text)
 			}
-			if diff := cmp.Diff(string(form.held(f)), string(form.held(g))); diff != "" {
-				t.Fatalf("%s (-want +got):\n%s\n%s", form.name, diff, &text)
-			}
+			short.Diff(t, string(form.held(g)), string(form.held(f)), form.name, &text)
 			if err := form.write(&again, f); err != nil || !bytes.Equal(text.Bytes(), again.Bytes()) {
 				t.Fatalf("%s: written again it is not the same (%v)", form.name, err)
 			}

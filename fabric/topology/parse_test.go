@@ -257,12 +257,8 @@ func TestParse(t *testing.T) {
 				if err != nil {
 					t.Fatalf("lenient %v: %v\n%s", lenient, err, test.text)
 				}
-				if diff := cmp.Diff(test.want, tell(f)); diff != "" {
-					t.Errorf("lenient %v: (-want +got)\n%s", lenient, diff)
-				}
-				if diff := cmp.Diff(test.notes, list(problems)); diff != "" {
-					t.Errorf("lenient %v: problems (-want +got)\n%s", lenient, diff)
-				}
+				short.Diff(t, tell(f), test.want, "lenient", lenient)
+				short.Diff(t, list(problems), test.notes, "lenient", lenient, "problems")
 			}
 			if Recognize([]byte(test.text)) == NoForm {
 				t.Error("not recognized")
@@ -301,9 +297,7 @@ func TestParseOrder(t *testing.T) {
 	for n := range f.NumNodes() {
 		got = append(got, f.Node(fabric.NodeID(n)).Order)
 	}
-	if diff := cmp.Diff([]int32{1, 2, 0}, got); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, got, []int32{1, 2, 0})
 }
 
 func TestRecognize(t *testing.T) {
@@ -326,9 +320,7 @@ func TestRecognize(t *testing.T) {
 		"{ SW Ports:05 SystemGUID:000000000020000f NodeGUID:000000000020000f PortGUID:000000000020000f VenID:000002C9 DevID:B9240000 Rev:000000A1 {switch 3,3} LID:0018 PN:03 }": SubnetList,
 		"Ca\t: 0x0000000000000100 ports 1 \"host\"":                                                                                                                              NodeList,
 	} {
-		if got := Recognize([]byte(text)); got != want {
-			t.Errorf("form %d, want %d: %q", got, want, text)
-		}
+		short.Equal(t, Recognize([]byte(text)), want, "form", text)
 	}
 	for _, text := range []string{
 		"",
@@ -346,9 +338,7 @@ func TestRecognize(t *testing.T) {
 		"[{\"guid\": \"1\"}]",
 		"[root@host ~]# grep source_guid",
 	} {
-		if Recognize([]byte(text)) != NoForm {
-			t.Errorf("recognized: %q", text)
-		}
+		short.Equal(t, Recognize([]byte(text)), NoForm, "recognized", text)
 	}
 }
 
@@ -360,19 +350,13 @@ func TestProblemText(t *testing.T) {
 		t.Fatal(len(problems), err)
 	}
 	want := fabric.Problem{Kind: fabric.Dropped, File: "in", Count: 1, Line: 1, Column: 23, Text: line[:256], Message: "LMC \"99999\": want 0 to 7; LMC dropped"}
-	if diff := cmp.Diff(want, problems[0]); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, problems[0], want)
 }
 
 func TestRecognizeBeginning(t *testing.T) {
 	noise := strings.Repeat("noise\n", recognizeWithin/6)
-	if Recognize([]byte(noise[:recognizeWithin-6*20]+pair)) != Stanzas {
-		t.Error("not recognized within the limit")
-	}
-	if Recognize([]byte(noise+"noise\n"+pair)) != NoForm {
-		t.Error("recognized beyond the limit")
-	}
+	short.Equal(t, Recognize([]byte(noise[:recognizeWithin-6*20]+pair)), Stanzas, "not recognized within the limit")
+	short.Equal(t, Recognize([]byte(noise+"noise\n"+pair)), NoForm, "recognized beyond the limit")
 }
 
 // Many nodes: tables grow, Write writes in pieces.
@@ -384,15 +368,11 @@ func TestLargeRoundTrip(t *testing.T) {
 		if err != nil || len(problems) != 0 {
 			t.Fatal(err, list(problems))
 		}
-		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
-			t.Errorf("(-want +got)\n%s", diff)
-		}
+		short.Diff(t, tell(g), tell(f))
 	}
 	var pieces recorder
 	short.Check(t, Write(&pieces, f))
-	if got := strings.Join(pieces.text, ""); got != text {
-		t.Error("Write differs from Append")
-	}
+	short.Equal(t, strings.Join(pieces.text, ""), text, "Write differs from Append")
 	if len(pieces.text) < 2 {
 		t.Errorf("%d bytes in %d pieces", len(text), len(pieces.text))
 	}
@@ -422,7 +402,5 @@ func TestAppendDescription(t *testing.T) {
 	short.Must(b.AddNode(fabric.Node{GUID: 1, Type: fabric.CA, NumPorts: 1, Description: "a\nb\tc\x7fd\x00e\xffé"}))(t)
 	f := short.Must(b.Build())(t)
 	want := header + "\nvendid=0x0\ndevid=0x0\ncaguid=0x1\nCa\t1 \"H-0000000000000001\"\t\t# \"a b c d e\xffé\"\n"
-	if diff := cmp.Diff(want, string(Append(nil, f))); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, string(Append(nil, f)), want)
 }

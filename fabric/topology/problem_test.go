@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // A LID that two ports have is an error, or with TwiceLIDs a Problem that names both.
@@ -22,10 +23,7 @@ Ca	1 "H-0000000000000030"		# "b"
 	if _, _, err := Parse("in", []byte(text), Options{}); err == nil || !strings.Contains(err.Error(), "is used twice") {
 		t.Errorf("got %v", err)
 	}
-	f, problems, err := Parse("in", []byte(text), Options{TwiceLIDs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f, problems := short.Must2(Parse("in", []byte(text), Options{TwiceLIDs: true}))(t)
 	if len(problems) != 1 || problems[0].Kind != fabric.DuplicateLID || problems[0].Line != 9 || problems[0].Node != 0x30 ||
 		problems[0].Message != `LID 2, which "a"[1] has too, by line 6; taken as none` {
 		t.Errorf("%+v", problems)

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // anyFabric draws a fabric of all that a text can hold: cables of all kinds,
@@ -17,11 +17,6 @@ import (
 // that follow no rule, unknown links.
 func anyFabric(t *rapid.T) *fabric.Fabric {
 	var b fabric.Builder
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	type end struct {
 		node int
 		port fabric.PortNum
@@ -46,8 +41,7 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 			Description: letters.Draw(t, "description"),
 		}
 		n.EnhancedPort0 = n.Type == fabric.Switch && rapid.Bool().Draw(t, "enhanced")
-		_, err := b.AddNode(n)
-		must(err)
+		short.Must(b.AddNode(n))(t)
 		for p := fabric.PortNum(1); p <= min(n.NumPorts, 8); p++ {
 			free = append(free, end{i, p})
 		}
@@ -64,7 +58,7 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 			l = (lid/n + 1) * n
 			lid = l + n - 1
 		}
-		must(b.SetPort(i, p, guid, l, lmc))
+		short.Check(t, b.SetPort(i, p, guid, l, lmc))
 	}
 	drawGUID := func() fabric.GUID {
 		g := portGUIDs[0]
@@ -85,7 +79,7 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 			Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"),
 			Speed: rapid.SampledFrom(speeds).Draw(t, "speed"),
 		}
-		must(b.Connect(free[0].node, free[0].port, free[1].node, free[1].port, link))
+		short.Check(t, b.Connect(free[0].node, free[0].port, free[1].node, free[1].port, link))
 		for _, e := range free[:2] {
 			if b.Node(e.node).Type != fabric.Switch {
 				endPort(e.node, e.port, drawGUID())
@@ -96,13 +90,11 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 	for i := range nodes {
 		for p := fabric.PortNum(1); p <= min(b.Node(i).NumPorts, 8); p++ {
 			if _, _, cabled := b.Connected(i, p); cabled {
-				must(b.SetLabel(i, p, rapid.SampledFrom([]string{"", "", "1", "1/2/3", "1/32/2/4", "HCA1", "B184D0F0/0/0/1"}).Draw(t, "label")))
+				short.Check(t, b.SetLabel(i, p, rapid.SampledFrom([]string{"", "", "1", "1/2/3", "1/32/2/4", "HCA1", "B184D0F0/0/0/1"}).Draw(t, "label")))
 			}
 		}
 	}
-	f, err := b.Build()
-	must(err)
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // withoutZero is problems without those about ports that have no LID, which the fabrics of
@@ -124,9 +116,7 @@ func TestRoundTrip(t *testing.T) {
 		if problems = withoutZero(problems); len(problems) != 0 {
 			t.Fatalf("%s%s", list(problems), text)
 		}
-		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
-			t.Fatalf("(-want +got)\n%s\n%s", diff, text)
-		}
+		short.Diff(t, tell(g), tell(f), text)
 		var written bytes.Buffer
 		if err := Write(&written, f); err != nil || !bytes.Equal(written.Bytes(), text) {
 			t.Fatal("Write differs from Append", err)
@@ -143,13 +133,9 @@ func TestLabelsRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if diff := cmp.Diff(tell(f), tell(g)); diff != "" {
-			t.Fatalf("(-want +got)\n%s\n%s", diff, text)
-		}
+		short.Diff(t, tell(g), tell(f), text)
 		for p := range fabric.PortID(f.NumPorts()) {
-			if f.Label(p) != g.Label(p) {
-				t.Fatalf("label %q, want %q\n%s", g.Label(p), f.Label(p), text)
-			}
+			short.MustEqual(t, f.Label(p), g.Label(p), "label", text)
 		}
 		var written bytes.Buffer
 		if err := WriteLabelled(&written, f); err != nil || !bytes.Equal(written.Bytes(), text) {
@@ -186,9 +172,7 @@ func TestOrderOfLines(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if diff := cmp.Diff(text, string(Append(nil, g))); diff != "" {
-			t.Fatal(diff)
-		}
+		short.Diff(t, string(Append(nil, g)), text)
 		if g.NumNodes() > 0 && g.Node(0).Type == fabric.Switch {
 			order := g.Node(0).Order
 			if id := string(appendID(nil, g.Node(0))); !strings.Contains(parts[order], "Switch\t") || !strings.Contains(parts[order], " "+id+"\t\t#") {
@@ -225,6 +209,8 @@ func TestBrokenLines(t *testing.T) {
 // checkParse checks what holds for any input.
 func checkParse(t interface {
 	Helper()
+	Errorf(string, ...any)
+	Fatal(...any)
 	Fatalf(string, ...any)
 }, data []byte,
 ) {
@@ -254,9 +240,7 @@ func checkParse(t interface {
 		if problems = withoutZero(problems); len(problems) != 0 {
 			t.Fatalf("lenient %v: written text has problems:\n%s%s", lenient, list(problems), text)
 		}
-		if again := Append(nil, g); !bytes.Equal(text, again) {
-			t.Fatalf("lenient %v: (-want +got)\n%s", lenient, cmp.Diff(string(text), string(again)))
-		}
+		short.EqualList(t, text, Append(nil, g), "lenient", lenient, "(-want +got)")
 	}
 }
 

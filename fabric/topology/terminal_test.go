@@ -17,31 +17,22 @@ func rack(t *testing.T) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
 	link := fabric.Link{Width: 4, Speed: fabric.NDR}
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	add := func(n fabric.Node) int {
-		at, err := b.AddNode(n)
-		must(err)
-		return at
+		return short.Must(b.AddNode(n))(t)
 	}
 	leaf := add(fabric.Node{GUID: 0x2c5eab0300b87b40, SystemGUID: 0x2c5eab0300b87b40, Type: fabric.Switch, NumPorts: 65, EnhancedPort0: true, Description: "MF0;A09-P1-IBLEAF-04-04:MQM9701/U1", VendorID: 0x2c9, DeviceID: 0xd2f2})
 	spine := add(fabric.Node{GUID: 0x2c5eab0300b87b80, SystemGUID: 0x2c5eab0300b87b80, Type: fabric.Switch, NumPorts: 65, EnhancedPort0: true, Description: "Quantum-2 Mellanox Technologies", VendorID: 0x2c9, DeviceID: 0xd2f2})
-	must(b.SetPort(leaf, 0, 0x2c5eab0300b87b40, 1, 0))
-	must(b.SetPort(spine, 0, 0x2c5eab0300b87b80, 2, 0))
-	must(b.Connect(leaf, 33, spine, 3, link))
-	must(b.Connect(leaf, 34, spine, 4, link))
+	short.Check(t, b.SetPort(leaf, 0, 0x2c5eab0300b87b40, 1, 0))
+	short.Check(t, b.SetPort(spine, 0, 0x2c5eab0300b87b80, 2, 0))
+	short.Check(t, b.Connect(leaf, 33, spine, 3, link))
+	short.Check(t, b.Connect(leaf, 34, spine, 4, link))
 	for i, name := range []string{"a08-p1-dgx-04-c01 mlx5_5", "a08-p1-dgx-04-c02 mlx5_10", "storage # 3 \"x\""} {
 		g := fabric.GUID(0xe09d7303007a4bd8) + fabric.GUID(16*i)
 		h := add(fabric.Node{GUID: g, SystemGUID: g, Type: fabric.CA, NumPorts: 1, Description: name, VendorID: 0x2c9, DeviceID: 0x1021})
-		must(b.SetPort(h, 1, g+1, fabric.LID(100+i), 0))
-		must(b.Connect(h, 1, leaf, fabric.PortNum(1+i), link))
+		short.Check(t, b.SetPort(h, 1, g+1, fabric.LID(100+i), 0))
+		short.Check(t, b.Connect(h, 1, leaf, fabric.PortNum(1+i), link))
 	}
-	f, err := b.Build()
-	must(err)
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // expanded is text with blanks for tabs, as a terminal shows it.
@@ -113,9 +104,7 @@ func TestWrapped(t *testing.T) {
 				t.Errorf("%s: another fabric:\n%s", what, shown)
 			}
 			for i := range problems {
-				if problems[i].Kind != fabric.WrappedLines {
-					t.Errorf("%s: %s", what, problems[i].String())
-				}
+				short.Equal(t, problems[i].Kind, fabric.WrappedLines, what, problems[i].String())
 				joined++
 			}
 		}
@@ -195,9 +184,7 @@ func TestEscapes(t *testing.T) {
 		if err != nil || len(problems) > 0 || !bytes.Equal(Append(nil, g), []byte(text)) {
 			t.Errorf("%s: %v %v", what, problems, err)
 		}
-		if Recognize([]byte(data)) != Stanzas {
-			t.Errorf("%s: not recognized", what)
-		}
+		short.Equal(t, Recognize([]byte(data)), Stanzas, what, "not recognized")
 		if _, _, err := Parse("in", []byte(data), Options{Strict: true}); err == nil {
 			t.Errorf("%s: a strict read takes it", what)
 		}
@@ -220,9 +207,7 @@ func TestCutText(t *testing.T) {
 			end = "\n"
 		}
 		_, _, err := Parse("in", []byte(text[:n]+end), Options{})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v", end, err)
-		}
+		short.Contains(t, fmt.Sprint(err), want, end)
 	}
 }
 
