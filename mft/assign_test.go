@@ -45,14 +45,10 @@ func TestParseMGID(t *testing.T) {
 		t.Error("no MGID is none")
 	}
 	for text, want := range map[string]bool{"ff12:a01b::1": true, "ff15:a01b::1": false, "ff12:a01d::1": false, "ff12:1b3e::": false} {
-		if mft.IsNamedBySA(mgid(t, text)) != want {
-			t.Errorf("IsNamedBySA(%s) is not %t", text, want)
-		}
+		short.Equal(t, mft.IsNamedBySA(mgid(t, text)), want, "IsNamedBySA", text, "is")
 	}
 	for text, want := range map[string]bool{"ff12:401b::1": true, "ff15:601b::1": true, "ff12:a01d::1": false, "ff12:1b3e::": false} {
-		if mft.IsIPoIB(mgid(t, text)) != want {
-			t.Errorf("IsIPoIB(%s) is not %t", text, want)
-		}
+		short.Equal(t, mft.IsIPoIB(mgid(t, text)), want, "IsIPoIB", text, "is")
 	}
 }
 
@@ -85,15 +81,11 @@ ff12:1b3e:1:2:3:4:0:1 ff12:1b3e:1:2:3:4:0:2 ff12:1b3e:1:2:3:4:0:3fff
 ff12:1b3e:1:2:3:4:1:1 ff12:1b3e:b73a:c80b:a56d:245d:8000:2 ff12:1b3e:b73a:c80b:a56d:245d:8000:3fff
 ff12:1b3e:1:2:3:4:1:5 ff12:1b3e:b73a:c40b:a56d:1d91:8000:2 ff12:1b3e:b73a:c40b:a56d:1d91:8000:3fff
 `
-	if b.String() != want {
-		t.Errorf("%s\nwant\n%s", b.String(), want)
-	}
+	short.Equal(t, b.String(), want)
 
 	// A group's MGID does not depend on the others.
 	alone := short.Must(mft.NewIDs(groups[1:2], mft.Options{}))(t)
-	if alone.MGID(0, 0) != ids.MGID(1, 0) {
-		t.Error("an MGID changes with the other groups")
-	}
+	short.Equal(t, alone.MGID(0, 0), ids.MGID(1, 0), "an MGID changes with the other groups")
 	// Written into the file, it gives the same trees.
 	written := slices.Clone(groups[:2])
 	for i := range written {
@@ -103,9 +95,7 @@ ff12:1b3e:1:2:3:4:1:5 ff12:1b3e:b73a:c40b:a56d:1d91:8000:2 ff12:1b3e:b73a:c40b:a
 	again := short.Must(mft.NewIDs(written, mft.Options{}))(t)
 	for i := range written {
 		for k := range 3 {
-			if again.MGID(i, k) != ids.MGID(i, k) {
-				t.Errorf("group %d, tree %d: %s, then %s", i, k, ids.MGID(i, k), again.MGID(i, k))
-			}
+			short.Equal(t, again.MGID(i, k), ids.MGID(i, k), "group", i, "tree", k, "then")
 		}
 	}
 }
@@ -191,9 +181,7 @@ func TestAssignIDs(t *testing.T) {
 		{mft.Options{Capacity: 2}, `group "b": MLID 0xc002, but the switches have MLIDs 0xc000 to 0xc001`},
 		{mft.Options{Capacity: 1 << 20, Reserved: []fabric.LID{0xc002}}, `group "b": MLID 0xc002 is reserved`},
 	} {
-		if got := mlids(c.opt); got != c.want {
-			t.Errorf("%+v: %s, want %s", c.opt, got, c.want)
-		}
+		short.Equal(t, mlids(c.opt), c.want, c.opt)
 	}
 	for i, g := range groups {
 		if g.MGID.IsValid() || i == 0 && g.MLID != 0 {
@@ -222,9 +210,7 @@ func TestAllMLIDs(t *testing.T) {
 	if l, err := ids.MLID(0); l != 0xfffe || err != nil {
 		t.Errorf("%#x, %v", uint16(l), err)
 	}
-	if ids.Free() != mft.NumMLIDs-2 {
-		t.Errorf("%d MLIDs are free, want %d", ids.Free(), mft.NumMLIDs-2)
-	}
+	short.Equal(t, ids.Free(), mft.NumMLIDs-2, "MLIDs are free")
 	for want := fabric.LID(0xc001); want < 0xfffe; want++ {
 		if l, err := ids.Next(); l != want || err != nil {
 			t.Fatalf("%#x, %v; want %#x", uint16(l), err, uint16(want))
@@ -256,9 +242,7 @@ func TestGroupsJSON(t *testing.T) {
 {"name":"d","mgid":"ff12:a01d::3","mlid":49154,"senders":[],"receivers":[],"scheme":"comb","shared_mlid":true}
 ]
 `
-	if string(b) != want {
-		t.Errorf("%s\nwant\n%s", b, want)
-	}
+	short.Equal(t, string(b), want)
 	var entries []mft.Entry
 	if err := json.Unmarshal(b[1:], &entries); err != nil || entries[1].MGID != trees[1].MGID {
 		t.Errorf("%v, %v", entries, err)

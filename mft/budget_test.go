@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -66,12 +64,8 @@ func TestStepDown(t *testing.T) {
 	} {
 		p := mustFit(t, g.r, groups, mft.Options{Capacity: x.capacity}, schemes...)
 		mustBeExact(t, groups, p)
-		if diff := cmp.Diff(x.want, schemesOf(groups, p)); diff != "" {
-			t.Errorf("capacity %d: %s", x.capacity, diff)
-		}
-		if diff := cmp.Diff(x.notes, p.Notes); diff != "" {
-			t.Errorf("capacity %d: %s", x.capacity, diff)
-		}
+		short.Diff(t, schemesOf(groups, p), x.want, "capacity", x.capacity)
+		short.Diff(t, p.Notes, x.notes, "capacity", x.capacity)
 	}
 	groups[3].MLID = 0xc001
 	for _, x := range []struct {
@@ -87,9 +81,7 @@ func TestStepDown(t *testing.T) {
 	} {
 		p := mustFit(t, g.r, groups, mft.Options{Capacity: x.capacity}, schemes...)
 		mustBeExact(t, groups, p)
-		if diff := cmp.Diff(x.want, schemesOf(groups, p)); diff != "" {
-			t.Errorf("capacity %d: %s", x.capacity, diff)
-		}
+		short.Diff(t, schemesOf(groups, p), x.want, "capacity", x.capacity)
 		for i := range p.Trees {
 			if l := int(p.Trees[i].MLID - mft.MinMLID); l >= x.capacity || p.Trees[i].Name == "five again" && l != 1 && p.Trees[i].MGID.As16()[15] == 0 {
 				t.Errorf("capacity %d: %s has MLID %#x", x.capacity, p.Trees[i].Name, p.Trees[i].MLID)
@@ -155,9 +147,7 @@ func TestForeign(t *testing.T) {
 		own := mustFit(t, g.r, groups, opt, mft.Union{}, mft.UnionRow{Class: g.rows})
 		other := mustFit(t, g.r, groups, opt, foreign{mft.Union{}}, foreign{mft.UnionRow{Class: g.rows}})
 		mustBeExact(t, groups, other)
-		if diff := cmp.Diff(text(own), text(other)); diff != "" {
-			t.Errorf("capacity %d: %s", capacity, diff)
-		}
+		short.Diff(t, text(other), text(own), "capacity", capacity)
 		for _, x := range other.Trees {
 			if x.Group == 0 && x.MGID.As16()[15] == 0 && x.MLID != 0xc005 {
 				t.Errorf("MLID %#x of a", x.MLID)
@@ -363,9 +353,7 @@ func TestShare(t *testing.T) {
 		shared += stray
 		dropped += len(without)
 		again := slices.Clone(groups)
-		if diff := cmp.Diff(text(p), text(mustFit(t, r, again, opt, mft.UpdnTree{}))); diff != "" {
-			t.Fatal(diff)
-		}
+		short.Diff(t, text(mustFit(t, r, again, opt, mft.UpdnTree{})), text(p))
 	}
 	if shared < 60 || dropped < 20 {
 		t.Errorf("only %d stray copies and %d groups left out", shared, dropped)
@@ -401,8 +389,6 @@ func TestShareNotes(t *testing.T) {
 	} {
 		p := mustFit(t, g.r, groups, mft.Options{Capacity: x.capacity, MaxStray: x.stray}, mft.UpdnTree{Order: order})
 		checkShared(t, groups, p)
-		if diff := cmp.Diff(x.notes, p.Notes); diff != "" {
-			t.Errorf("capacity %d: %s", x.capacity, diff)
-		}
+		short.Diff(t, p.Notes, x.notes, "capacity", x.capacity)
 	}
 }

@@ -136,13 +136,9 @@ func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) {
 	}
 	for i := range groups {
 		slices.Sort(senders[i])
-		if !slices.Equal(senders[i], groups[i].Senders) {
-			t.Fatalf("group %q has senders %v, its trees %v", groups[i].Name, groups[i].Senders, senders[i])
-		}
+		short.EqualList(t, senders[i], groups[i].Senders, "group", groups[i].Name, "has senders", "its trees")
 	}
-	if len(used) != len(p.Tables.MLIDs()) {
-		t.Fatalf("%d trees, %d MLIDs in the tables", len(used), len(p.Tables.MLIDs()))
-	}
+	short.MustEqual(t, len(used), len(p.Tables.MLIDs()), "trees", "MLIDs in the tables")
 }
 
 // grid is a generated mesh of m columns and n rows with XY tables made the

@@ -118,9 +118,7 @@ func TestOpenSMTrees(t *testing.T) {
 			for i := range p.Trees {
 				l := p.Trees[i].MLID
 				got, want := p.Tables.Ports(l), tables.Ports(l)
-				if !slices.Equal(got, want) {
-					t.Errorf("%v\n%v, OpenSM\n%v", groups[p.Trees[i].Group], names(f, got), names(f, want))
-				}
+				short.EqualList(t, got, want, groups[p.Trees[i].Group], names(f, got), "OpenSM", names(f, want))
 				if len(want) > 2 {
 					several++
 				}

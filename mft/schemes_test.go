@@ -129,9 +129,7 @@ func TestExact(t *testing.T) {
 				if len(merged.Trees) > len(switches.Trees) {
 					t.Fatalf("union-merge takes %d MLIDs, union-row %d", len(merged.Trees), len(switches.Trees))
 				}
-				if got, want := crossings(merged), crossings(p); !slices.Equal(got, want) {
-					t.Fatalf("links crossed %v, want %v", got, want)
-				}
+				short.EqualList(t, crossings(merged), crossings(p), "links crossed")
 			}
 			// In a ring of four the two ways to the opposite switch are equally
 			// long; XY's paths from one sender keep to one.
@@ -186,9 +184,7 @@ func TestSameAlways(t *testing.T) {
 				if first == nil {
 					first = p
 				}
-				if !slices.Equal(text(first), text(p)) {
-					t.Fatalf("%s on %d CPUs: %s", s.Name(), cpus, cmp.Diff(text(first), text(p)))
-				}
+				short.EqualList(t, text(first), text(p), s.Name(), "on", cpus, "CPUs")
 			}
 			if balance {
 				continue
@@ -204,9 +200,7 @@ func TestSameAlways(t *testing.T) {
 				for k := range p.Trees {
 					without = append(without, p.Tables.Ports(p.Trees[k].MLID))
 				}
-				if diff := cmp.Diff(with, without); diff != "" {
-					t.Fatalf("%s: group %d among others (-) and alone (+): %s", s.Name(), i, diff)
-				}
+				short.Diff(t, without, with, s.Name(), "group", i, "among others (-) and alone (+)")
 			}
 		}
 	}
@@ -391,9 +385,7 @@ func TestLooseEnds(t *testing.T) {
 		{mft.OpenSM{}, h[:2], h[:1], `no path from switch "s1" to switch "s2"`},
 	} {
 		no := mustRefuse(t, x.scheme, r, []mft.Group{{Name: "g", Receivers: x.receivers, Senders: x.senders}})
-		if no.Reason != x.want {
-			t.Errorf("%s: %s, want %s", x.scheme.Name(), no.Reason, x.want)
-		}
+		short.Equal(t, no.Reason, x.want, x.scheme.Name())
 	}
 }
 
@@ -436,9 +428,7 @@ func TestCost(t *testing.T) {
 			}
 		}
 	}
-	if len(built) != 3 {
-		t.Errorf("built %v", built)
-	}
+	short.Equal(t, len(built), 3, "built", built)
 }
 
 // mustMeasure counts with floods and walks.
@@ -478,9 +468,7 @@ func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
 				tree.Unicast += int64(len(unionPorts(r, &mft.Group{Receivers: []fabric.PortID{d}}, s)) - 1)
 			}
 		}
-		if c.Trees[i] != tree {
-			t.Fatalf("%s: %+v, want %+v", name, c.Trees[i], tree)
-		}
+		short.MustEqual(t, c.Trees[i], tree, name)
 		want.Links += int64(tree.Links)
 		want.Crossings += tree.Crossings
 		want.Unicast += tree.Unicast
@@ -491,9 +479,7 @@ func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
 		links += len(ports)
 		for n := range fabric.PortID(f.Node(s).NumPorts) + 1 {
 			q := f.PortBase(s) + n
-			if c.Load[q] != load[q] {
-				t.Fatalf("%s: load %d of %s, want %d", name, c.Load[q], f.PortName(q), load[q])
-			}
+			short.MustEqual(t, c.Load[q], load[q], name, "load", "of", f.PortName(q))
 			if slices.Contains(ports, q) {
 				want.MaxLink = max(want.MaxLink, load[q])
 			} else {
@@ -502,9 +488,7 @@ func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
 		}
 	}
 	want.MeanLink = float64(want.Crossings) / float64(links)
-	if c.Load[c.Hottest] != want.MaxLink {
-		t.Errorf("%s: hottest is %s", name, f.PortName(c.Hottest))
-	}
+	short.Equal(t, c.Load[c.Hottest], want.MaxLink, name, "hottest is", f.PortName(c.Hottest))
 	if diff := cmp.Diff(want, *c, cmpopts.IgnoreFields(mft.Cost{}, "Trees", "Load", "Hottest")); diff != "" {
 		t.Errorf("%s: %s", name, diff)
 	}

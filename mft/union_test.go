@@ -21,18 +21,12 @@ func TestPaperUnion(t *testing.T) {
 	p := mustBuild(t, mft.Union{}, g.r, []mft.Group{group}, mft.Options{})
 	ports := p.Tables.Ports(p.Trees[0].MLID)
 	const want = "(0,2)2 (0,3)2,5 (0,4)5 (1,2)3 (2,2)1,3 (3,2)1,2 (3,3)5 (4,0)5 (4,1)4 (4,2)4,5"
-	if got := g.masks(ports); got != want {
-		t.Errorf("masks\n%s, want\n%s", got, want)
-	}
+	short.Equal(t, g.masks(ports), want, "masks")
 	mustBeExact(t, []mft.Group{group}, p)
 	fl := newFlood(g.r.Fabric, ports, group.Senders[0])
-	if len(fl.links) != 9 {
-		t.Errorf("%d links crossed, want 9", len(fl.links))
-	}
+	short.Equal(t, len(fl.links), 9, "links crossed, want 9")
 	c := short.Must(mft.Measure(t.Context(), g.r, p))(t)
-	if want := (mft.TreeCost{Links: 9, Depth: 4, Crossings: 9, Unicast: 15}); c.Trees[0] != want {
-		t.Errorf("cost %+v, want %+v", c.Trees[0], want)
-	}
+	short.Equal(t, c.Trees[0], (mft.TreeCost{Links: 9, Depth: 4, Crossings: 9, Unicast: 15}), "cost")
 
 	// Any other sender on that MLID loses members silently (G-X5).
 	for _, x := range []struct {
@@ -48,9 +42,7 @@ func TestPaperUnion(t *testing.T) {
 			got = append(got, int(g.r.Fabric.LID(d)))
 		}
 		slices.Sort(got)
-		if !slices.Equal(got, x.reach) {
-			t.Errorf("from N(%d,%d) packets reach %v, want %v", x.x, x.y, got, x.reach)
-		}
+		short.EqualList(t, got, x.reach, "from N", x.x, x.y, "packets reach")
 	}
 }
 
@@ -72,9 +64,7 @@ func TestPaperRows(t *testing.T) {
 		merged = append(merged, single.Tables.Ports(x)...)
 	}
 	for _, s := range all {
-		if v := newFlood(g.r.Fabric, merged, s).verdict(s, groups[0].Receivers); v != "loop" {
-			t.Errorf("all on one MLID, from %s: %s, want loop", g.r.Fabric.PortName(s), v)
-		}
+		short.Equal(t, newFlood(g.r.Fabric, merged, s).verdict(s, groups[0].Receivers), "loop", "all on one MLID, from", g.r.Fabric.PortName(s))
 	}
 
 	for _, s := range []mft.Scheme{mft.UnionRow{Class: g.rows}, mft.UnionMerge{}} {
@@ -84,9 +74,7 @@ func TestPaperRows(t *testing.T) {
 		for _, x := range p.Trees {
 			masks = append(masks, g.masks(p.Tables.Ports(x.MLID)))
 		}
-		if len(masks) != 4 {
-			t.Fatalf("%s: %d MLIDs, want 4", s.Name(), len(masks))
-		}
+		short.MustEqual(t, len(masks), 4, s.Name(), "MLIDs, want 4")
 		for _, want := range []string{
 			"(0,2)2 (0,3)2,5 (0,4)5 (1,2)3 (2,2)1,3 (3,2)1,2,3 (3,3)5 (4,0)5 (4,1)4 (4,2)3,4,5",
 			"(0,3)1,2,5 (0,4)5 (1,3)1,3 (2,3)1,3 (3,3)1,3,5 (4,0)5 (4,1)4 (4,2)4,5 (4,3)4",
@@ -131,9 +119,7 @@ func TestSmallest(t *testing.T) {
 				why = mft.Inexact(g.r.Fabric, both, s, x.receivers)
 			}
 		}
-		if why != x.want {
-			t.Errorf("%s:\n%s\nwant\n%s", x.name, why, x.want)
-		}
+		short.Equal(t, why, x.want, x.name)
 		if got := g.masks(both); x.masks != "" && got != x.masks {
 			t.Errorf("%s: masks %s, want %s", x.name, got, x.masks)
 		}
@@ -217,9 +203,7 @@ func TestPairs(t *testing.T) {
 				want := wants[at+i]
 				count[want]++
 				for _, s := range part[i].Senders {
-					if v := newFlood(g.r.Fabric, both[i], s).verdict(s, part[i].Receivers); v != want {
-						t.Fatalf("%dx%d, group %+v from %d: %s, want %s", m, n, part[i], s, v, want)
-					}
+					short.MustEqual(t, newFlood(g.r.Fabric, both[i], s).verdict(s, part[i].Receivers), want, m, "x", n, "group", part[i], "from", s)
 				}
 				if (trees[i] == 1) != (want == "exact") {
 					t.Fatalf("%dx%d, group %+v: %d MLIDs, the union of both is %s", m, n, part[i], trees[i], want)
@@ -251,9 +235,7 @@ func TestRows(t *testing.T) {
 				t.Fatalf("%d trees for %d groups, notes %q", len(p.Trees), len(groups), p.Notes)
 			}
 			rows, single := crossings(p), crossings(mustBuild(t, mft.Union{}, g.r, groups, mft.Options{}))
-			if !slices.Equal(rows, single) {
-				t.Fatalf("%dx%d, groups from %d: %v links crossed, want %v", x.m, x.n, from, rows, single)
-			}
+			short.EqualList(t, rows, single, x.m, "x", x.n, "groups from", from, "links crossed")
 			cases += len(groups) * len(all)
 		}
 		if x.step == 1 && cases != 4599 {
@@ -293,9 +275,7 @@ func TestAllToAll(t *testing.T) {
 		{mft.Union{}, 256}, {mft.UnionRow{}, 256},
 	}) {
 		p := mustBuild(t, x.scheme, g.r, groups, mft.Options{})
-		if len(p.Trees) != x.mlids {
-			t.Errorf("%s: %d MLIDs, want %d", x.scheme.Name(), len(p.Trees), x.mlids)
-		}
+		short.Equal(t, len(p.Trees), x.mlids, x.scheme.Name(), "MLIDs")
 		mustBeExact(t, groups, p)
 		c := short.Must(mft.Measure(t.Context(), g.r, p))(t)
 		if c.Crossings != 65_280 || c.Unicast != 696_320 || c.MaxHost != 255 {
@@ -320,9 +300,7 @@ func TestNegativeFirst(t *testing.T) {
 	slices.Sort(group.Receivers)
 	p := mustBuild(t, mft.Union{}, g.r, []mft.Group{group}, mft.Options{})
 	mustBeExact(t, []mft.Group{group}, p)
-	if got, want := g.masks(p.Tables.Ports(0xc001)), "(1,1)1 (2,1)1,2 (2,2)5 (3,1)2 (3,2)2,5 (3,3)5"; got != want {
-		t.Errorf("masks %s, want %s", got, want)
-	}
+	short.Equal(t, g.masks(p.Tables.Ports(0xc001)), "(1,1)1 (2,1)1,2 (2,2)5 (3,1)2 (3,2)2,5 (3,3)5", "masks")
 
 	copies := map[[3]int]int{}
 	refused := 0
@@ -362,13 +340,9 @@ func TestNegativeFirst(t *testing.T) {
 	}
 	want := map[[3]int]int{{1, 1, 1}: 12, {2, 2, 2}: 12, {1, 2, 2}: 4, {2, 3, 3}: 4, {2, 1, 2}: 2, {2, 2, 1}: 2}
 	for k, n := range copies {
-		if want[k] != n {
-			t.Errorf("%d choices with copies %v, want %d", n, k, want[k])
-		}
+		short.Equal(t, want[k], n, "choices with copies", k)
 	}
-	if refused != 24 {
-		t.Errorf("%d choices refused, want 24", refused)
-	}
+	short.Equal(t, refused, 24, "choices refused, want 24")
 }
 
 // steps is the ports on a path from N(1,1) to an end that steps east where a bit
@@ -429,9 +403,7 @@ func TestNoPath(t *testing.T) {
 			t.Errorf("%s:\n%s\nwant\n%s", x.name, no, x.want)
 		}
 		no := mustRefuse(t, mft.UnionMerge{}, g.r, groups)
-		if got := strings.Replace(no.Error(), "union-merge", "union", 1); got != x.want {
-			t.Errorf("%s:\n%s\nwant\n%s", x.name, no, x.want)
-		}
+		short.Equal(t, strings.Replace(no.Error(), "union-merge", "union", 1), x.want, x.name, no)
 	}
 }
 
