@@ -18,7 +18,5 @@ func TestWriteCAOrder(t *testing.T) {
 	short.Check(t, b.Connect(0, 1, 1, 1, fabric.Link{}))
 	f := short.Must(b.Build())(t)
 	got := string(text(t, func(w io.Writer) error { return WriteCAOrder(w, f, []fabric.PortID{fabric.NoPort, f.CAPorts()[0]}) }))
-	if want := "0xFFFF\tDUMMY\n0x000b\ta b\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	short.Equal(t, got, "0xFFFF\tDUMMY\n0x000b\ta b\n")
 }

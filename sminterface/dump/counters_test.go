@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -91,9 +90,7 @@ func TestReadRealPerfQuery(t *testing.T) {
 			}
 		}
 	}
-	if form := Recognize(text.Bytes()); form != PerfQuery {
-		t.Fatalf("recognized as %v", form)
-	}
+	short.MustEqual(t, Recognize(text.Bytes()), PerfQuery, "recognized")
 	c, problems, err := ReadCounters("perfquery", text.Bytes(), f, Options{})
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
@@ -109,31 +106,17 @@ func TestReadRealPerfQuery(t *testing.T) {
 			delete(got, name) // zeros, and the datagrams of perfquery itself
 		}
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("ibsim was told (-) and perfquery says (+):\n%s\n%s", d, text.Bytes()[:2000])
-	}
+	short.Diff(t, got, want, "ibsim was told (-) and perfquery says (+)", text.Bytes()[:2000])
 }
 
 // What the real ibqueryerrors prints of a fabric is read whatever its options are: the errors of each port, and
 // with --data and --counters its data. Of a fabric without errors it is recognized, too.
 func TestReadRealQueryErrors(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	twin, err := ibsim.NewTwin(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sim, err := ibsim.StartTwin(t.Context(), twin, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	twin := short.Must(ibsim.NewTwin(f))(t)
+	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)
 	defer sim.Close()
-	run, err := ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43})
-	if err != nil {
-		t.Fatal(err)
-	}
+	run := short.Must(ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43}))(t)
 	list, err := os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst"))
 	if err != nil {
 		t.Fatal(err)
@@ -160,9 +143,7 @@ func TestReadRealQueryErrors(t *testing.T) {
 	for _, n := range []fabric.NodeID{0, fabric.NodeID(f.NumSwitches())} {
 		for k, full := range map[Counter]bool{SymbolErrors: false, LinkDowned: true} {
 			raw := map[bool]uint64{false: 12 + uint64(n), true: 255}[full]
-			if err := sim.Console(t.Context(), fmt.Sprintf(`PerformanceSet "%s"[1] PortCounters.%s=%d`, twin.NodeID(n), k.Info().Name, raw), func([]byte) {}); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, sim.Console(t.Context(), fmt.Sprintf(`PerformanceSet "%s"[1] PortCounters.%s=%d`, twin.NodeID(n), k.Info().Name, raw), func([]byte) {}))
 			want[strings.ReplaceAll(f.PortName(f.Port(n, 1)), "\"", "")+" "+k.Info().Name] = fmt.Sprintf("%d full %v", raw, full)
 		}
 	}
@@ -245,9 +226,7 @@ func TestReadCounters(t *testing.T) {
 		if err != nil || len(problems) != c.n {
 			t.Fatalf("%s: %v %v", name, err, problems)
 		}
-		if d := cmp.Diff(c.want, values(f, got)); d != "" {
-			t.Errorf("%s: %s", name, d)
-		}
+		short.Diff(t, values(f, got), c.want, name)
 	}
 }
 
@@ -353,19 +332,9 @@ func FuzzReadCounters(f *testing.F) {
 	f.Add([]byte(cablesText))
 	f.Add([]byte(strings.ReplaceAll(perfText, "Lid 4", "Lid 1")))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadCounters("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2, err2 := ReadCounters("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == PerfQuery || form == QueryErrors || form == Cables {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadCounters), deeply, PerfQuery, QueryErrors, Cables)
+		if !ok {
 			return
-		}
-		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
-			t.Fatalf("strict: %v %v; lenient: %v %v", values(fab, strict), problems, values(fab, lenient), problems2)
 		}
 		for k := range CounterCount {
 			for p := range fab.NumPorts() {

@@ -11,13 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
@@ -34,16 +32,8 @@ func TestMain(m *testing.M) {
 func oddFabric(t testing.TB, lmc uint8, port0 bool) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	node := func(typ fabric.NodeType, guid fabric.GUID, ports fabric.PortNum, vendor uint32, device uint16, description string) int {
-		i, err := b.AddNode(fabric.Node{Type: typ, GUID: guid, SystemGUID: guid ^ 0xff00, NumPorts: ports, VendorID: vendor, DeviceID: device, Description: description})
-		must(err)
-		return i
+		return short.Must(b.AddNode(fabric.Node{Type: typ, GUID: guid, SystemGUID: guid ^ 0xff00, NumPorts: ports, VendorID: vendor, DeviceID: device, Description: description}))(t)
 	}
 	a := node(fabric.Switch, 0x200000, 36, 0x2c9, 0xb924, "switch {0} \u00e9t\u00e9")
 	z := node(fabric.Switch, 0x8000000000200004, 8, 0x2c9, 9, "MF0;z } LID:0001 PN:01 } {:MQM8700/U1")
@@ -57,7 +47,7 @@ func oddFabric(t testing.TB, lmc uint8, port0 bool) *fabric.Fabric {
 	r := node(fabric.Router, 0x300000, 1, 0x2c9, 0x1003, "rt 1")
 	link := func(n1 int, p1 fabric.PortNum, n2 int, p2 fabric.PortNum, width uint8, speed fabric.Speed) {
 		t.Helper()
-		must(b.Connect(n1, p1, n2, p2, fabric.Link{Width: width, Speed: speed}))
+		short.Check(t, b.Connect(n1, p1, n2, p2, fabric.Link{Width: width, Speed: speed}))
 	}
 	link(a, 1, z, 3, 4, fabric.SDR)
 	link(a, 2, z, 2, 12, fabric.DDR)
@@ -69,30 +59,20 @@ func oddFabric(t testing.TB, lmc uint8, port0 bool) *fabric.Fabric {
 	link(x, 4, i, 1, 4, fabric.SDR)
 	link(y, 5, j, 1, 4, fabric.HDR)
 	link(a, 7, r, 1, 4, fabric.QDR)
-	f, err := b.Build()
-	must(err)
-	f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: int(lmc), EnhancedPort0: port0})
-	must(err)
+	f := short.Must(b.Build())(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: int(lmc), EnhancedPort0: port0}))(t)
 	return f
 }
 
 // withLIDs gives all end ports LIDs.
 func withLIDs(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lft.KeepLMC}))(t)
+	return short.Must(lft.AssignLIDs(short.Must(f, err)(t), lft.LIDOptions{LMC: lft.KeepLMC}))(t)
 }
 
 func meshFabric(t testing.TB, dims []int, wrap bool) *fabric.Fabric {
 	t.Helper()
-	spec := mesh.Spec{Dims: dims, Hosts: 1}
-	if wrap {
-		spec.Wrap = []bool{true, true}
-	}
-	f, err := mesh.Generate(spec)
-	return withLIDs(t, f, err)
+	return withLIDs(t, fabrictest.Grid(t, 1, wrap, dims...), nil)
 }
 
 // sortedRecords splits a guid2lid file into records and sorts them.
@@ -105,9 +85,7 @@ func sortedRecords(b []byte) []byte {
 // same compares what a real tool wrote with what we write.
 func same(t testing.TB, name string, theirs, ours []byte) {
 	t.Helper()
-	if !bytes.Equal(theirs, ours) {
-		t.Errorf("%s (-theirs +ours):\n%s", name, cmp.Diff(strings.Split(string(theirs), "\n"), strings.Split(string(ours), "\n")))
-	}
+	short.EqualList(t, theirs, ours, name, "(-theirs +ours)")
 }
 
 // written is every text that we write for tables.
@@ -138,9 +116,7 @@ func sameTables(t testing.TB, name string, want, got *lft.Tables) {
 		t.Fatalf("%s: tables of %d switches to LID %d, want %d to %d", name, got.Switches(), got.MaxLID(), want.Switches(), want.MaxLID())
 	}
 	for s := range fabric.NodeID(want.Switches()) {
-		if !slices.Equal(want.Row(s), got.Row(s)) {
-			t.Fatalf("%s: switch %d:\n%v, want\n%v", name, s, got.Row(s), want.Row(s))
-		}
+		short.EqualList(t, want.Row(s), got.Row(s), name, "switch", s)
 	}
 }
 

@@ -1,7 +1,6 @@
 package dump
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"reflect"
@@ -12,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
@@ -272,13 +272,9 @@ func TestFARRoundTrip(t *testing.T) {
 			t.Fatalf("%v %v\n%s\n%s\n%s", err, problems, choices(f, x), choices(f, got), written)
 		}
 		for i, plft := range x.PLFTs[:len(got.PLFTs)] {
-			if !slices.Equal(got.PLFTs[i].Lacking, plft.Lacking) {
-				t.Fatalf("PLFT %d is lacking on %v, want %v\n%s", i, got.PLFTs[i].Lacking, plft.Lacking, written)
-			}
+			short.EqualList(t, got.PLFTs[i].Lacking, plft.Lacking, "PLFT", i, "is lacking on", written)
 		}
-		if again := text(t, func(w io.Writer) error { return WriteFAR(w, f, got, WriteOptions{}) }); !bytes.Equal(again, written) {
-			t.Fatalf("%s\nagain:\n%s", written, again)
-		}
+		short.EqualList(t, text(t, func(w io.Writer) error { return WriteFAR(w, f, got, WriteOptions{}) }), written, "again")
 		written = dumptest.PLFTMap(f, x.Select)
 		if sel, problems, err := ReadPLFTMap("in", written, f, Options{}); err != nil || problems != nil || !reflect.DeepEqual(sel, x.Select) {
 			t.Fatalf("%v %v\n%s", err, problems, written)
@@ -299,9 +295,7 @@ func TestWriteFARErrors(t *testing.T) {
 		"9 private LFTs, want at most 8":                                         {Groups: make([][]adaptive.Group, 2), PLFTs: slices.Repeat([]*adaptive.PLFT{plft()}, 9)},
 		"switch 0x000000000000000b, PLFT 0, LID 3: a Free entry without a group": {Groups: make([][]adaptive.Group, 2), PLFTs: []*adaptive.PLFT{free}},
 	} {
-		if err := WriteFAR(io.Discard, f, x, WriteOptions{}); err == nil || err.Error() != want {
-			t.Errorf("%v, want %s", err, want)
-		}
+		short.Equal(t, fmt.Sprint(WriteFAR(io.Discard, f, x, WriteOptions{})), want)
 	}
 }
 
@@ -362,26 +356,14 @@ func FuzzReadFAR(f *testing.F) {
 
 // checkRead holds a reader and its writer to what FuzzReadFAR says.
 func checkRead[T any](t *testing.T, data []byte, f *fabric.Fabric, read func(string, []byte, *fabric.Fabric, Options) (*T, []fabric.Problem, error), write func(io.Writer, *fabric.Fabric, *T, WriteOptions) error, form Form) {
-	strict, problems, err := read("in", data, f, Options{})
-	if err != nil && (strict != nil || problems != nil) {
-		t.Fatal("an error and a result")
-	}
-	lenient, problems2, err2 := read("in", data, f, Options{Lenient: true})
-	if err2 != nil {
-		if err == nil || lenient != nil || Recognize(data) == form {
-			t.Fatalf("lenient: %v; strict: %v", err2, err)
-		}
+	lenient, ok := readTwice(t, data, of(f, read), deeply, form)
+	if !ok {
 		return
-	}
-	if err == nil && (!reflect.DeepEqual(problems, problems2) || !reflect.DeepEqual(strict, lenient)) {
-		t.Fatalf("strict: %v\nlenient: %v", problems, problems2)
 	}
 	written := text(t, func(w io.Writer) error { return write(w, f, lenient, WriteOptions{}) })
 	again, problems, err := read("again", written, f, Options{})
 	if err != nil || problems != nil {
 		t.Fatalf("%v %v\n%s", err, problems, written)
 	}
-	if twice := text(t, func(w io.Writer) error { return write(w, f, again, WriteOptions{}) }); !bytes.Equal(twice, written) {
-		t.Fatalf("%s\nagain\n%s", written, twice)
-	}
+	short.EqualList(t, text(t, func(w io.Writer) error { return write(w, f, again, WriteOptions{}) }), written, "again")
 }

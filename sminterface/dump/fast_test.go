@@ -32,9 +32,7 @@ func sameWithCRLF(t testing.TB, data []byte, f *fabric.Fabric) {
 			t.Fatalf("%s\nwith CRLF:\n%s", rows(tables), rows(tables2))
 		}
 		for i := range problems {
-			if problems[i].Text != problems2[i].Text {
-				t.Fatalf("%q with CRLF: %q", problems[i].Text, problems2[i].Text)
-			}
+			short.MustEqual(t, problems[i].Text, problems2[i].Text, "with CRLF")
 		}
 	}
 }

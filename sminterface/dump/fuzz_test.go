@@ -12,7 +12,45 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
 )
+
+// readTwice holds a reader to what all of them promise: an error means no result; a lenient reader
+// agrees with a strict one that is content, and never fails once it knows the form. ok is whether
+// the lenient one has a result.
+func readTwice[T any](t *testing.T, data []byte, read func(string, []byte, Options) (T, []fabric.Problem, error), equal func(a, b T) bool, forms ...Form) (lenient T, ok bool) {
+	t.Helper()
+	var none T
+	strict, problems, err := read("in", data, Options{})
+	if err != nil && (!reflect.DeepEqual(strict, none) || problems != nil) {
+		t.Fatal("an error and a result")
+	}
+	lenient, problems2, err2 := read("in", data, Options{Lenient: true})
+	if err2 != nil {
+		if err == nil || !reflect.DeepEqual(lenient, none) || slices.Contains(forms, Recognize(data)) {
+			t.Fatalf("lenient: %v; strict: %v", err2, err)
+		}
+		return none, false
+	}
+	if err == nil && (!equal(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
+		t.Fatalf("strict: %v %v; lenient: %v %v", strict, problems, lenient, problems2)
+	}
+	return lenient, true
+}
+
+// of is the reader of a form for one fabric.
+func of[T any](f *fabric.Fabric, read func(string, []byte, *fabric.Fabric, Options) (T, []fabric.Problem, error)) func(string, []byte, Options) (T, []fabric.Problem, error) {
+	return func(name string, data []byte, opt Options) (T, []fabric.Problem, error) {
+		return read(name, data, f, opt)
+	}
+}
+
+// equally compares results by a text of theirs.
+func equally[T any](show func(T) string) func(a, b T) bool {
+	return func(a, b T) bool { return show(a) == show(b) }
+}
+
+func deeply[T any](a, b T) bool { return reflect.DeepEqual(a, b) }
 
 // FuzzReadLFTs: an error means no result; a lenient reader agrees with a
 // strict one that is content, and never fails once it knows the form; what was
@@ -33,19 +71,9 @@ func FuzzReadLFTs(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		sameWithCRLF(t, data, fab)
-		strict, problems, err := ReadLFTs("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2, err2 := ReadLFTs("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == LFTs || form == IBRoute || form == FDBs {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadLFTs), equally(rows), LFTs, IBRoute, FDBs)
+		if !ok {
 			return
-		}
-		if err == nil && (!reflect.DeepEqual(problems, problems2) || rows(strict) != rows(lenient)) {
-			t.Fatalf("strict: %v\n%slenient: %v\n%s", problems, rows(strict), problems2, rows(lenient))
 		}
 		for s := range fabric.NodeID(fab.NumSwitches()) {
 			for l, p := range lenient.Row(s) {
@@ -70,14 +98,8 @@ func FuzzReadGUID2LID(f *testing.F) {
 	f.Add([]byte("0x000000000000000b 0x0004 0x0007\n\n0x000000000000000a 0x0001 0x0001\n\n"))
 	f.Add([]byte("0xb 0x4 0x7\n0xa 0x1 0x1\r\n\t\nx"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadGUID2LID("in", data, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2 := short.Must2(ReadGUID2LID("in", data, Options{Lenient: true}))(t)
-		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
-			t.Fatalf("strict: %v %v; lenient: %v %v", strict, problems, lenient, problems2)
-		}
+		lenient, ok := readTwice(t, data, ReadGUID2LID, deeply)
+		short.MustEqual(t, ok, true, "a lenient reader fails")
 		seen := make(map[fabric.LID]bool)
 		for i, r := range lenient {
 			if i > 0 && r.Port <= lenient[i-1].Port || r.Min == 0 || r.Max < r.Min || r.Max > fabric.MaxUnicastLID {
@@ -104,21 +126,11 @@ func FuzzReadSubnetList(f *testing.F) {
 	f.Add(good)
 	f.Add(bytes.ReplaceAll(bytes.ReplaceAll(good[:len(good)/2], []byte(" SPD=10"), nil), []byte("ACT"), []byte("DWN")))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := topology.Parse("in", data, topology.Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
+		parse := func(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
+			return topology.Parse(name, data, topology.Options{Lenient: opt.Lenient})
 		}
-		lenient, problems2, err2 := topology.Parse("in", data, topology.Options{Lenient: true})
-		if err2 != nil {
-			if err == nil || lenient != nil {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
-			return
-		}
-		if err == nil && (!reflect.DeepEqual(problems, problems2) || describe(strict) != describe(lenient)) {
-			t.Fatalf("strict: %v\n%s\nlenient: %v\n%s", problems, describe(strict), problems2, describe(lenient))
-		}
-		if lenient.NumLinks() == 0 {
+		lenient, ok := readTwice(t, data, parse, equally(describe))
+		if !ok || lenient.NumLinks() == 0 {
 			return
 		}
 		once := text(t, func(w io.Writer) error { return WriteSubnetList(w, lenient) })
@@ -129,9 +141,7 @@ func FuzzReadSubnetList(f *testing.F) {
 		if err != nil || len(problems) > 0 {
 			t.Fatalf("%v %v\n%s", err, problems, once)
 		}
-		if twice := text(t, func(w io.Writer) error { return WriteSubnetList(w, again) }); !bytes.Equal(once, twice) {
-			t.Fatalf("%s\nthen\n%s", once, twice)
-		}
+		short.EqualList(t, once, text(t, func(w io.Writer) error { return WriteSubnetList(w, again) }), "then")
 	})
 }
 
@@ -144,19 +154,9 @@ func FuzzReadSL2VL(f *testing.F) {
 	f.Add([]byte("Switch 0xa, base LID 1, \"x\"\r\n#\r\n#--\r\n0 1 : 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\r\n#--\r\n"))
 	f.Add([]byte("ibwarn: [1] x\n# SL2VL table: Lid 1\nports: in  0, out  1: |15| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|16|\n# SL2VL table: DR path 0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadSL2VL("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2, err2 := ReadSL2VL("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == SL2VL || form == SMPQuerySL2VL {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadSL2VL), (*lft.SL2VL).Equal, SL2VL, SMPQuerySL2VL)
+		if !ok {
 			return
-		}
-		if err == nil && (!strict.Equal(lenient) || !reflect.DeepEqual(problems, problems2)) {
-			t.Fatalf("strict: %v; lenient: %v", problems, problems2)
 		}
 		texts := sl2vlTexts(t, lenient)
 		for _, form := range []Form{SL2VL, SMPQuerySL2VL} {
@@ -179,29 +179,18 @@ func FuzzReadPathSLs(f *testing.F) {
 	f.Add([]byte("Path SLs [1-9] of 1 switches\r\nswitch 0xa\r\ndlid 1 sl 15\r\ndlid 2-9 sl 0\r\n"))
 	f.Add([]byte("0xc0 2 1 x\n0xa 2 1\nSwitch 0xb, x\n0x2 : 1\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadPathSLs("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
+		written := func(p *lft.PathSLs) string {
+			return string(text(t, func(w io.Writer) error { return WritePathSLs(w, fab, p, WriteOptions{}) }))
 		}
-		lenient, problems2, err2 := ReadPathSLs("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == PathSLs || form == IBDMPathSLs {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadPathSLs), equally(written), PathSLs, IBDMPathSLs)
+		if !ok {
 			return
 		}
-		once := text(t, func(w io.Writer) error { return WritePathSLs(w, fab, lenient, WriteOptions{}) })
-		if err == nil {
-			if theirs := text(t, func(w io.Writer) error { return WritePathSLs(w, fab, strict, WriteOptions{}) }); !bytes.Equal(once, theirs) || !reflect.DeepEqual(problems, problems2) {
-				t.Fatalf("strict: %v\n%s\nlenient: %v\n%s", problems, theirs, problems2, once)
-			}
-		}
-		again, problems, err := ReadPathSLs("again", once, fab, Options{})
+		once := written(lenient)
+		again, problems, err := ReadPathSLs("again", []byte(once), fab, Options{})
 		if err != nil || problems != nil {
 			t.Fatalf("%v %v\n%s", err, problems, once)
 		}
-		if twice := text(t, func(w io.Writer) error { return WritePathSLs(w, fab, again, WriteOptions{}) }); !bytes.Equal(once, twice) {
-			t.Fatalf("%s\nthen\n%s", once, twice)
-		}
+		short.Equal(t, written(again), once, "written again")
 	})
 }

@@ -13,11 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -28,35 +26,26 @@ import (
 func wide(t testing.TB) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	add := func(n fabric.Node, lid fabric.LID) int {
-		i, err := b.AddNode(n)
-		must(err)
+		i := short.Must(b.AddNode(n))(t)
 		p := fabric.PortNum(0)
 		if n.Type == fabric.CA {
 			p = 1
 		}
-		must(b.SetPort(i, p, 0, lid, 0))
+		short.Check(t, b.SetPort(i, p, 0, lid, 0))
 		return i
 	}
 	var before int
 	for i, ports := range []fabric.PortNum{5, 9, 10, 40, 130} {
 		s := add(fabric.Node{GUID: fabric.GUID(0x200000 + 0x1000*(5-i)), Type: fabric.Switch, NumPorts: ports, Description: fmt.Sprintf("switch (%d)", i)}, fabric.LID(2*i+1))
 		h := add(fabric.Node{GUID: fabric.GUID(0x100000 + 0x10*i), Type: fabric.CA, NumPorts: 1, Description: fmt.Sprintf("host '%d'", i)}, fabric.LID(2*i+2))
-		must(b.Connect(s, ports, h, 1, fabric.Link{Width: 4, Speed: fabric.EDR}))
+		short.Check(t, b.Connect(s, ports, h, 1, fabric.Link{Width: 4, Speed: fabric.EDR}))
 		if i > 0 {
-			must(b.Connect(s, 1, before, 2, fabric.Link{Width: 4, Speed: fabric.HDR}))
+			short.Check(t, b.Connect(s, 1, before, 2, fabric.Link{Width: 4, Speed: fabric.HDR}))
 		}
 		before = s
 	}
-	f, err := b.Build()
-	must(err)
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // randomMFTs has masks of all kinds, the MLIDs of the first and the last
@@ -157,21 +146,15 @@ func TestMFTsAsPrinted(t *testing.T) {
 		for _, sw := range all {
 			routes = append(routes, s.output("ibroute", append(arg, fmt.Sprint(f.LID(f.PortBase(sw))))...)...)
 		}
-		if diff := cmp.Diff(string(routes), string(want)); diff != "" {
-			t.Errorf("ibroute %v (-) and WriteMFTs (+):\n%s", arg, diff)
-		}
+		short.Diff(t, string(want), string(routes), "ibroute", arg, "(-) and WriteMFTs (+)")
 	}
 	got := s.output("dump_fts", "-M", "0xc000", "0xc3ff")
 	want := text(t, func(w io.Writer) error { return WriteMFTs(w, tables, WriteOptions{}, 1024) })
-	if diff := cmp.Diff(string(sections(t, f, got)), string(want)); diff != "" {
-		t.Errorf("dump_fts -M (-) and WriteMFTs (+):\n%s", diff)
-	}
+	short.Diff(t, string(want), string(sections(t, f, got)), "dump_fts -M (-) and WriteMFTs (+)")
 	for name, data := range map[string][]byte{
 		"dump_fts -M": got, "dump_fts -M -a": s.output("dump_fts", "-M", "-a", "0xc000", "0xc3ff"), "dump_fts -M -n -a": s.output("dump_fts", "-M", "-n", "-a", "0xc000", "0xc3ff"),
 	} {
-		if m := masks(mustReadMFTs(t, name, data, f)); m != masks(tables) {
-			t.Errorf("%s reads as\n%s\nwant\n%s", name, m, masks(tables))
-		}
+		short.Equal(t, masks(mustReadMFTs(t, name, data, f)), masks(tables), name, "reads")
 	}
 }
 
@@ -223,16 +206,6 @@ func (s *simulator) complaints() string {
 	return b.String()
 }
 
-// threeByThree is a mesh with LIDs.
-func threeByThree(t testing.TB) *fabric.Fabric {
-	t.Helper()
-	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1}))(t)
-	lids := make([]fabric.LID, f.NumPorts())
-	next := fabric.LID(1)
-	f.EndPorts(func(p fabric.PortID) { lids[p] = next; next++ })
-	return short.Must(f.WithLIDs(lids, make([]uint8, f.NumPorts())))(t)
-}
-
 func mgid(t testing.TB, s string) mft.MGID {
 	t.Helper()
 	return short.Must(mft.ParseMGID(s))(t)
@@ -243,7 +216,7 @@ func mgid(t testing.TB, s string) mft.MGID {
 // WriteMCFDBs writes again; what dump_fts reads from the switches is the same;
 // saquery tells the groups as they were.
 func TestGroupsInOpenSM(t *testing.T) {
-	f := threeByThree(t)
+	f := fabrictest.WithLIDs(t, fabrictest.Grid(t, 1, false, 3, 3), 0)
 	hosts := f.CAPorts()
 	port0 := f.PortBase(3)
 	trees := []mft.Tree{
@@ -257,18 +230,14 @@ func TestGroupsInOpenSM(t *testing.T) {
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
 	writeFile(t, partitions, text(t, func(w io.Writer) error { return WritePartitions(w, f, nil) }))
 	s.daemon("sa_db_file " + file + "\npartition_config_file " + partitions + "\n")
-	if c := s.complaints(); c != "" {
-		t.Error(c)
-	}
+	short.Equal(t, s.complaints(), "")
 
 	dumped := s.file("opensm.mcfdbs")
 	tables := mustReadMFTs(t, "opensm.mcfdbs", dumped, f)
 	if got := text(t, func(w io.Writer) error { return WriteMCFDBs(w, tables, WriteOptions{}) }); !bytes.Equal(got, dumped) || len(dumped) == 0 {
 		t.Errorf("WriteMCFDBs writes\n%s\nOpenSM\n%s", got, dumped)
 	}
-	if got := masks(mustReadMFTs(t, "dump_fts", s.output("dump_fts", "-M"), f)); got != masks(tables) {
-		t.Errorf("the switches have\n%s\nopensm.mcfdbs\n%s", got, masks(tables))
-	}
+	short.Equal(t, masks(mustReadMFTs(t, "dump_fts", s.output("dump_fts", "-M"), f)), masks(tables), "the switches", "opensm.mcfdbs")
 	// OpenSM's trees reach the members, send-only ones too, and port 0.
 	for _, c := range []struct {
 		mlid fabric.LID
@@ -312,9 +281,7 @@ func TestGroupsInOpenSM(t *testing.T) {
 		for _, g := range list {
 			fmt.Fprintln(&got, g)
 		}
-		if diff := cmp.Diff(c.want, got.String()); diff != "" {
-			t.Errorf("%s: %s\n%s", name, diff, c.data)
-		}
+		short.Diff(t, got.String(), c.want, name, c.data)
 	}
 }
 
@@ -322,7 +289,7 @@ func TestGroupsInOpenSM(t *testing.T) {
 // MGIDs, MTUs, rates and SLs, in the order of the MLIDs, and leaves the default
 // partition as it is without such a file.
 func TestPartitions(t *testing.T) {
-	f := threeByThree(t)
+	f := fabrictest.WithLIDs(t, fabrictest.Grid(t, 1, false, 3, 3), 0)
 	hosts := f.CAPorts()
 	trees := []mft.Tree{
 		{Name: "second\n#;=: \xff", MGID: mgid(t, "ff12:a01d::2"), MLID: 0xc002, SL: 5, Receivers: hosts[:2]},
@@ -366,16 +333,12 @@ mgid=ff12:a01d::a,mtu=4,rate=3,sl=0
 NONE;
 `
 	conf := text(t, func(w io.Writer) error { return WritePartitions(w, f, trees) })
-	if diff := cmp.Diff(want, string(conf)); diff != "" {
-		t.Fatal(diff)
-	}
+	short.Diff(t, string(conf), want)
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
 	writeFile(t, partitions, conf)
 	s := startSimulator(t, f)
 	s.daemon("partition_config_file " + partitions + "\n")
-	if c := s.complaints(); c != "" {
-		t.Error(c)
-	}
+	short.Equal(t, s.complaints(), "")
 	for _, line := range []string{
 		"ff12:401b:ffff::ffff:ffff 0xC000 0x84 0xFFFF 0x83 0x0", "ff12:1b3e:f597:2664:66a2:9d07:0:1 0xC001 0x84 0xFFFF 0x87 0x0",
 		"ff12:a01d::2 0xC002 0x84 0xFFFF 0x87 0x5", "ff15:a01d::3 0xC003 0x84 0xFFFF 0x83 0x0", "ff1e:a01d::4 0xC004 0x84 0xFFFF 0x83 0x0",

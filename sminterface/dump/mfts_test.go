@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -36,12 +34,7 @@ const (
 // by a lenient reader, and the exact messages.
 func TestReadMFTs(t *testing.T) {
 	f := pair(t)
-	for _, c := range []struct {
-		name, text string
-		err        string // of the strict reader, "" for none
-		masks      string
-		problems   string // of the lenient reader; of the strict one too when err is ""
-	}{
+	readCases(t, of(f, ReadMFTs), masks, []readCase{
 		{"mcfdbs", mcA + mcB, "", masksAB, ""},
 		{"nothing", "", "", "", ""},
 		{"nothing but blanks and comments", "\n \n# no groups\nFile version: 1\n", "", "", ""},
@@ -110,29 +103,7 @@ func TestReadMFTs(t *testing.T) {
 			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: MLID 0xb123, want 0xc000 to 0xfffe\n"},
 		{"no GUID", mftA + "Multicast mlids x\n", "in:7: no GUID; want Multicast mlids [0xc000-0xc3ff] of switch Lid 1 guid 0x0123456789abcdef\n    Multicast mlids x", masksA,
 			noMFTs + "in:7: dropped: no GUID; want Multicast mlids [0xc000-0xc3ff] of switch Lid 1 guid 0x0123456789abcdef\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tables, problems, err := ReadMFTs("in", []byte(c.text), f, Options{})
-			switch {
-			case c.err == "":
-				if err != nil || masks(tables) != c.masks || problemLines(problems) != c.problems {
-					t.Errorf("%v\n%swant\n%s\n%s", err, masks(tables), c.masks, problemLines(problems))
-				}
-			case err == nil || err.Error() != c.err || tables != nil || problems != nil:
-				t.Errorf("%v, want %s", err, c.err)
-			}
-			tables, problems, err = ReadMFTs("in", []byte(c.text), f, Options{Lenient: true})
-			if c.masks == "-" {
-				if err == nil || err.Error() != c.err || tables != nil {
-					t.Errorf("lenient: %v", err)
-				}
-				return
-			}
-			if err != nil || masks(tables) != c.masks || problemLines(problems) != c.problems {
-				t.Errorf("lenient: %v\n%swant\n%s%swant\n%s", err, masks(tables), c.masks, problemLines(problems), c.problems)
-			}
-		})
-	}
+	})
 }
 
 // TestWriteMFTs pins what is written of small tables, and what is refused.
@@ -163,9 +134,7 @@ func TestWriteMFTs(t *testing.T) {
 		} else {
 			got = b.String()
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
+		short.Diff(t, got, c.want, c.name)
 	}
 }
 
@@ -228,19 +197,9 @@ func FuzzReadMFTs(f *testing.F) {
 	tables := mustReadMFTs(f, "seed", []byte(mcA+mcB), fab)
 	f.Add(text(f, func(w io.Writer) error { return WriteMFTs(w, tables, WriteOptions{Lean: true}, 0) }))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadMFTs("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2, err2 := ReadMFTs("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if form := Recognize(data); err == nil || lenient != nil || form == MCFDBs || form == MFTs {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadMFTs), equally(masks), MCFDBs, MFTs)
+		if !ok {
 			return
-		}
-		if err == nil && (!reflect.DeepEqual(problems, problems2) || masks(strict) != masks(lenient)) {
-			t.Fatalf("strict: %v\n%slenient: %v\n%s", problems, masks(strict), problems2, masks(lenient))
 		}
 		for _, l := range lenient.MLIDs() {
 			for i, p := range lenient.Ports(l) {

@@ -8,11 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
-	"pgregory.net/rapid"
 )
 
 // simulator is an ibsim with a fabric in it. Programs run as if on its first
@@ -34,9 +35,7 @@ func startSimulator(t *testing.T, f *fabric.Fabric) *simulator {
 		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
 	}))(t)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, s.Close())
 	})
 	return &simulator{s, t, filepath.Join(dir, "opensm")}
 }

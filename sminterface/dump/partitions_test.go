@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
@@ -45,9 +43,7 @@ func TestGroupRate(t *testing.T) {
 		if n := len(f.CAPorts()); n > 1 {
 			tree.Receivers, tree.Senders = tree.Receivers[:n], f.CAPorts()[n-1:]
 		}
-		if got := groupRate(f, &tree); got != c.want {
-			t.Errorf("links %q: rate %d, want %d", c.links, got, c.want)
-		}
+		short.Equal(t, groupRate(f, &tree), c.want, "links", c.links, "rate")
 	}
 }
 
@@ -70,9 +66,7 @@ func TestOrderGroups(t *testing.T) {
 		if _, err := orderGroups(trees); err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Fatalf("%q, want %q", got, want)
-		}
+		short.MustEqual(t, got, want)
 		trees[i].MGID = was
 	}
 }
@@ -106,9 +100,7 @@ func TestWriteGroups(t *testing.T) {
 		} else {
 			got = string(b)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", c.name, diff)
-		}
+		short.Diff(t, got, c.want, c.name)
 	}
 }
 

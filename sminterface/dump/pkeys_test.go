@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
@@ -33,9 +31,7 @@ func TestReadPKeys(t *testing.T) {
 	}
 	byEnd := func(text string, form Form) (list [][]fabric.PKey) {
 		t.Helper()
-		if got := Recognize([]byte(text)); got != form {
-			t.Fatalf("it is %s, want %s", got, form)
-		}
+		short.MustEqual(t, Recognize([]byte(text)), form)
 		tables, problems, err := ReadPKeys("in", []byte(text), f, Options{})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(problems, err)
@@ -52,9 +48,7 @@ func TestReadPKeys(t *testing.T) {
 		text string
 		form Form
 	}{{text("pkeys-saquery.txt"), PKeyRecords}, {text("pkeys-smpquery.txt"), SMPQueryPKeys}} {
-		if diff := cmp.Diff(want, byEnd(c.text, c.form)); diff != "" {
-			t.Errorf("%s: %s", c.form, diff)
-		}
+		short.Diff(t, byEnd(c.text, c.form), want, c.form)
 	}
 	// What we write is what saquery prints: its records are among ours, and the other way
 	// round, except empty blocks.
@@ -70,9 +64,7 @@ func TestReadPKeys(t *testing.T) {
 		slices.Sort(list)
 		return list
 	}
-	if diff := cmp.Diff(records(text("pkeys-saquery.txt")), records(string(b))); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, records(string(b)), records(text("pkeys-saquery.txt")))
 	// Tables of several blocks, and of the ports of a switch.
 	many := make([][]fabric.PKey, f.NumPorts())
 	for p := range many {
@@ -88,9 +80,7 @@ func TestReadPKeys(t *testing.T) {
 	if again, problems, err := ReadPKeys("again", b, f, Options{}); err != nil || problems != nil || !reflect.DeepEqual(again, many) {
 		t.Errorf("%v %v: %v, want %v", problems, err, again, many)
 	}
-	if err := WritePKeys(full{}, f, tables); err != errFull {
-		t.Error(err)
-	}
+	short.Equal(t, WritePKeys(full{}, f, tables), errFull)
 }
 
 func TestBrokenPKeys(t *testing.T) {
@@ -134,19 +124,9 @@ func FuzzReadPKeys(f *testing.F) {
 	f.Add([]byte("PKeyTableRecord dump:\nLID.1\nPort.1\nBlock.0\nPKey Table:\n" + row + row + row + row))
 	f.Add([]byte("0x0000000000100001\n   0: 0x7fff 0x8001\n  31:\n64 pkeys capacity for this port\nLid 2 port 7\n0: 0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadPKeys("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2, err2 := ReadPKeys("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if err == nil || lenient != nil {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadPKeys), deeply)
+		if !ok {
 			return
-		}
-		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
-			t.Fatalf("strict: %v %v; lenient: %v %v", strict, problems, lenient, problems2)
 		}
 		dumped := text(t, func(w io.Writer) error { return WritePKeys(w, fab, lenient) })
 		if len(bytes.TrimSpace(dumped)) == 0 {

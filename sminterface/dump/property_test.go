@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -114,17 +113,13 @@ func TestTablesRoundTrip(t *testing.T) {
 			if err != nil || problems != nil {
 				t.Fatalf("%s: %v %v\n%s", form, err, problems, &b)
 			}
-			if got.MaxLID() != tables.MaxLID() {
-				t.Fatalf("%s: to LID %d, want %d", form, got.MaxLID(), tables.MaxLID())
-			}
+			short.MustEqual(t, got.MaxLID(), tables.MaxLID(), form, "to LID")
 			for s := range fabric.NodeID(f.NumSwitches()) {
 				for l, want := range tables.Row(s) {
 					if form == FDBs && f.LIDPort(fabric.LID(l)) == fabric.NoPort {
 						want = fabric.NoPath // no row for unused LIDs
 					}
-					if have := got.Row(s)[l]; have != want {
-						t.Fatalf("%s: switch %d LID %d port %d, want %d\n%s", form, s, l, have, want, &b)
-					}
+					short.MustEqual(t, got.Row(s)[l], want, form, "switch", s, "LID", l, "port", &b)
 				}
 			}
 		}
@@ -182,13 +177,9 @@ func checkHops(t *rapid.T, f *fabric.Fabric, tables *lft.Tables, data []byte) {
 			} else {
 				rows++
 			}
-			if diff := cmp.Diff(want, matrix[f.Node(s).GUID][l]); diff != "" {
-				t.Fatalf("from %d to %d (-want +got):\n%s\n%s", s, target, diff, data)
-			}
+			short.Diff(t, matrix[f.Node(s).GUID][l], want, "from", s, "to", target, data)
 		}
-		if n := len(matrix[f.Node(s).GUID]); n != rows {
-			t.Fatalf("switch %d has %d rows, want %d\n%s", s, n, rows, data)
-		}
+		short.MustEqual(t, len(matrix[f.Node(s).GUID]), rows, "switch", s, "rows", data)
 	}
 }
 
@@ -249,9 +240,7 @@ func TestSubnetListRoundTrip(t *testing.T) {
 		if err != nil || len(problems) != zero || zero != lacking {
 			t.Fatalf("%v %v, %d ports without a LID\n%s", err, problems, lacking, &b)
 		}
-		if diff := cmp.Diff(describe(cabled(t, f)), describe(g)); diff != "" {
-			t.Fatalf("(-want +got):\n%s\n%s", diff, &b)
-		}
+		short.Diff(t, describe(g), describe(cabled(t, f)), &b)
 	})
 }
 

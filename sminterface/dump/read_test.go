@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -23,12 +22,6 @@ import (
 func pair(t testing.TB) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for i := range 4 {
 		n := fabric.Node{GUID: 0xa, Type: fabric.Switch, NumPorts: 4, Description: "a"}
 		switch i {
@@ -39,16 +32,13 @@ func pair(t testing.TB) *fabric.Fabric {
 		case 3:
 			n = fabric.Node{GUID: 0xd0, Type: fabric.CA, NumPorts: 1, Description: "d"}
 		}
-		_, err := b.AddNode(n)
-		must(err)
-		must(b.SetPort(i, fabric.PortNum(i/2), 0, fabric.LID(i+1), 0))
+		short.Must(b.AddNode(n))(t)
+		short.Check(t, b.SetPort(i, fabric.PortNum(i/2), 0, fabric.LID(i+1), 0))
 	}
-	must(b.Connect(0, 1, 1, 1, fabric.Link{Width: 4, Speed: fabric.NDR}))
-	must(b.Connect(0, 2, 2, 1, fabric.Link{}))
-	must(b.Connect(1, 2, 3, 1, fabric.Link{}))
-	f, err := b.Build()
-	must(err)
-	return f
+	short.Check(t, b.Connect(0, 1, 1, 1, fabric.Link{Width: 4, Speed: fabric.NDR}))
+	short.Check(t, b.Connect(0, 2, 2, 1, fabric.Link{}))
+	short.Check(t, b.Connect(1, 2, 3, 1, fabric.Link{}))
+	return short.Must(b.Build())(t)
 }
 
 // rows are tables as text: a line for each switch, NoPath as a dash.
@@ -95,17 +85,43 @@ const (
 		"0x0001 : 001  : 01   : yes\n0x0002 : 000  : 00   : yes\n0x0003 : 001  : 02   : yes\n0x0004 : 002  : 01   : yes\n"
 )
 
+// readCase is a text and what is read from it.
+type readCase struct {
+	name, text string
+	err        string // of the strict reader, "" for none
+	want       string // what is read, leniently where there is an error; "-" for nothing
+	problems   string
+}
+
+// readCases pins what a reader of a form makes of texts, strictly and leniently.
+func readCases[T any](t *testing.T, read func(string, []byte, Options) (T, []fabric.Problem, error), show func(T) string, cases []readCase) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			var none T
+			for _, opt := range []Options{{}, {Lenient: true}} {
+				got, problems, err := read("in", []byte(c.text), opt)
+				if c.err == "" || opt.Lenient && c.want != "-" {
+					short.Check(t, err)
+					short.Diff(t, show(got), c.want, "read")
+					short.Diff(t, problemLines(problems), c.problems, "problems")
+					continue
+				}
+				short.Diff(t, fmt.Sprint(err), c.err, "error")
+				var parse *fabric.ParseError
+				if !errors.As(err, &parse) || !reflect.DeepEqual(got, none) || problems != nil {
+					t.Errorf("%T, %v, %v", err, got, problems)
+				}
+			}
+		})
+	}
+}
+
 // TestReadLFTs pins what is read from odd and from wrong text, by a strict and
 // by a lenient reader, and the exact messages.
 func TestReadLFTs(t *testing.T) {
 	f := pair(t)
 	wide := strings.ReplaceAll(rowsA+rowsB, "\n", " - -\n")
-	for _, c := range []struct {
-		name, text string
-		err        string // of the strict reader, "" for none
-		rows       string
-		problems   string // of the lenient reader; of the strict one too when err is ""
-	}{
+	readCases(t, of(f, ReadLFTs), rows, []readCase{
 		{"both", tabA + tabB, "", rowsA + rowsB, ""},
 		{"CRLF", strings.ReplaceAll(tabA+tabB, "\n", "\r\n"), "", rowsA + rowsB, ""},
 		{"comments, blank lines, unpadded numbers, other order",
@@ -234,40 +250,7 @@ func TestReadLFTs(t *testing.T) {
 			"in:4: dropped: LID 0xc003, want at most 0xbfff\nin:7: dropped: the fabric has no switch 0x000000000000000e\n" +
 				"in:14: dropped: want a row such as 0x0001 002 # .., or N lids dumped\n" +
 				"in:14: truncated: the section of switch 0x000000000000000b does not end with a line N lids dumped: the file is cut short\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			tables, problems, err := ReadLFTs("in", []byte(c.text), f, Options{})
-			switch {
-			case c.err == "":
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(c.rows, rows(tables)); diff != "" {
-					t.Errorf("tables (-want +got):\n%s", diff)
-				}
-				if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
-					t.Errorf("problems (-want +got):\n%s", diff)
-				}
-			case err == nil:
-				t.Errorf("no error, want %s", c.err)
-			default:
-				if diff := cmp.Diff(c.err, err.Error()); diff != "" {
-					t.Errorf("error (-want +got):\n%s", diff)
-				}
-				var parse *fabric.ParseError
-				if !errors.As(err, &parse) || tables != nil || problems != nil {
-					t.Errorf("%T, %v, %v", err, tables, problems)
-				}
-			}
-			tables, problems = short.Must2(ReadLFTs("in", []byte(c.text), f, Options{Lenient: true}))(t)
-			if diff := cmp.Diff(c.rows, rows(tables)); diff != "" {
-				t.Errorf("lenient: tables (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
-				t.Errorf("lenient: problems (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // TestOtherForms pins what is said of files that are something else, by
@@ -302,17 +285,13 @@ func TestManyProblems(t *testing.T) {
 	if err != nil || len(problems) != maxFaults+1 {
 		t.Fatal(len(problems), err)
 	}
-	if got, want := problems[maxFaults].String(), "in: dropped: 12 more problems"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	if got := problems[maxFaults-1].Line; got != maxFaults+1 {
-		t.Errorf("the last one is of line %d, want %d", got, maxFaults+1)
-	}
+	short.Equal(t, problems[maxFaults].String(), "in: dropped: 12 more problems")
+	short.Equal(t, problems[maxFaults-1].Line, maxFaults+1, "the last one is of line")
 }
 
 // TestGUID2LID reads LIDs, right and wrong ones.
 func TestGUID2LID(t *testing.T) {
-	for _, c := range []struct{ name, text, err, ranges, problems string }{
+	readCases(t, ReadGUID2LID, func(list []lft.LIDRange) string { return fmt.Sprint(list) }, []readCase{
 		{"empty", "", "", "[]", ""},
 		{"two", "0x000000000000000b 0x0004 0x0007\n\n0x000000000000000a 0x0001 0x0001\n\n", "", "[{0x000000000000000a 1 1} {0x000000000000000b 4 7}]", ""},
 		{"short", "0xb\t0x4  0x7 \r\n\r\n\r\n", "", "[{0x000000000000000b 4 7}]", ""},
@@ -341,23 +320,7 @@ func TestGUID2LID(t *testing.T) {
 			"in:5: dropped: a second record for port 0x000000000000000a, the first is in line 1\nin:7: dropped: a second record for port 0x000000000000000b, the first is in line 3\n"},
 		{"an empty line behind what is left out", "0xb 0x4 0x7\n0x000000000000000b 0x0008 0x0008\n\n0xc 0x9 0x9\n", "in:2: a second record for port 0x000000000000000b, the first is in line 1\n    0x000000000000000b 0x0008 0x0008",
 			"[{0x000000000000000b 4 7} {0x000000000000000c 9 9}]", "in:2: dropped: a second record for port 0x000000000000000b, the first is in line 1\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			list, problems, err := ReadGUID2LID("in", []byte(c.text), Options{})
-			if c.err != "" {
-				if err == nil || err.Error() != c.err || list != nil || problems != nil {
-					t.Errorf("%v, %v, %v; want %s", list, problems, err, c.err)
-				}
-				list, problems, err = ReadGUID2LID("in", []byte(c.text), Options{Lenient: true})
-			}
-			if err != nil || fmt.Sprint(list) != c.ranges {
-				t.Errorf("%v, %v; want %s", list, err, c.ranges)
-			}
-			if diff := cmp.Diff(c.problems, problemLines(problems)); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-		})
-	}
+	})
 }
 
 // describe is a fabric as text: nodes, then cables.
@@ -492,12 +455,8 @@ func TestSubnetList(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.fabric, describe(f)); diff != "" {
-				t.Errorf("fabric (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.problems, problemLines(problems)); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
+			short.Diff(t, describe(f), tc.fabric, "fabric")
+			short.Diff(t, problemLines(problems), tc.problems, "problems")
 		})
 	}
 }
@@ -560,18 +519,14 @@ func TestRecognize(t *testing.T) {
 	files[PathSLs], files[IBDMPathSLs] = []byte(pathsAB), []byte(pairsAB)
 	for form, data := range files {
 		for _, before := range []string{"", "# comment\n\n", "\r\nFile version: 1\r\n"} {
-			if got := Recognize(append([]byte(before), data...)); got != form {
-				t.Errorf("%s taken for %s", form, got)
-			}
+			short.Equal(t, Recognize(append([]byte(before), data...)), form, "taken")
 		}
 	}
 	for s, want := range map[string]Form{
 		dumpC: SL2VL, "0xa 0x1 0x1\n": GUID2LID, "Switch 0xa\nLID    : Out Port(s)\n": MCFDBs,
 		"ibwarn: [1] x\n" + queryA: SMPQuerySL2VL, "Channel Adapter 0xc1, x\n": Unknown,
 	} {
-		if got := Recognize([]byte(s)); got != want {
-			t.Errorf("%q taken for %s, want %s", s, got, want)
-		}
+		short.Equal(t, Recognize([]byte(s)), want, s, "taken")
 	}
 	for s, want := range map[string]Form{
 		"x\nSTART_NODES\n": Database, "vendid=0x2c9\n": NetDiscover, "Switch\t36 \"S-1\"\t# \"a\"\n": NetDiscover,
@@ -579,14 +534,10 @@ func TestRecognize(t *testing.T) {
 		"SW 24 1 0x1 4x SDR 'leaf'": PortList, "Ca\t: 0x1 ports 1 \"h\"": NodeList,
 		"[root@host ~]# cat opensm-subnet.lst\n" + string(files[SubnetList]): SubnetList,
 	} {
-		if got := Recognize([]byte(s)); got != want {
-			t.Errorf("%q taken for %s, want %s", s, got, want)
-		}
+		short.Equal(t, Recognize([]byte(s)), want, s, "taken")
 	}
 	for _, s := range []string{"", "\n", "x\n" + tabA, "{ \"a\": 1 }", "START_\n", " Unicast lids [0-4]"} {
-		if got := Recognize([]byte(s)); got != Unknown {
-			t.Errorf("%q taken for %s", s, got)
-		}
+		short.Equal(t, Recognize([]byte(s)), Unknown, s, "taken")
 	}
 }
 

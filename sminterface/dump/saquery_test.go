@@ -2,7 +2,6 @@ package dump
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -72,12 +71,7 @@ func TestReadSAQuery(t *testing.T) {
 	d := saMember("ff12:a01d::1", "0xC001", "fe80::d1", "0x21", "0x0")
 	absent := "in:1: contradiction: no members of group ff12:401b:ffff::ffff:ffff; saquery -m tells them with --smkey\n"
 	broadcast := saMember("ff12:401b:ffff::ffff:ffff", "0xC000", "::", "0x20", "0x0")
-	for _, c := range []struct {
-		name, text string
-		err        string // of the strict reader, "" for none
-		groups     string
-		problems   string // of the lenient reader; of the strict one too when err is ""
-	}{
+	readCases(t, of(f, ReadSAQuery), func(list []mft.Group) string { return showGroups(f, list) }, []readCase{
 		{"members", c + d, "", "ff12:a01d::1 0xc001: c/1 d/1\n", ""},
 		{"another order, twice, CRLF", strings.ReplaceAll(d+c+d, "\n", "\r\n"), "", "ff12:a01d::1 0xc001: c/1 d/1\n", ""},
 		{"port 0 of a switch", saMember("ff12:a01d::1", "0xC001", "fe80::b", "0x21", "0x1"), "", "ff12:a01d::1 0xc001: b/0\n", ""},
@@ -128,29 +122,7 @@ func TestReadSAQuery(t *testing.T) {
 		{"another form", tabA, "in: this is opensm-lfts.dump; want what saquery -m or saquery -g print", "-", ""},
 		{"members of one group only", "\t\tPortGid.................fe80::10:1 (host 0,0)\n", "in:1: no groups; want what saquery -m or saquery -g print\n    \t\tPortGid.................fe80::10:1 (host 0,0)", "-", ""},
 		{"nothing", "", "in: no groups, the file is empty; want what saquery -m or saquery -g print", "-", ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			groups, problems, err := ReadSAQuery("in", []byte(c.text), f, Options{})
-			switch {
-			case c.err == "":
-				if err != nil || showGroups(f, groups) != c.groups || problemLines(problems) != c.problems {
-					t.Errorf("%v\n%swant\n%s\n%s", err, showGroups(f, groups), c.groups, problemLines(problems))
-				}
-			case err == nil || err.Error() != c.err || groups != nil || problems != nil:
-				t.Errorf("%v, want %s", err, c.err)
-			}
-			groups, problems, err = ReadSAQuery("in", []byte(c.text), f, Options{Lenient: true})
-			if c.groups == "-" {
-				if err == nil || err.Error() != c.err || groups != nil {
-					t.Errorf("lenient: %v", err)
-				}
-				return
-			}
-			if err != nil || showGroups(f, groups) != c.groups || problemLines(problems) != c.problems {
-				t.Errorf("lenient: %v\n%swant\n%s%swant\n%s", err, showGroups(f, groups), c.groups, problemLines(problems), c.problems)
-			}
-		})
-	}
+	})
 }
 
 // FuzzReadSAQuery: an error means no groups, a lenient reader agrees, and the
@@ -163,19 +135,9 @@ func FuzzReadSAQuery(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		strict, problems, err := ReadSAQuery("in", data, fab, Options{})
-		if err != nil && (strict != nil || problems != nil) {
-			t.Fatal("an error and a result")
-		}
-		lenient, problems2, err2 := ReadSAQuery("in", data, fab, Options{Lenient: true})
-		if err2 != nil {
-			if err == nil || lenient != nil || Recognize(data) == SAQuery {
-				t.Fatalf("lenient: %v; strict: %v", err2, err)
-			}
+		lenient, ok := readTwice(t, data, of(fab, ReadSAQuery), deeply, SAQuery)
+		if !ok {
 			return
-		}
-		if err == nil && (!reflect.DeepEqual(strict, lenient) || !reflect.DeepEqual(problems, problems2)) {
-			t.Fatalf("strict: %v %v; lenient: %v %v", strict, problems, lenient, problems2)
 		}
 		for i, g := range lenient {
 			if g.MLID < mft.MinMLID || g.MLID > mft.MaxMLID || !g.MGID.Is6() || g.MGID.As16()[0] != 0xff || g.SL > 15 || i > 0 && g.MLID < lenient[i-1].MLID {

@@ -82,12 +82,7 @@ func ways(s *lft.SL2VL) string {
 // by a lenient reader, and the exact messages.
 func TestReadSL2VL(t *testing.T) {
 	f := pair(t)
-	for _, c := range []struct {
-		name, text string
-		err        string // of the strict reader, "" for none
-		ways       string
-		problems   string // of the lenient reader; of the strict one too when err is ""
-	}{
+	readCases(t, of(f, ReadSL2VL), ways, []readCase{
 		{"all", dumpAll, "", wantAll, ""},
 		{"other order, CRLF, comments", strings.ReplaceAll("# x\n"+dumpD+dumpB+dumpC+dumpA, "\n", "\r\n"), "", wantAll, ""},
 		{"a row twice", strings.Replace(dumpAll, dumpRows, dumpRows+dumpRows, 1), "", wantAll, ""},
@@ -172,28 +167,7 @@ func TestReadSL2VL(t *testing.T) {
 		{"smpquery, cut", queryC + queryA[:len(queryA)-4],
 			"in:6: want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs\n    ports: in  0, out  1: | 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0|", zeros + zeros + "0,3\n0,0\n",
 			noRowA + noRowB + noRowD + "in:6: dropped: want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs\nin:6: truncated: the last line has no end: the file is cut short\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			strict, problems, err := ReadSL2VL("in", []byte(c.text), f, Options{})
-			message := ""
-			if err != nil {
-				message = err.Error()
-			}
-			if diff := cmp.Diff(c.err, message); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
-			lenient, problems2 := short.Must2(ReadSL2VL("in", []byte(c.text), f, Options{Lenient: true}))(t)
-			if diff := cmp.Diff(c.ways, ways(lenient)); diff != "" {
-				t.Errorf("tables (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.problems, problemLines(problems2)); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-			if c.err == "" && (!strict.Equal(lenient) || problemLines(problems) != c.problems) {
-				t.Errorf("the strict reader has other tables or problems: %v", problems)
-			}
-		})
-	}
+	})
 	for text, want := range map[string]string{
 		"":        "in: no SL-to-VL tables, the file is empty; want opensm-sl2vl.dump, or what smpquery sl2vl prints",
 		"x\n":     "in:1: no SL-to-VL tables; want opensm-sl2vl.dump, or what smpquery sl2vl prints\n    x",
@@ -246,12 +220,7 @@ func sls(p *lft.PathSLs) string {
 // TestReadPathSLs does for path SLs what TestReadSL2VL does.
 func TestReadPathSLs(t *testing.T) {
 	f := pair(t)
-	for _, c := range []struct {
-		name, text string
-		err        string
-		sls        string
-		problems   string
-	}{
+	readCases(t, of(f, ReadPathSLs), sls, []readCase{
 		{"blocks", pathsAB, "", slsAB, ""},
 		{"CRLF, comments, no descriptions, no blank lines",
 			"# x\r\nPath SLs [1-4] of 2 switches\r\nswitch 0xa\r\ndlid 1-1 sl 0\r\ndlid 2 sl 0\r\ndlid 3 sl 15\r\n# y\r\ndlid 4 sl 1\r\nswitch 0xb\r\ndlid 1-4 sl 2\r\n", "", slsAB, ""},
@@ -345,28 +314,7 @@ func TestReadPathSLs(t *testing.T) {
 			"in:3: dropped: want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1\n"},
 		{"pairs, cut", pairsAB[:len(pairsAB)-1],
 			"in:2: the last line has no end: the file is cut short\n    0x00000000000000d0 3 2", pairSLs, "in:2: truncated: the last line has no end: the file is cut short\n"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			strict, problems, err := ReadPathSLs("in", []byte(c.text), f, Options{})
-			message := ""
-			if err != nil {
-				message = err.Error()
-			}
-			if diff := cmp.Diff(c.err, message); diff != "" {
-				t.Errorf("error (-want +got):\n%s", diff)
-			}
-			lenient, problems2 := short.Must2(ReadPathSLs("in", []byte(c.text), f, Options{Lenient: true}))(t)
-			if diff := cmp.Diff(c.sls, sls(lenient)); diff != "" {
-				t.Errorf("path SLs (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(c.problems, problemLines(problems2)); diff != "" {
-				t.Errorf("problems (-want +got):\n%s", diff)
-			}
-			if c.err == "" && (sls(strict) != sls(lenient) || problemLines(problems) != c.problems) {
-				t.Errorf("the strict reader has other path SLs or problems: %v", problems)
-			}
-		})
-	}
+	})
 }
 
 // TestWritePathSLs pins the form of this package, and that switches with equal
@@ -380,22 +328,14 @@ func TestWritePathSLs(t *testing.T) {
 	write := func(p *lft.PathSLs, opt WriteOptions) string {
 		return string(text(t, func(w io.Writer) error { return WritePathSLs(w, f, p, opt) }))
 	}
-	if got := write(p, WriteOptions{}); got != pathsAB {
-		t.Error(cmp.Diff(pathsAB, got))
-	}
-	if got, want := write(p, WriteOptions{Lean: true, Only: []fabric.NodeID{1}}), "Path SLs [1-4] of 1 switches\nswitch 0x000000000000000b\ndlid 1-4 sl 2\n"; got != want {
-		t.Error(cmp.Diff(want, got))
-	}
+	short.Equal(t, write(p, WriteOptions{}), pathsAB)
+	short.Equal(t, write(p, WriteOptions{Lean: true, Only: []fabric.NodeID{1}}), "Path SLs [1-4] of 1 switches\nswitch 0x000000000000000b\ndlid 1-4 sl 2\n")
 	ports := strings.Replace(pathsPorts, "2 ports", "1 ports", 1) + "\nport 0x00000000000000c0[1] \"c\"\ndlid 1 sl 3\ndlid 2-4 sl ?\n"
 	if p, _, err = ReadPathSLs("in", []byte(ports), f, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := write(p, WriteOptions{}); got != ports {
-		t.Error(cmp.Diff(ports, got))
-	}
-	if got := string(text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })); got != "0x00000000000000d0 3 2\n" {
-		t.Errorf("for ibdmchk: %s", got)
-	}
+	short.Equal(t, write(p, WriteOptions{}), ports)
+	short.Equal(t, string(text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })), "0x00000000000000d0 3 2\n", "for ibdmchk")
 	if got := write(p, WriteOptions{Lean: true, Only: []fabric.NodeID{1}}); strings.Contains(got, "port") {
 		t.Errorf("%s", got)
 	}
@@ -407,13 +347,9 @@ func TestWritePathSLs(t *testing.T) {
 	copied.SetRow(row, 0)
 	copied.SetRow(bytesSL(slBytes(row)), 1)
 	for _, p := range []*lft.PathSLs{shared, copied} {
-		if got := write(p, WriteOptions{Lean: true}); got != same {
-			t.Error(cmp.Diff(same, got))
-		}
+		short.Equal(t, write(p, WriteOptions{Lean: true}), same)
 	}
-	if got := string(text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })); got != "0x00000000000000c0 4 1\n0x00000000000000d0 3 2\n" {
-		t.Errorf("for ibdmchk: %s", got)
-	}
+	short.Equal(t, string(text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })), "0x00000000000000c0 4 1\n0x00000000000000d0 3 2\n", "for ibdmchk")
 	if err := WritePathSLs(io.Discard, f, lft.NewPathSLs(3, 4), WriteOptions{}); err == nil {
 		t.Error("path SLs of three switches were written for a fabric with two")
 	}
@@ -469,9 +405,7 @@ func TestPairsOfOneSwitch(t *testing.T) {
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
 	}
-	if string(form(got)) != string(form(p)) {
-		t.Errorf("%s is read as\n%s", form(p), form(got))
-	}
+	short.Equal(t, string(form(got)), string(form(p)), "is read")
 	to := f.LID(hosts[3])
 	if got.PortRow(hosts[0]) != nil || got.Row(0)[to] != 0 || got.PortRow(hosts[1])[to] != 5 {
 		t.Errorf("%s", sls(got))
@@ -526,16 +460,12 @@ qos_rtr_high_limit 0
 qos_rtr_vlarb_high 0:0
 qos_rtr_vlarb_low 0:64,1:64,2:64,3:64,4:64,5:64,6:64,7:64,8:64,9:64,10:64,11:64,12:64,13:64,14:64
 qos_rtr_sl2vl 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7`
-	if got := strings.Join(lines, "\n"); got != want {
-		t.Error(cmp.Diff(want, got))
-	}
+	short.Equal(t, strings.Join(lines, "\n"), want)
 	s.Set(36, f.Port(a, 3), lft.ConstantVL(2))
 	_, err := QoSOptions(s)
 	const message = "OpenSM has one option qos_swe_sl2vl for both VLs 0,1,2,3,15,15,15,15,0,0,0,0,0,0,0,0 from port 0 to port 1 of switch 0x0000000000200000 \"switch {0} \u00e9t\u00e9\"" +
 		" and VLs 2,2,2,2,2,2,2,2,2,2,2,2,2,2,2,2 from port 36 to port 3 of switch 0x0000000000200000 \"switch {0} \u00e9t\u00e9\""
-	if err == nil || err.Error() != message {
-		t.Errorf("%v\nwant %s", err, message)
-	}
+	short.Equal(t, fmt.Sprint(err), message)
 	s = lft.NewSL2VL(f, lft.ConstantVL(0))
 	host, _ := f.NodeByGUID(0x100000)
 	s.SetOut(f.Port(host, 2), lft.ConstantVL(1))
@@ -597,9 +527,7 @@ func TestSL2VLRoundTrip(t *testing.T) {
 		one := sl2vlTexts(t, s)
 		runtime.GOMAXPROCS(4)
 		for form, b := range sl2vlTexts(t, s) {
-			if !bytes.Equal(b, one[form]) {
-				t.Fatalf("%s: one CPU writes\n%s\nseveral\n%s", form, one[form], b)
-			}
+			short.EqualList(t, b, one[form], form, "one CPU writes", "several")
 			if len(b) == 0 {
 				continue
 			}
@@ -616,9 +544,7 @@ func TestSL2VLRoundTrip(t *testing.T) {
 				if form == SMPQuerySL2VL && f.LID(end) == 0 {
 					continue
 				}
-				if *got.At(in, out) != *s.At(in, out) {
-					t.Fatalf("%s: from port %d to %s: %v, want %v\n%s", form, in, f.PortName(out), got.At(in, out), s.At(in, out), b)
-				}
+				short.MustEqual(t, *got.At(in, out), *s.At(in, out), form, "from port", in, "to", f.PortName(out), got.At(in, out), "want", s.At(in, out), b)
 			}
 		}
 	})

@@ -14,11 +14,12 @@ import (
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
-	"pgregory.net/rapid"
 )
 
 // mustReadSL2VL reads SL-to-VL tables that have nothing wrong.
@@ -35,9 +36,7 @@ func mustReadSL2VL(t testing.TB, name string, data []byte, f *fabric.Fabric) *lf
 func sameWays(t testing.TB, name string, want, got *lft.SL2VL) {
 	t.Helper()
 	for in, out := range want.PortPairs() {
-		if a, b := *want.At(in, out), *got.At(in, out); a != b {
-			t.Fatalf("%s: from port %d to %s: %v, want %v", name, in, want.Fabric().PortName(out), b, a)
-		}
+		short.MustEqual(t, *want.At(in, out), *got.At(in, out), name, "from port", in, "to", want.Fabric().PortName(out))
 	}
 }
 
@@ -297,9 +296,7 @@ func TestAgainstIBDM(t *testing.T) {
 	at := fabric.NodeID(6*size + 3)
 	row := bytes.Clone(slBytes(paths.Row(at)))
 	to := f.LID(f.Peer(f.Port(fabric.NodeID(1*size+3), 5)))
-	if row[to] != 1 {
-		t.Fatalf("SL %d from 6,3 to 1,3, want 1", row[to])
-	}
+	short.MustEqual(t, row[to], 1, "SL", "from 6,3 to 1,3, want 1")
 	row[to] = 0
 	wrong := lft.NewPathSLs(f.NumSwitches(), f.MaxLID())
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -327,9 +324,7 @@ func TestAgainstIBDM(t *testing.T) {
 		{[]string{"-c", "psl", "-d", "sl2vl-wrong"}, "4 SLs, 2 VLs used.\n" + loop},
 	} {
 		const analyzing = "-I- Analyzing Fabric for Credit Loops "
-		if got := ibdmchk(t, dir, c.arg...); got != analyzing+c.want {
-			t.Errorf("%v: got\n%s\nwant\n%s", c.arg, got, analyzing+c.want)
-		}
+		short.Equal(t, ibdmchk(t, dir, c.arg...), analyzing+c.want, c.arg)
 	}
 
 	data := short.Must(os.ReadFile(filepath.Join(dir, "psl")))(t)
