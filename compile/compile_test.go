@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
@@ -26,9 +24,7 @@ func TestEngines(t *testing.T) {
 				t.Errorf("two engines are called %s", name)
 			}
 			seen[name] = true
-			if got, err := EngineByName(name); err != nil || got != e {
-				t.Errorf("EngineByName(%q) is %v, %v", name, got, err)
-			}
+			short.Equal(t, short.Must(EngineByName(name))(t), e, "EngineByName", name)
 		}
 	}
 	_, err := EngineByName("torus-2QoS")
@@ -57,9 +53,7 @@ func TestRunGradesCreditLoops(t *testing.T) {
 		if (r.Verify.Certificate() == nil) != (tc.engine == "minhop") {
 			t.Errorf("%s on a torus: certificate %v", tc.engine, r.Verify.Certificate())
 		}
-		if d := cmp.Diff([]string{"route", "verify"}, stages); d != "" {
-			t.Error(d)
-		}
+		short.Diff(t, stages, []string{"route", "verify"})
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -175,9 +174,7 @@ func TestConformance(t *testing.T) {
 						t.Errorf("credit loops: %d, with management %d; promised: none", v.CreditLoops.Count, m.CreditLoops)
 					}
 					runtime.GOMAXPROCS(5)
-					if !bytes.Equal(rows(route(t, e, shuffled(t, f, uint64(i)))), rows(r)) {
-						t.Error("other tables from text in another order, with 5 CPUs")
-					}
+					short.EqualList(t, rows(route(t, e, shuffled(t, f, uint64(i)))), rows(r), "other tables from text in another order, with 5 CPUs")
 				})
 			}
 		}
@@ -223,9 +220,7 @@ func TestAgainstOpenSM(t *testing.T) {
 				return short.Must(verify.Check(ctx, &state.State{Fabric: f, Tables: tables}, verify.Options{}))(t)
 			}
 			a, b := check(theirs), check(route(t, lft.Minhop{}, f).Tables)
-			if !slices.Equal(a.Unicast.HopHistogram, b.Unicast.HopHistogram) {
-				t.Errorf("pairs by hops: OpenSM %v, ours %v", a.Unicast.HopHistogram, b.Unicast.HopHistogram)
-			}
+			short.EqualList(t, a.Unicast.HopHistogram, b.Unicast.HopHistogram, "pairs by hops: OpenSM", "ours")
 			if a.Balance.MaxRoutes < b.Balance.MaxRoutes {
 				t.Errorf("routes on the most loaded link: OpenSM %d, ours %d", a.Balance.MaxRoutes, b.Balance.MaxRoutes)
 			}

@@ -1,7 +1,6 @@
 package compile_test
 
 import (
-	"bytes"
 	"context"
 	"math"
 	"math/rand/v2"
@@ -158,8 +157,6 @@ func TestFitNothing(t *testing.T) {
 				}
 			}
 		}
-		if !bytes.Equal(tables[0], tables[1]) {
-			t.Error("other tables")
-		}
+		short.EqualList(t, tables[0], tables[1], "other tables")
 	}
 }

@@ -33,13 +33,9 @@ func TestHostPorts(t *testing.T) {
 		for _, name := range []string{"fattree", "updn", "layered"} {
 			e := engine(t, name)
 			r := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
-			if r.Verify.Verdict != "clean" {
-				t.Errorf("%s: %s", name, r.Verify.Verdict)
-			}
+			short.Equal(t, r.Verify.Verdict, "clean", name)
 			plain := short.Must(e.Route(t.Context(), f, lft.Options{}))(t)
-			if want, got := lft.GreatestLoad(f, plain.Tables), lft.GreatestLoad(f, r.Routing.Tables); got != want {
-				t.Errorf("%s: the greatest load is %d, and was %d", name, got, want)
-			}
+			short.Equal(t, lft.GreatestLoad(f, r.Routing.Tables), lft.GreatestLoad(f, plain.Tables), name, "the greatest load", "and")
 			for _, x := range []struct {
 				sum map[string]float64
 				r   *lft.Routing
@@ -52,9 +48,7 @@ func TestHostPorts(t *testing.T) {
 				most = max(most, loads[p])
 			}
 			for _, ports := range lft.HostPorts(f) {
-				if len(ports) != rails {
-					t.Fatalf("a host with %d ports, want %d", len(ports), rails)
-				}
+				short.MustEqual(t, len(ports), rails, "a host with", "ports")
 				for leaf := range fabric.NodeID(f.NumSwitches()) {
 					hosts := int64(len(f.HostsOn(leaf)))
 					count := map[fabric.NodeID]int{} // of ports behind each spine

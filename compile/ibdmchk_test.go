@@ -107,10 +107,7 @@ func TestIBDMChkOnMulticast(t *testing.T) {
 				var text bytes.Buffer
 				short.Check(t, dump.WriteMCFDBs(&text, flipped, dump.WriteOptions{}))
 				short.Check(t, os.WriteFile(filepath.Join(dir, "flipped"), text.Bytes(), 0o600))
-				after, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: res.Routing.Tables, SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs, Multicast: &mft.Plan{Tables: flipped, Trees: res.Plan.Trees}}, verify.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				after := short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: res.Routing.Tables, SL2VL: res.Routing.SL2VL, PathSLs: res.Routing.PathSLs, Multicast: &mft.Plan{Tables: flipped, Trees: res.Plan.Trees}}, verify.Options{}))(t)
 				found := slices.ContainsFunc(after.Findings, func(x verify.Finding) bool { return strings.HasPrefix(x.Rule, "multicast-") })
 				lines := multicastComplaints(t, dir, "flipped")
 				switch {

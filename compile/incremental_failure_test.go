@@ -61,9 +61,7 @@ func TestIncrementalPanics(t *testing.T) {
 			t.Errorf("%d: %+v", i, step)
 		}
 		scratch := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
-		if n := compile.ChangesSince(scratch.Routing, r.Routing); n != (compile.Changes{}) {
-			t.Errorf("%d: from scratch %+v would be others", i, n)
-		}
+		short.Equal(t, compile.ChangesSince(scratch.Routing, r.Routing), (compile.Changes{}), i, "from scratch", "would be others")
 	}
 }
 

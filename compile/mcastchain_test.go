@@ -77,9 +77,7 @@ func TestDefaultScheme(t *testing.T) {
 				}
 				what, why := judgeDefault(t, f, engine(t, e), opt, res, err, groups)
 				outcome[what]++
-				if why != "" {
-					t.Errorf("%s, %s, trial %d: %s: %s", e, name, i, what, why)
-				}
+				short.Equal(t, why, "", e, name, "trial", i, what)
 			}
 		}
 	}

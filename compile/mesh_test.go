@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
@@ -37,23 +38,14 @@ func compiled(t *testing.T, f *fabric.Fabric, opt compile.Options) *compile.Resu
 	return r
 }
 
-func grid(t testing.TB, wrap bool, dims ...int) *fabric.Fabric {
-	t.Helper()
-	spec := mesh.Spec{Dims: dims, Hosts: 1}
-	for range dims {
-		spec.Wrap = append(spec.Wrap, wrap)
-	}
-	return short.Must(mesh.Generate(spec))(t)
-}
-
 // The tables of xy for meshes, tori and cubes, whole and repaired, are what the
 // real OpenSM then has.
 func TestMeshesInOpenSM(t *testing.T) {
 	cube := short.Must(mesh.Hypercube(5, 1))(t)
-	faulty := short.Must(gen.DropLinks(grid(t, false, 16, 16), 3, 1))(t)
+	faulty := short.Must(gen.DropLinks(fabrictest.Grid(t, 1, false, 16, 16), 3, 1))(t)
 	fabrics := map[string]*fabric.Fabric{
-		"4x4": grid(t, false, 4, 4), "16x16": grid(t, false, 16, 16), "8x8 torus": grid(t, true, 8, 8),
-		"3x4x5": grid(t, false, 3, 4, 5), "5-cube": cube, "16x16 without 3 links": faulty,
+		"4x4": fabrictest.Grid(t, 1, false, 4, 4), "16x16": fabrictest.Grid(t, 1, false, 16, 16), "8x8 torus": fabrictest.Grid(t, 1, true, 8, 8),
+		"3x4x5": fabrictest.Grid(t, 1, false, 3, 4, 5), "5-cube": cube, "16x16 without 3 links": faulty,
 	}
 	for _, name := range short.Keys(fabrics, "4x4", "3x4x5") {
 		f := fabrics[name]
@@ -96,9 +88,9 @@ func TestDOR(t *testing.T) {
 		f    *fabric.Fabric
 		loop bool
 	}{
-		{"5x7 torus", grid(t, true, 5, 7), true},
-		{"6x5 mesh", grid(t, false, 6, 5), false},
-		{"8x8 torus", grid(t, true, 8, 8), true},
+		{"5x7 torus", fabrictest.Grid(t, 1, true, 5, 7), true},
+		{"6x5 mesh", fabrictest.Grid(t, 1, false, 6, 5), false},
+		{"8x8 torus", fabrictest.Grid(t, 1, true, 8, 8), true},
 	}) {
 		t.Run(c.name, func(t *testing.T) {
 			r := compiled(t, c.f, compile.Options{})
@@ -106,23 +98,15 @@ func TestDOR(t *testing.T) {
 			short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", PairSLs: true}))(t)
 			f := r.Routing.Fabric
 			theirs, run := ibsimtest.Route(t, f, "dor")
-			if run.Engine != "dor" {
-				t.Fatalf("OpenSM used engine %q", run.Engine)
-			}
+			short.MustEqual(t, run.Engine, "dor", "OpenSM used engine")
 			v := short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: theirs}, verify.Options{}))(t)
-			if got := v.CreditLoops.Count > 0; got != c.loop {
-				t.Errorf("OpenSM's dor: credit loop %v, want %v", got, c.loop)
-			}
+			short.Equal(t, v.CreditLoops.Count > 0, c.loop, "OpenSM's dor: credit loop")
 			if !c.loop {
-				if a, b := v.Unicast.HopHistogram, r.Verify.Unicast.HopHistogram; !slices.Equal(a, b) {
-					t.Errorf("hops %v, OpenSM's %v", b, a)
-				}
+				short.EqualList(t, v.Unicast.HopHistogram, r.Verify.Unicast.HopHistogram, "hops", "OpenSM's")
 			}
 			out := short.Must(os.Create(filepath.Join(dir, "dor.fdbs")))(t)
 			short.Check(t, errors.Join(dump.WriteFDBs(io.Writer(out), f, theirs, dump.WriteOptions{}), out.Close()))
-			if got := creditLoops(t, dir, "dor.fdbs"); got != c.loop {
-				t.Errorf("ibdmchk on OpenSM's dor: credit loop %v, want %v", got, c.loop)
-			}
+			short.Equal(t, creditLoops(t, dir, "dor.fdbs"), c.loop, "ibdmchk on OpenSM's dor: credit loop")
 			if !c.loop {
 				if creditLoops(t, dir, outdir.FDBsName) {
 					t.Error("ibdmchk finds a credit loop in xy's tables")
@@ -149,14 +133,14 @@ func TestPluginOnly(t *testing.T) {
 		plugin bool
 		vls    int
 	}{
-		{"mesh", grid(t, false, 4, 4), compile.Options{}, false, 1},
-		{"torus", grid(t, true, 6, 6), compile.Options{}, true, 2},
-		{"torus, no wrap", grid(t, true, 6, 6), compile.Options{Route: lft.Options{NoWrap: true}}, false, 1},
-		{"two orders", grid(t, false, 4, 4), compile.Options{LIDs: lft.LIDOptions{LMC: 1}}, true, 2},
-		{"one order", grid(t, false, 4, 4), compile.Options{LIDs: lft.LIDOptions{LMC: 1}, Route: lft.Options{VLs: 1}}, false, 1},
-		{"spread", grid(t, false, 4, 4), compile.Options{SL2VL: compile.SpreadVLs, Route: lft.Options{VLs: 4}}, false, 4},
-		{"by direction", grid(t, false, 4, 4), compile.Options{SL2VL: compile.ByDirectionVLs, Route: lft.Options{VLs: 4}}, true, 4},
-		{"8 VLs", grid(t, false, 4, 4), compile.Options{Route: lft.Options{VLs: 8}}, false, 8},
+		{"mesh", fabrictest.Grid(t, 1, false, 4, 4), compile.Options{}, false, 1},
+		{"torus", fabrictest.Grid(t, 1, true, 6, 6), compile.Options{}, true, 2},
+		{"torus, no wrap", fabrictest.Grid(t, 1, true, 6, 6), compile.Options{Route: lft.Options{NoWrap: true}}, false, 1},
+		{"two orders", fabrictest.Grid(t, 1, false, 4, 4), compile.Options{LIDs: lft.LIDOptions{LMC: 1}}, true, 2},
+		{"one order", fabrictest.Grid(t, 1, false, 4, 4), compile.Options{LIDs: lft.LIDOptions{LMC: 1}, Route: lft.Options{VLs: 1}}, false, 1},
+		{"spread", fabrictest.Grid(t, 1, false, 4, 4), compile.Options{SL2VL: compile.SpreadVLs, Route: lft.Options{VLs: 4}}, false, 4},
+		{"by direction", fabrictest.Grid(t, 1, false, 4, 4), compile.Options{SL2VL: compile.ByDirectionVLs, Route: lft.Options{VLs: 4}}, true, 4},
+		{"8 VLs", fabrictest.Grid(t, 1, false, 4, 4), compile.Options{Route: lft.Options{VLs: 8}}, false, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := compiled(t, c.f, c.opt)
@@ -174,9 +158,7 @@ func TestPluginOnly(t *testing.T) {
 			for _, force := range []bool{false, true} {
 				files := short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: "/x", Force: force}))(t)
 				_, err := os.Stat(filepath.Join(dir, outdir.ConfigName))
-				if got, want := err == nil, force || !c.plugin; got != want {
-					t.Errorf("force %v: opensm.conf is there: %v, want %v", force, got, want)
-				}
+				short.Equal(t, err == nil, force || !c.plugin, "force", force, "opensm.conf is there")
 				for _, name := range []string{outdir.PluginConfigName, outdir.PluginOpenSMName} {
 					if !slices.Contains(files, name) {
 						t.Errorf("force %v: no %s", force, name)
@@ -198,14 +180,14 @@ func TestSchemesRefused(t *testing.T) {
 		opt  compile.Options
 		want any
 	}{
-		"identity on a torus":    {grid(t, true, 5, 5), compile.Options{SL2VL: compile.IdentityVLs, Route: lft.Options{VLs: 2}}, &domain},
-		"dateline on a mesh":     {grid(t, false, 5, 5), compile.Options{SL2VL: compile.DatelineVLs}, &domain},
-		"one VL on a torus":      {grid(t, true, 5, 5), compile.Options{Route: lft.Options{VLs: 1}}, &domain},
-		"five rings":             {grid(t, true, 4, 4, 4, 4, 5), compile.Options{}, &domain},
+		"identity on a torus":    {fabrictest.Grid(t, 1, true, 5, 5), compile.Options{SL2VL: compile.IdentityVLs, Route: lft.Options{VLs: 2}}, &domain},
+		"dateline on a mesh":     {fabrictest.Grid(t, 1, false, 5, 5), compile.Options{SL2VL: compile.DatelineVLs}, &domain},
+		"one VL on a torus":      {fabrictest.Grid(t, 1, true, 5, 5), compile.Options{Route: lft.Options{VLs: 1}}, &domain},
+		"five rings":             {fabrictest.Grid(t, 1, true, 4, 4, 4, 4, 5), compile.Options{}, &domain},
 		"a fat tree":             {tree, compile.Options{}, &domain},
 		"LIDs of no mesh":        {tree, compile.Options{LIDs: lft.LIDOptions{Policy: lft.MeshLIDs}}, &notGrid},
-		"an origin in the midst": {grid(t, false, 3, 3), compile.Options{Route: lft.Options{Origin: grid(t, false, 3, 3).Node(4).GUID}}, &domain},
-		"other sizes":            {grid(t, false, 3, 4), compile.Options{Route: lft.Options{Dims: []int{6, 2}}}, &domain},
+		"an origin in the midst": {fabrictest.Grid(t, 1, false, 3, 3), compile.Options{Route: lft.Options{Origin: fabrictest.Grid(t, 1, false, 3, 3).Node(4).GUID}}, &domain},
+		"other sizes":            {fabrictest.Grid(t, 1, false, 3, 4), compile.Options{Route: lft.Options{Dims: []int{6, 2}}}, &domain},
 	} {
 		if _, err := compile.Run(t.Context(), c.f, e, c.opt); !errors.As(err, c.want) {
 			t.Errorf("%s: %v", name, err)
@@ -252,39 +234,23 @@ func (c *laneCounter) Deliver(_ *sim.Sim, d *sim.Delivery) {
 // switch. The proof does not need these SLs, files may leave them out, and a multicast
 // scheme is chosen as without.
 func TestSpreadLanes(t *testing.T) {
-	odd, err := gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 30, Seed: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	odd := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 30, Seed: 2}))(t)
 	for _, tt := range []struct {
 		name, engine string
 		f            *fabric.Fabric
 		vls          int
-	}{{"4x4", "xy", grid(t, false, 4, 4), 2}, {"6x5", "xy", grid(t, false, 6, 5), 4}, {"irregular", "updn", odd, 4}} {
-		e, err := compile.EngineByName(tt.engine)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := compile.Run(t.Context(), tt.f, e, compile.Options{SL2VL: compile.SpreadVLs, Route: lft.Options{VLs: tt.vls}})
-		if err != nil {
-			t.Fatal(err)
-		}
+	}{{"4x4", "xy", fabrictest.Grid(t, 1, false, 4, 4), 2}, {"6x5", "xy", fabrictest.Grid(t, 1, false, 6, 5), 4}, {"irregular", "updn", odd, 4}} {
+		e := short.Must(compile.EngineByName(tt.engine))(t)
+		r := short.Must(compile.Run(t.Context(), tt.f, e, compile.Options{SL2VL: compile.SpreadVLs, Route: lft.Options{VLs: tt.vls}}))(t)
 		if _, err := outdir.QoSOptions(r); err != nil || !r.AnySL || r.Verify.Verdict == verify.VerdictErrors {
 			t.Errorf("%s: %v, %t, %s", tt.name, err, r.AnySL, r.Verify.Verdict)
 		}
 		c := &laneCounter{r: r.Routing, vls: tt.vls, count: map[fabric.PortID][]int{}}
-		s, err := sim.New(sim.Network{State: *state.Of(r.Routing)}, sim.Defaults(), c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := short.Must(sim.New(sim.Network{State: *state.Of(r.Routing)}, sim.Defaults(), c))(t)
 		s.Wake(0, 0)
-		if err := errors.Join(s.Run(t.Context(), 1<<40), c.err); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, errors.Join(s.Run(t.Context(), 1<<40), c.err))
 		n := int64(len(tt.f.CAPorts()))
-		if got := s.Counts().Delivered; got != n*(n-1) {
-			t.Fatalf("%s: %d packets arrive, want %d", tt.name, got, n*(n-1))
-		}
+		short.MustEqual(t, s.Counts().Delivered, n*(n-1), tt.name, "packets arrive")
 		for p, lanes := range c.count {
 			sum := 0
 			for _, k := range lanes {

@@ -48,9 +48,7 @@ func TestTry(t *testing.T) {
 						rises(t, base.Routing, g, got.Tables)
 					}
 				}
-				if keeper.Hold(e, base.Routing) != start {
-					t.Error("it did not go back")
-				}
+				short.Equal(t, keeper.Hold(e, base.Routing), start, "it did not go back")
 				if engineName == "updn" && same == 0 {
 					t.Error("no failure left the order as it was")
 				}

@@ -45,9 +45,7 @@ func readGeneration(t *testing.T, dir string) string {
 	t.Helper()
 	m := short.Must(ReadManifest(dir))(t)
 	entries := short.Must(os.ReadDir(dir))(t)
-	if len(entries) != len(m.Files)+1 {
-		t.Fatalf("%d files, the manifest has %d and itself", len(entries), len(m.Files))
-	}
+	short.MustEqual(t, len(entries), len(m.Files)+1, "files, the manifest has", len(m.Files), "and itself")
 	for name, want := range m.Files {
 		data := short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 		if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != want {
@@ -120,9 +118,7 @@ func TestKill(t *testing.T) {
 		seen[readGeneration(t, dir)] = true
 	}
 	t.Logf("%d processes killed, the directory was whole each time", kills)
-	if len(seen) != kills {
-		t.Errorf("%d generations seen, want %d", len(seen), kills)
-	}
+	short.Equal(t, len(seen), kills, "generations seen")
 
 	// What the last killed process left is removed, and that of another machine once it
 	// is old enough.
@@ -136,9 +132,7 @@ func TestKill(t *testing.T) {
 	short.Check(t, os.Chtimes(foreign, old, old))
 	seenLeft := len(leftovers(t, parent)) - 5
 	short.Check(t, writeDirectory(t.Context(), dir, generation("last\n", 1), Manifest{Version: "last\n", Engine: "updn"}))
-	if got := readGeneration(t, dir); got != "last\n" {
-		t.Errorf("the directory says %q", got)
-	}
+	short.Equal(t, readGeneration(t, dir), "last\n", "the directory")
 	if left := leftovers(t, parent); !slices.Equal(left, []string{fresh, lost}) && !slices.Equal(left, []string{lost, fresh}) {
 		t.Errorf("left over: %v; want %s and %s", left, fresh, lost)
 	}
@@ -154,17 +148,13 @@ func TestWriteDirectoriesTogether(t *testing.T) {
 		wg.Go(func() {
 			text := fmt.Sprintf("writer %d\n", i)
 			for range short.Of(40, 10) {
-				if err := writeDirectory(t.Context(), filepath.Join(parent, fmt.Sprint("tables", i)), generation(text, 1), Manifest{Version: text, Engine: "updn"}); err != nil {
-					t.Error(err)
-				}
+				short.Check(t, writeDirectory(t.Context(), filepath.Join(parent, fmt.Sprint("tables", i)), generation(text, 1), Manifest{Version: text, Engine: "updn"}))
 			}
 		})
 	}
 	wg.Wait()
 	for i := range 8 {
-		if want, got := fmt.Sprintf("writer %d\n", i), readGeneration(t, filepath.Join(parent, fmt.Sprint("tables", i))); got != want {
-			t.Errorf("the directory says %q, want %q", got, want)
-		}
+		short.Equal(t, readGeneration(t, filepath.Join(parent, fmt.Sprint("tables", i))), fmt.Sprintf("writer %d\n", i), "the directory")
 	}
 	if left := leftovers(t, parent); len(left) > 0 {
 		t.Errorf("left over: %v", left)
@@ -204,9 +194,7 @@ func TestWriteDirectoryErrors(t *testing.T) {
 				tc.prepare(t, dir)
 			}
 			err := writeDirectory(tc.ctx, dir, tc.files, Manifest{Version: "new\n", Engine: "updn"})
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got error %v, want %s", err, tc.want)
-			}
+			short.Contains(t, fmt.Sprint(err), tc.want, "got error")
 			if data, err := os.ReadFile(filepath.Join(dir, "file0")); err != nil || string(data) != "old\n" {
 				t.Errorf("file0 is %q, %v", data, err)
 			}
@@ -225,17 +213,13 @@ func TestWriteDirectoryReplaces(t *testing.T) {
 	short.Check(t, os.Symlink("real", link))
 	for _, text := range []string{"one\n", "two\n"} {
 		short.Check(t, writeDirectory(t.Context(), link, generation(text, 1), Manifest{Version: text, Engine: "updn"}))
-		if got := readGeneration(t, real); got != text {
-			t.Errorf("the directory says %q, want %q", got, text)
-		}
+		short.Equal(t, readGeneration(t, real), text, "the directory")
 	}
 	info, err := os.Stat(real)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Mode().Perm() != 0o750 {
-		t.Errorf("mode %v, want -rwxr-x---", info.Mode().Perm())
-	}
+	short.Equal(t, info.Mode().Perm(), 0o750, "mode", "want -rwxr-x---")
 	if info, err = os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info, err)
 	}
@@ -252,13 +236,9 @@ func TestManifestEngine(t *testing.T) {
 		return err
 	}
 	for _, e := range compile.Engines {
-		if err := read(e.Name()); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, read(e.Name()))
 	}
 	for _, name := range []string{"", "updn\n", "updn\nqos TRUE", "updn,minhop", "updn minhop", "../updn", "-updn", "Updn", "updn#", "\"updn\"", "\x1b[2J"} {
-		if err := read(name); err == nil || !strings.Contains(err.Error(), "want a name of small letters, digits and dashes, like updn") {
-			t.Errorf("%q: %v", name, err)
-		}
+		short.Contains(t, fmt.Sprint(read(name)), "want a name of small letters, digits and dashes, like updn", name)
 	}
 }

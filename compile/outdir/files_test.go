@@ -88,9 +88,7 @@ func TestInstallCommands(t *testing.T) {
 		{"out", Options{InstallDir: "/x"}, []string{LFTsName}, nil, nil, nil},
 	} {
 		plugin, static, undo := InstallCommands(tc.dir, tc.have, tc.opt)
-		if d := cmp.Diff([][]string{tc.plugin, tc.static}, [][]string{plugin, static}); d != "" {
-			t.Error(d)
-		}
+		short.Diff(t, [][]string{plugin, static}, [][]string{tc.plugin, tc.static})
 		if d := cmp.Diff(tc.undo, undo); tc.undo != nil && d != "" {
 			t.Error(d)
 		}
@@ -100,38 +98,22 @@ func TestInstallCommands(t *testing.T) {
 // TestInstallAndUndo runs the commands in a root of its own: LIDs of ports that the fabric lacks stay unless they are
 // given to others, and afterwards all files are as they were, whether there were any or not.
 func TestInstallAndUndo(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("updn")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	e := short.Must(compile.EngineByName("updn"))(t)
 	for _, lmc := range []int{0, 2} {
-		r, err := compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: lmc}}))(t)
 		for _, zstd := range []bool{false, true} {
 			for _, fresh := range []bool{false, true} {
 				root, dir := t.TempDir(), filepath.Join(t.TempDir(), "out")
 				in := strings.NewReplacer("/var/cache/opensm", root+"/cache", "/etc/opensm", root+"/etc")
 				opt := Options{InstallDir: "/etc/opensm/ibweave", Zstd: zstd}
-				files, err := Write(t.Context(), dir, r, opt)
-				if err != nil {
-					t.Fatal(err)
-				}
+				files := short.Must(Write(t.Context(), dir, r, opt))(t)
 				write := func(name, text string) {
 					t.Helper()
-					if err := os.WriteFile(in.Replace(name), []byte(text), 0o640); err != nil {
-						t.Fatal(err)
-					}
+					short.Check(t, os.WriteFile(in.Replace(name), []byte(text), 0o640))
 				}
 				for _, d := range []string{"/etc", "/cache"} {
-					if err := os.Mkdir(root+d, 0o700); err != nil {
-						t.Fatal(err)
-					}
+					short.Check(t, os.Mkdir(root+d, 0o700))
 				}
 				lids := func(guid string, from, to fabric.LID) string {
 					return fmt.Sprintf("%s 0x%04x 0x%04x\n\n", guid, from, to)
@@ -140,9 +122,7 @@ func TestInstallAndUndo(t *testing.T) {
 				const absent, other = "0x00000000000000a1", "0x00000000000000a2"
 				known := f.PortGUID(f.CAPorts()[0]).String()
 				if !fresh {
-					if err := os.Mkdir(root+"/etc/ibweave", 0o700); err != nil {
-						t.Fatal(err)
-					}
+					short.Check(t, os.Mkdir(root+"/etc/ibweave", 0o700))
 					write("/etc/opensm/opensm.conf", "sweep_interval 5")
 					write("/etc/opensm/ibweave/traffic.yaml", "jobs: []\n")
 					write("/etc/opensm/ibweave/guid2lid", "old\n")
@@ -172,9 +152,7 @@ func TestInstallAndUndo(t *testing.T) {
 						t.Errorf("lmc %d: guid2lid has\n%s", lmc, merged)
 					}
 					run(undo)
-					if d := cmp.Diff(was, tree(t, root)); d != "" {
-						t.Errorf("zstd %v, fresh %v: after undo: %s", zstd, fresh, d)
-					}
+					short.Diff(t, tree(t, root), was, "zstd", zstd, "fresh", fresh, "after undo")
 				}
 			}
 		}

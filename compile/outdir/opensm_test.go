@@ -61,10 +61,7 @@ func TestOpenSMConf(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			engine := short.Must(compile.EngineByName(tc.engine))(t)
-			r, err := compile.Run(t.Context(), tc.f, engine, compile.Options{LIDs: tc.lids, SL2VL: tc.sl2vl, Route: lft.Options{VLs: map[string]int{compile.SpreadVLs: 4}[tc.sl2vl]}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(compile.Run(t.Context(), tc.f, engine, compile.Options{LIDs: tc.lids, SL2VL: tc.sl2vl, Route: lft.Options{VLs: map[string]int{compile.SpreadVLs: 4}[tc.sl2vl]}}))(t)
 			temp := t.TempDir()
 			dir := filepath.Join(temp, "tables")
 			short.Must(Write(t.Context(), dir, r, Options{InstallDir: dir}))(t)
@@ -90,18 +87,13 @@ func TestOpenSMConf(t *testing.T) {
 				t.Fatalf("%v\n%s", err, log)
 			}
 			got := short.Must(os.ReadFile(filepath.Join(dumps, "opensm-lfts.dump")))(t)
-			if !bytes.Equal(got, want) {
-				t.Errorf("OpenSM has other tables than %s; it dumped\n%.3000s", LFTsName, got)
-			}
+			short.EqualList(t, got, want, "OpenSM has other tables than", LFTsName, "it dumped")
 			if tc.sl2vl == "" {
 				return
 			}
-			if want, err = os.ReadFile(filepath.Join(dir, SL2VLName)); err == nil {
-				got, err = os.ReadFile(filepath.Join(dumps, "opensm-sl2vl.dump"))
-			}
-			if err != nil || !bytes.Equal(got, want) {
-				t.Errorf("%v; OpenSM has other SL-to-VL tables than %s; it dumped\n%.3000s", err, SL2VLName, got)
-			}
+			want = short.Must(os.ReadFile(filepath.Join(dir, SL2VLName)))(t)
+			got = short.Must(os.ReadFile(filepath.Join(dumps, "opensm-sl2vl.dump")))(t)
+			short.EqualList(t, got, want, "OpenSM has other SL-to-VL tables than", SL2VLName)
 		})
 	}
 }
