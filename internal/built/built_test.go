@@ -28,9 +28,7 @@ func TestProgram(t *testing.T) {
 		t.Helper()
 		write("main.go", "package main\n\nfunc main() { print(\""+text+"\") }\n")
 		file := short.Must(build(nil, all, "hello", ".", flags...))(t)
-		if same, err := build(nil, all, "hello", ".", flags...); err != nil || same != file {
-			t.Errorf("without a change %s becomes %s: %v", file, same, err)
-		}
+		short.Equal(t, short.Must(build(nil, all, "hello", ".", flags...))(t), file, "without a change", "becomes")
 		if out, err := exec.Command(file).CombinedOutput(); err != nil || string(out) != text || filepath.Base(file) != "hello" {
 			t.Errorf("%s prints %q: %v", file, out, err)
 		}
@@ -39,9 +37,7 @@ func TestProgram(t *testing.T) {
 	first := program("one")
 	long := time.Now().Add(-2 * keptFor)
 	short.Check(t, os.Chtimes(filepath.Dir(first), long, long))
-	if again := program("one"); again != first {
-		t.Errorf("the same program is in %s, and was in %s", again, first)
-	}
+	short.Equal(t, program("one"), first, "the same program is", "and was")
 	other := program("two")
 	if flagged := program("two", "-ldflags=-w"); other == first || flagged == other {
 		t.Errorf("other programs are in %s and %s, as the first", other, flagged)

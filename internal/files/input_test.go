@@ -35,9 +35,7 @@ func TestDecompress(t *testing.T) {
 	enc := short.Must(zstd.NewWriter(nil))(t)
 	zst := enc.EncodeAll(plain, nil)
 	for name, data := range map[string][]byte{"plain": plain, "gzip": gz.Bytes(), "zstd": zst, "two frames": slices.Concat(enc.EncodeAll(plain[:100], nil), enc.EncodeAll(plain[100:], nil))} {
-		if got, err := Decompress("file", data, none); err != nil || !bytes.Equal(got, plain) {
-			t.Errorf("%s: %d bytes, %v", name, len(got), err)
-		}
+		short.EqualList(t, short.Must(Decompress("file", data, none))(t), plain, name, "bytes")
 	}
 	for name, data := range map[string][]byte{"gzip": gz.Bytes()[:gz.Len()-9], "zstd": zst[:len(zst)-3], "gzip header": {0x1f, 0x8b}} {
 		if got, err := Decompress("file", data, none); err == nil || got != nil || !strings.HasPrefix(err.Error(), "file: "+strings.Fields(name)[0]+": ") {
@@ -141,9 +139,7 @@ func TestLimits(t *testing.T) {
 
 	// Streams and files.
 	limit := func(start []byte) (int64, error) {
-		if len(start) != StartSize {
-			t.Errorf("the limit was asked with %d bytes, want %d", len(start), StartSize)
-		}
+		short.Equal(t, len(start), StartSize, "the limit was asked with", "bytes")
 		return 10 << 20, nil
 	}
 	refused := func(what string, data []byte, err error, want string) {
@@ -173,9 +169,7 @@ func TestLimits(t *testing.T) {
 				t.Errorf("%s of %d bytes: %d, %d counted, %v", what, size, len(data), done.Load(), err)
 			}
 		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, f.Close())
 	}
 	sparse := filepath.Join(t.TempDir(), "sparse")
 	f := short.Must(os.Create(sparse))(t)

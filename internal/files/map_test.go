@@ -78,9 +78,7 @@ func TestCutWhileMapped(t *testing.T) {
 // WithMaps is for faults: other errors and panics of f come back as they are.
 func TestWithMapsKeepsPanics(t *testing.T) {
 	t.Parallel()
-	if err := WithMaps(func() error { return os.ErrNotExist }); err != os.ErrNotExist {
-		t.Error(err)
-	}
+	short.Equal(t, WithMaps(func() error { return os.ErrNotExist }), os.ErrNotExist)
 	for _, f := range []func() error{
 		func() error { panic("mine") },
 		func() error { return par.Go(func() error { panic("mine") })() },
@@ -110,15 +108,11 @@ func TestReadMapped(t *testing.T) {
 		if _, err := ReadAll(name, f, func([]byte) (int64, error) { return 0, errors.New("no text") }, &done); !isRefused(err) {
 			t.Errorf("no text: %v", err)
 		}
-		if err := CheckUnchanged(name); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, CheckUnchanged(name))
 		if _, err := f.Seek(1<<20, 0); err != nil {
 			return err
 		}
-		if data, err := ReadAll(name, f, noLimit, &done); err != nil || !bytes.Equal(data, want[1<<20:]) {
-			t.Errorf("from 1 MiB on: %d bytes, %v", len(data), err)
-		}
+		short.EqualList(t, short.Must(ReadAll(name, f, noLimit, &done))(t), want[1<<20:], "from 1 MiB on bytes")
 		return nil
 	}))
 	// zstd unpacks by goroutines of its own, which must not meet a mapping.
@@ -190,8 +184,6 @@ func TestCheckUnchanged(t *testing.T) {
 func TestResidentPages(t *testing.T) {
 	t.Parallel()
 	for statm, want := range map[string]int64{"431650 6578 3791 2260 0 35447 0\n": 6578 - 3791, "": 0} {
-		if got := residentPages(statm); got != want {
-			t.Errorf("%q: %d pages, want %d", statm, got, want)
-		}
+		short.Equal(t, residentPages(statm), want, statm, "pages")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"unicode/utf16"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // utf16Of is text as Windows writes it.
@@ -22,9 +24,7 @@ func TestUTF16(t *testing.T) {
 	text := strings.Repeat("Switch\t36 \"S-1\"\r\n \U0001f600 \u00fc\n", 10_000)
 	for form, order := range map[string]binary.AppendByteOrder{littleEndian: binary.LittleEndian, bigEndian: binary.BigEndian} {
 		data := utf16Of(text+"\ufeff", order)
-		if compression(data) != form {
-			t.Errorf("%s is not recognized", form)
-		}
+		short.Equal(t, compression(data), form, "is not recognized")
 		for _, odd := range []bool{false, true} { // as it comes, and byte by byte
 			from := io.Reader(strings.NewReader(string(data)))
 			if odd {
@@ -43,9 +43,7 @@ func TestUTF16(t *testing.T) {
 		"\x00\xdc\x3d\xd8\x00\xde": "\ufffd\U0001f600",
 		"":                         "",
 	} {
-		if got, err := io.ReadAll(newUTF16(littleEndian, strings.NewReader(data))); err != nil || string(got) != want {
-			t.Errorf("%q: %q, %v; want %q", data, got, err, want)
-		}
+		short.Equal(t, string(short.Must(io.ReadAll(newUTF16(littleEndian, strings.NewReader(data))))(t)), want, data)
 	}
 	failing := iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a\x00b\x00")))
 	if _, err := io.ReadAll(newUTF16(littleEndian, failing)); err == nil {

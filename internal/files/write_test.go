@@ -32,14 +32,10 @@ func TestWrite(t *testing.T) {
 	}
 	look := func(want string) {
 		t.Helper()
-		got, err := os.ReadFile(path)
-		if err != nil || string(got) != want {
-			t.Errorf("%q, %v; want %q", got, err, want)
-		}
-		list, err := os.ReadDir(dir)
-		if err != nil || len(list) != 1 {
-			t.Errorf("the folder has %v, %v", list, err)
-		}
+		got := short.Must(os.ReadFile(path))(t)
+		short.Equal(t, string(got), want)
+		list := short.Must(os.ReadDir(dir))(t)
+		short.Equal(t, len(list), 1, "the folder has", list)
 	}
 	short.Check(t, Write(path, write("old", nil)))
 	look("old")
@@ -70,9 +66,7 @@ func TestWrite(t *testing.T) {
 	look(strings.Repeat("new", 1<<20))
 	wd := short.Must(os.Getwd())(t)
 	t.Chdir(dir)
-	if err := Write("file", write("relative", nil)); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, Write("file", write("relative", nil)))
 	t.Chdir(wd)
 	look("relative")
 }
@@ -105,9 +99,7 @@ func device(t *testing.T, name string, minor uint32) string {
 // Devices are opened and stay devices.
 func TestWriteDevice(t *testing.T) {
 	null, full := device(t, "null", 3), device(t, "full", 7)
-	if err := Write(null, say("x")); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, Write(null, say("x")))
 	if err := Write(full, say("x")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("%v, want %v", err, syscall.ENOSPC)
 	}
@@ -154,13 +146,9 @@ func TestWriteStream(t *testing.T) {
 			t.Errorf("%s: %d bytes, want %d: %.100s", name, len(s), len(text), s)
 		}
 	}
-	if err := Write(socket, say(text)); err == nil || !strings.Contains(err.Error(), "want a file") {
-		t.Errorf("a socket: %v", err)
-	}
+	short.Contains(t, fmt.Sprint(Write(socket, say(text))), "want a file", "a socket")
 	for name, kind := range map[string]fs.FileMode{fifo: fs.ModeNamedPipe, socket: fs.ModeSocket} {
-		if info, err := os.Lstat(name); err != nil || info.Mode().Type() != kind {
-			t.Errorf("%s is %v, %v", name, info.Mode(), err)
-		}
+		short.Equal(t, short.Must(os.Lstat(name))(t).Mode().Type(), kind, name, "is")
 	}
 	// A descriptor is not closed, and goes on where it was.
 	if _, err := w.WriteString("end"); err != nil {
@@ -170,16 +158,10 @@ func TestWriteStream(t *testing.T) {
 	f := short.Must(os.Create(file))(t)
 	name := fmt.Sprint("/proc/self/fd/", f.Fd())
 	for _, s := range []string{"one ", "two "} {
-		if err := Write(name, say(s)); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, Write(name, say(s)))
 	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	if data, err := os.ReadFile(file); err != nil || string(data) != "one two " {
-		t.Errorf("%q, %v", data, err)
-	}
+	short.Check(t, f.Close())
+	short.Equal(t, string(short.Must(os.ReadFile(file))(t)), "one two ")
 }
 
 // Symbolic links stay, and what they lead to is written: relative and absolute ones,
@@ -211,9 +193,7 @@ func TestWriteLinks(t *testing.T) {
 				short.Check(t, os.Symlink(to, at(link[1])))
 			}
 			short.Check(t, Write(at("link"), say("new")))
-			if data, err := os.ReadFile(end); err != nil || string(data) != "new" {
-				t.Errorf("%q, %v", data, err)
-			}
+			short.Equal(t, string(short.Must(os.ReadFile(end))(t)), "new")
 			for _, link := range links {
 				if info, err := os.Lstat(at(link[1])); err != nil || info.Mode()&fs.ModeSymlink == 0 {
 					t.Errorf("%s is %v, %v", link[1], info.Mode(), err)
@@ -227,9 +207,7 @@ func TestWriteLinks(t *testing.T) {
 	if err := Write(loop, say("x")); !errors.Is(err, syscall.ELOOP) {
 		t.Errorf("a cycle of links: %v", err)
 	}
-	if err := Write(dir, say("x")); err == nil || err.Error() != dir+" is a directory; want a file" {
-		t.Errorf("a directory: %v", err)
-	}
+	short.Equal(t, fmt.Sprint(Write(dir, say("x"))), dir+" is a directory; want a file", "a directory")
 }
 
 // A file keeps its mode, owner, group and ACL, and only root may change another's.
@@ -307,9 +285,7 @@ func TestWriteInPlace(t *testing.T) {
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)
 	}
 	for name, want := range map[string]string{"of root": "new", "closed/file": "new", "read only": "a longer old text"} {
-		if data, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(data) != want {
-			t.Errorf("%s: %q, %v; want %q", name, data, err, want)
-		}
+		short.Equal(t, string(short.Must(os.ReadFile(filepath.Join(dir, name)))(t)), want, name)
 	}
 	if after, err := os.Stat(filepath.Join(dir, "of root")); err != nil || asRoot && !os.SameFile(before, after) {
 		t.Errorf("another file: %v, %v", after.Sys(), err)

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // dense is a small graph as a matrix, with plain answers to everything.
@@ -96,9 +98,7 @@ func TestCSR(t *testing.T) {
 		c := NewCSR(len(g), g.next())
 		next := g.next()
 		for v := range int32(len(g)) {
-			if !slices.Equal(c.Next(v), next(v)) {
-				t.Fatalf("vertex %d: %v", v, c.Next(v))
-			}
+			short.EqualList(t, c.Next(v), next(v), "vertex", v)
 		}
 		class, count, list := Equivalent(len(g), next)
 		if count != int(slices.Max(class))+1 || !slices.IsSortedFunc(list, func(v, w int32) int { return cmp.Or(cmp.Compare(class[v], class[w]), cmp.Compare(v, w)) }) {
@@ -106,9 +106,7 @@ func TestCSR(t *testing.T) {
 		}
 		for v := range int32(len(g)) {
 			for w := range v {
-				if slices.Equal(c.Next(v), c.Next(w)) != (class[v] == class[w]) {
-					t.Fatalf("vertices %d and %d in classes %v", v, w, class)
-				}
+				short.MustEqual(t, slices.Equal(c.Next(v), c.Next(w)), (class[v] == class[w]), "vertices", v, "and", w, "in classes", class)
 			}
 		}
 	})
@@ -178,9 +176,7 @@ func TestComponentsAndUnionFind(t *testing.T) {
 			highest = max(highest, of[v])
 			for w := range int32(len(g)) {
 				want := v == w || d[v][w] < far
-				if got := of[v] == of[w]; got != want {
-					t.Fatalf("vertices %d and %d: one component %v, want %v", v, w, got, want)
-				}
+				short.MustEqual(t, of[v] == of[w], want, "vertices", v, "and", w, "one component")
 				if got := u.Find(v) == u.Find(w); got != want || u.Find(v) > v {
 					t.Fatalf("vertices %d and %d: one set %v, want %v; root %d", v, w, got, want, u.Find(v))
 				}
@@ -244,15 +240,11 @@ func TestStronglyConnected(t *testing.T) {
 		}
 		for i, list := range want {
 			for _, v := range list {
-				if s.Of[v] != int32(i) {
-					t.Fatalf("%v, want %v", s.Of, want)
-				}
+				short.MustEqual(t, s.Of[v], int32(i), s.Of, "want", want)
 			}
 		}
 		for v, of := range s.Of {
-			if listed[v] != (of >= 0) {
-				t.Fatalf("%v, want %v", s.Of, want)
-			}
+			short.MustEqual(t, listed[v], (of >= 0), s.Of, "want", want)
 		}
 	})
 }
@@ -274,9 +266,7 @@ func TestTopologicalOrderAndFirstCycle(t *testing.T) {
 		for i, v := range order {
 			place[v] = i
 		}
-		if len(place) != len(order) {
-			t.Fatalf("order %v", order)
-		}
+		short.MustEqual(t, len(place), len(order), "order", order)
 		acyclic := true
 		for v := range g {
 			left := d[v][v] < far // on a cycle or behind one
@@ -293,9 +283,7 @@ func TestTopologicalOrderAndFirstCycle(t *testing.T) {
 			}
 		}
 		cycle := FirstCycle(len(g), g.next())
-		if acyclic != (cycle == nil) {
-			t.Fatalf("cycle %v", cycle)
-		}
+		short.MustEqual(t, acyclic, (cycle == nil), "cycle", cycle)
 		g.isCycle(t, cycle)
 	})
 }
@@ -395,9 +383,7 @@ func TestRows(t *testing.T) {
 				r.Add(e[0], e[1])
 				want[e] = true
 			}
-			if r.Has(e[0], e[1]) != want[e] {
-				t.Fatalf("edge %v: %v", e, !want[e])
-			}
+			short.MustEqual(t, r.Has(e[0], e[1]), want[e], "edge", e, !want[e])
 		}
 		next := r.Next()
 		for v := range int32(n) {
@@ -459,9 +445,7 @@ func TestAcyclic(t *testing.T) {
 				a.Undo()
 				clear(trial)
 			}
-			if r.Count() != len(kept)+len(trial) {
-				t.Fatalf("%d edges, want %d and %d", r.Count(), len(kept), len(trial))
-			}
+			short.MustEqual(t, r.Count(), len(kept)+len(trial), "edges, want", len(kept), "and", len(trial))
 		}
 	}
 	r := NewRows(make([]int32, 2), 2)

@@ -36,9 +36,7 @@ func TestFold(t *testing.T) {
 		if names := slices.Compact(slices.Sorted(slices.Values(c.names))); err != nil || !slices.Equal(slices.Sorted(slices.Values(back)), names) {
 			t.Errorf("%s means %q, %v; want %q", c.want, back, err, names)
 		}
-		if got := hostlist.Fold(c.names); got != c.want {
-			t.Errorf("%q: %s, want %s", c.names, got, c.want)
-		}
+		short.Equal(t, hostlist.Fold(c.names), c.want, c.names)
 	}
 }
 
@@ -53,9 +51,7 @@ func TestShorten(t *testing.T) {
 		hostlist.Fold(many):                 "n[001,003,005,007,009,011,013,015,017,019,021,023,025,027,029,031,033,035,037,039,041,043,045,047,..]",
 		strings.Repeat("a[1-2],", 20) + "b": strings.Repeat("a[1-2],", 14) + "..",
 	} {
-		if got := hostlist.Shorten(list); got != want {
-			t.Errorf("%s is %s, want %s", list, got, want)
-		}
+		short.Equal(t, hostlist.Shorten(list), want, list)
 	}
 }
 
@@ -72,8 +68,6 @@ func FuzzExpand(f *testing.F) {
 		again := short.Must(hostlist.Expand(hostlist.Fold(names)))(t)
 		slices.Sort(names)
 		slices.Sort(again)
-		if !slices.Equal(slices.Compact(names), again) {
-			t.Fatalf("%q means %q, and folded %q", list, names, again)
-		}
+		short.EqualList(t, slices.Compact(names), again, list, "means", names, "and folded")
 	})
 }

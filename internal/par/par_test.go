@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 func TestForEachWith(t *testing.T) {
@@ -34,9 +36,7 @@ func TestForEachWith(t *testing.T) {
 			return nil
 		})
 		if lowest >= 0 {
-			if err == nil || err.Error() != fmt.Sprintf("error of %d", lowest) {
-				t.Fatalf("error %v, want that of %d", err, lowest)
-			}
+			short.MustEqual(t, fmt.Sprint(err), fmt.Sprintf("error of %d", lowest), "error", "want that of", lowest)
 			return
 		}
 		sum := 0
@@ -47,9 +47,7 @@ func TestForEachWith(t *testing.T) {
 			t.Fatalf("sum %d of %d workers, error %v", sum, len(sums), err)
 		}
 		for i := range calls {
-			if calls[i].Load() != 1 {
-				t.Fatalf("%d calls for %d", calls[i].Load(), i)
-			}
+			short.MustEqual(t, calls[i].Load(), 1, "calls for", i)
 		}
 	})
 }
@@ -120,12 +118,8 @@ func TestPanic(t *testing.T) {
 		return nil
 	}))
 	want := errors.New("four")
-	if err := Catch(func() error { return want }); err != want {
-		t.Error(err)
-	}
-	if err := Go(func() error { return want })(); err != want {
-		t.Error(err)
-	}
+	short.Equal(t, Catch(func() error { return want }), want)
+	short.Equal(t, Go(func() error { return want })(), want)
 }
 
 // TestPipeline: each number has its three calls, do in order, and its slot for itself; the error
@@ -156,9 +150,7 @@ func TestPipeline(t *testing.T) {
 			return nil
 		})
 		if fails < n {
-			if err == nil || err.Error() != fmt.Sprintf("error of %d", fails) {
-				t.Fatalf("error %v, want that of %d", err, fails)
-			}
+			short.MustEqual(t, fmt.Sprint(err), fmt.Sprintf("error of %d", fails), "error", "want that of", fails)
 			return
 		}
 		if err != nil || next != n || !slicesAll(finished) {

@@ -24,9 +24,7 @@ func TestPrintable(t *testing.T) {
 		"größer, 東, \U0001f600": "größer, 東, \U0001f600",
 		"\ufffd":                "\ufffd",
 	} {
-		if got := Printable(s); got != want {
-			t.Errorf("%q: %s, want %s", s, got, want)
-		}
+		short.Equal(t, Printable(s), want, s)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		hidden := rapid.StringOf(rapid.SampledFrom([]rune("a\\u/\"<\t\n\b\f\r\x1b\x7f\u0085\u009b\u00ad\u061c\u200b\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\ufeff\U000e0041")))

@@ -1,6 +1,10 @@
 package text
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
+)
 
 func TestText(t *testing.T) {
 	for _, x := range []struct{ got, want string }{
@@ -21,9 +25,7 @@ func TestText(t *testing.T) {
 		{Few([]string{"a", "b"}, 2), "a, b"},
 		{Few([]string{"a", "b", "c", "d"}, 2), "a, b and 2 more"},
 	} {
-		if x.got != x.want {
-			t.Errorf("%q, want %q", x.got, x.want)
-		}
+		short.Equal(t, x.got, x.want)
 	}
 }
 
@@ -37,7 +39,5 @@ func TestNatural(t *testing.T) {
 			}
 		}
 	}
-	if Natural("leaf 02", "leaf 2") != 0 {
-		t.Error("leading zeros count")
-	}
+	short.Equal(t, Natural("leaf 02", "leaf 2"), 0, "leading zeros count")
 }
