@@ -119,9 +119,7 @@ func TestReadCountersOfVersions(t *testing.T) {
 	n, _ := f.NodeByGUID(0x10)
 	p := f.Port(n, 1)
 	for k, want := range map[dump.Counter]dump.CounterValue{dump.XmitData: dump.XmitData.Value(255, 32), dump.SymbolErrors: dump.SymbolErrors.Value(65535, 16), dump.RcvData: {}} {
-		if v := got.Get(k, p); v != want {
-			t.Errorf("%s is %v, want %v", k.Info().Name, v, want)
-		}
+		short.Equal(t, got.Get(k, p), want, k.Info().Name)
 	}
 	if v := got.Get(dump.XmitData, f.Peer(p)); v.N != 64 || got.Get(dump.SymbolErrors, f.Peer(p)).Known {
 		t.Errorf("%v", v)
@@ -182,9 +180,7 @@ func readBoth(t *rapid.T, f *fabric.Fabric, p fabric.PortID, k dump.Counter, c t
 	if err != nil || problems != nil {
 		t.Fatal(err, problems)
 	}
-	if a, b := d.Get(k, p), list.Get(k, p); a != b {
-		t.Fatalf("PM_INFO says %+v, perfquery %+v", a, b)
-	}
+	short.MustEqual(t, d.Get(k, p), list.Get(k, p), "PM_INFO", "perfquery")
 	return d.Counters, list
 }
 
@@ -238,9 +234,7 @@ func TestWidths(t *testing.T) {
 		if got.Known != known || got.Full != full || got.Wrapped != wrapped || got.N != about {
 			t.Fatalf("%s: %+v, want %v known %v full %v wrapped %v", k.Info().Name, got, most, known, full, wrapped)
 		}
-		if text, err := json.Marshal(got); err != nil || string(text) != most.String() {
-			t.Fatalf("JSON %s, want %v: %v", text, most, err)
-		}
+		short.MustEqual(t, string(short.Must(json.Marshal(got))(t)), most.String(), "JSON, want", most)
 	})
 }
 
@@ -289,9 +283,7 @@ func TestDifferences(t *testing.T) {
 		d, resets := now.Since(f, before)
 		other, _ := nowText.Since(f, beforeText)
 		got := d.Get(k, p)
-		if got != other.Get(k, p) {
-			t.Fatalf("PM_INFO says %+v, perfquery %+v", got, other.Get(k, p))
-		}
+		short.MustEqual(t, got, other.Get(k, p), "PM_INFO", "perfquery")
 		if k.Info().Words {
 			after, at, first = after*4, at*4, first*4
 		}
@@ -328,10 +320,7 @@ func FuzzReadCounters(f *testing.F) {
 // PHY_DB16 has a BER as a number and a power of ten, and any number where there is none. CABLE_INFO has the
 // temperature of modules, and kinds of alarms; both may have ports that the fabric lacks.
 func TestLines(t *testing.T) {
-	db, err := Read("x", strings.NewReader(text), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := short.Must(Read("x", strings.NewReader(text), Options{}))(t)
 	f := db.Fabric
 	const lines = counterText + `START_PHY_DB16
 NodeGuid,PortGuid,PortNum,field12,field13,field14,field15,field16,field17
@@ -345,10 +334,8 @@ NodeGuid,PortGuid,PortNum,Vendor,Temperature (c),TX Bias Alarm and Warning,RX Po
 0x0000000000000020,0x0000000000000021,1,"X",N/A,N/A,"0x40",0
 END_CABLE_INFO
 `
-	r, err := ReadCounters("x", strings.NewReader(lines), f, Options{})
-	if err != nil || len(r.Problems) != 1 {
-		t.Fatal(err, r)
-	}
+	r := short.Must(ReadCounters("x", strings.NewReader(lines), f, Options{}))(t)
+	short.MustEqual(t, len(r.Problems), 1, r)
 	for guid, want := range map[fabric.GUID]dump.Line{0x10: {SymbolBER: 4e-12, Celsius: 74, Alarms: 1}, 0x20: {Alarms: 1}} {
 		n, _ := f.NodeByGUID(guid)
 		if got := r.Lines[f.Port(n, 1)]; math.Abs(got.SymbolBER-want.SymbolBER) > 1e-18 || got.Celsius != want.Celsius || got.Alarms != want.Alarms {

@@ -19,11 +19,6 @@ import (
 // cables from a switch to itself, LMCs, labels, ports without cables, unknown links.
 func anyFabric(t *rapid.T) *fabric.Fabric {
 	var b fabric.Builder
-	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	type end struct {
 		node int
 		num  fabric.PortNum
@@ -43,17 +38,16 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 			DeviceID: rapid.Uint16().Draw(t, "device"), Description: letters.Draw(t, "description"),
 		}
 		n.EnhancedPort0 = n.Type == fabric.Switch && rapid.Bool().Draw(t, "enhanced")
-		_, err := b.AddNode(n)
-		must(err)
+		short.Must(b.AddNode(n))(t)
 		for p := range n.NumPorts + 1 {
 			if p > 0 {
 				free = append(free, end{i, p})
-				must(b.SetLabel(i, p, labels.Draw(t, "label")))
+				short.Check(t, b.SetLabel(i, p, labels.Draw(t, "label")))
 			}
 			if (p == 0) == (n.Type == fabric.Switch) && rapid.Bool().Draw(t, "has a LID") {
 				lmc := uint8(rapid.SampledFrom([]int{0, 0, 1, 7}).Draw(t, "lmc"))
 				lid = (lid>>lmc + 1) << lmc
-				must(b.SetPort(i, p, n.GUID+fabric.GUID(p)+fabric.GUID(rapid.IntRange(0, 1).Draw(t, "odd GUID"))<<7, lid, lmc))
+				short.Check(t, b.SetPort(i, p, n.GUID+fabric.GUID(p)+fabric.GUID(rapid.IntRange(0, 1).Draw(t, "odd GUID"))<<7, lid, lmc))
 				lid += 1<<lmc - 1
 			}
 		}
@@ -66,11 +60,9 @@ func anyFabric(t *rapid.T) *fabric.Fabric {
 			free = append(free[:k], free[k+1:]...)
 		}
 		link := fabric.Link{Width: rapid.SampledFrom([]uint8{0, 1, 2, 4, 8, 12}).Draw(t, "width"), Speed: rapid.SampledFrom(speeds).Draw(t, "speed")}
-		must(b.Connect(ends[0].node, ends[0].num, ends[1].node, ends[1].num, link))
+		short.Check(t, b.Connect(ends[0].node, ends[0].num, ends[1].node, ends[1].num, link))
 	}
-	f, err := b.Build()
-	must(err)
-	return f
+	return short.Must(b.Build())(t)
 }
 
 // sameFabric compares all that a database holds.
@@ -88,11 +80,9 @@ func sameFabric(f, g *fabric.Fabric) error {
 }
 
 // write writes a database.
-func write(t interface{ Fatal(...any) }, f *fabric.Fabric, counters int, values dump.Counters) []byte {
+func write(t rapid.TB, f *fabric.Fabric, counters int, values dump.Counters) []byte {
 	var b bytes.Buffer
-	if err := Write(&b, f); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, Write(&b, f))
 	return withCounters(b.Bytes(), f, counters, values)
 }
 
@@ -120,9 +110,7 @@ func TestRoundTrip(t *testing.T) {
 					t.Fatalf("%s: %s", what, d.Problems[i].String())
 				}
 			}
-			if want := withoutLIDs(f); lacking != want {
-				t.Fatalf("%s: %d ports without a LID are noticed, want %d", what, lacking, want)
-			}
+			short.MustEqual(t, lacking, withoutLIDs(f), what, "ports without a LID are noticed")
 			if err := sameFabric(f, d.Fabric); err != nil {
 				t.Fatalf("%s: %v\n%s", what, err, text)
 			}

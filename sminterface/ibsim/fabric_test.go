@@ -66,9 +66,7 @@ func TestTwin(t *testing.T) {
 				f.NumNodes(), f.NumSwitches(), f.NumLinks(), f.MaxLID())
 		}
 		for s := range fabric.NodeID(f.NumSwitches()) {
-			if f.Node(s).GUID != g.Node(s).GUID {
-				t.Errorf("switch %d: GUID %s, want %s", s, g.Node(s).GUID, f.Node(s).GUID)
-			}
+			short.Equal(t, f.Node(s).GUID, g.Node(s).GUID, "switch", s, "GUID")
 		}
 		seen := map[fabric.GUID]bool{}
 		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
@@ -99,9 +97,7 @@ func TestTwin(t *testing.T) {
 			}
 		}
 		for guid := range fabric.GUID(1300) {
-			if seen[twin.PortGUID(guid)] != known(f, guid) {
-				t.Errorf("an unused port GUID, %s, becomes %s", guid, twin.PortGUID(guid))
-			}
+			short.Equal(t, seen[twin.PortGUID(guid)], known(f, guid), "an unused port GUID", guid, "becomes", twin.PortGUID(guid))
 		}
 		again := short.Must(NewTwin(g))(t)
 		if !again.Same() {
@@ -110,9 +106,7 @@ func TestTwin(t *testing.T) {
 		// ibsim must read it as it is.
 		s, err := StartTwin(t.Context(), twin, Config{})
 		if f.NumSwitches() == 0 {
-			if err != ErrNoSwitch {
-				t.Fatalf("no switch: %v", err)
-			}
+			short.MustEqual(t, err, ErrNoSwitch, "no switch")
 			return
 		}
 		if err != nil {
@@ -165,10 +159,6 @@ func TestCentre(t *testing.T) {
 		}
 	}
 	f := short.Must(b.Build())(t)
-	if c := Centre(f); c != 4+4 {
-		t.Errorf("centre %d, want 8", c)
-	}
-	if c := Centre(&fabric.Fabric{}); c != fabric.NoNode {
-		t.Errorf("centre of nothing: %d", c)
-	}
+	short.Equal(t, Centre(f), 4+4, "centre")
+	short.Equal(t, Centre(&fabric.Fabric{}), fabric.NoNode, "centre of nothing")
 }

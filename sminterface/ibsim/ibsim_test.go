@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,17 +14,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
-	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
 )
 
 // mesh4x4 has 16 switches with a host each, and LIDs 1 to 32.
 func mesh4x4(t *testing.T) *fabric.Fabric {
 	t.Helper()
-	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
-	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
+	return fabrictest.WithLIDs(t, fabrictest.Grid(t, 1, false, 4, 4), 0)
 }
 
 func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {
@@ -31,9 +30,7 @@ func startTwin(t *testing.T, f *fabric.Fabric) (*Sim, *Twin) {
 	twin := short.Must(NewTwin(f))(t)
 	s := short.Must(StartTwin(t.Context(), twin, Config{}))(t)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, s.Close())
 		if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("the folder is still there: %v", err)
 		}
@@ -78,12 +75,8 @@ func TestClients(t *testing.T) {
 			var out bytes.Buffer
 			cmd := s.Command(t.Context(), "ibnetdiscover", "-t", "10000")
 			cmd.Stdout = &out
-			if err := s.Run(t.Context(), cmd); err != nil {
-				t.Error(err)
-			}
-			if n := bytes.Count(out.Bytes(), []byte("\nswitchguid=")); n != 16 {
-				t.Errorf("ibnetdiscover found %d switches, want 16", n)
-			}
+			short.Check(t, s.Run(t.Context(), cmd))
+			short.Equal(t, bytes.Count(out.Bytes(), []byte("\nswitchguid=")), 16, "ibnetdiscover found", "switches, want 16")
 		})
 	}
 	wg.Wait()
@@ -103,18 +96,12 @@ func TestConsole(t *testing.T) {
 		}))
 		return links
 	}
-	if n := count(); n != 2*(24+16) {
-		t.Fatalf("%d ports up, want %d", n, 2*(24+16))
-	}
+	short.MustEqual(t, count(), 2*(24+16), "ports up")
 	name := `"` + twin.NodeID(0) + `"[1]`
 	short.Check(t, s.Console(t.Context(), "unlink "+name, nil))
-	if n := count(); n != 2*(24+16)-2 {
-		t.Errorf("%d ports up after unlink, want %d", n, 2*(24+16)-2)
-	}
+	short.Equal(t, count(), 2*(24+16)-2, "ports up after unlink")
 	err := s.Console(t.Context(), "unlink "+name, nil)
-	if err == nil || !strings.Contains(err.Error(), "is not linked") {
-		t.Errorf("unlink of a free port: %v", err)
-	}
+	short.Contains(t, fmt.Sprint(err), "is not linked", "unlink of a free port")
 	for _, bad := range []string{"# comment", "two\nlines", strings.Repeat("x", 127)} {
 		if err := s.Console(t.Context(), bad, nil); err == nil {
 			t.Errorf("%q was taken", bad)
@@ -135,9 +122,7 @@ func TestConsole(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if n := count(); n != 2*(24+16)-2 {
-		t.Errorf("%d ports up after that, want %d", n, 2*(24+16)-2)
-	}
+	short.Equal(t, count(), 2*(24+16)-2, "ports up after that")
 }
 
 // A client that is killed must give its place to others.
@@ -199,9 +184,7 @@ func TestEnds(t *testing.T) {
 				t.Errorf("the client ended with %v", err)
 			}
 			none(t, s.socket)
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
+			short.Check(t, s.Close())
 			if _, err := os.Stat(s.dir); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("the folder is still there: %v", err)
 			}

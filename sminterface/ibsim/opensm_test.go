@@ -50,9 +50,7 @@ func TestRunOpenSM(t *testing.T) {
 			t.Errorf("LID %d is %s, which is not its owner in the fabric", r.Min, r.Port)
 		}
 	}
-	if len(ranges) != 32 {
-		t.Errorf("%d LIDs, want 32", len(ranges))
-	}
+	short.Equal(t, len(ranges), 32, "LIDs, want 32")
 }
 
 // Without a fallback, OpenSM would try a file that it does not take for ever.
@@ -132,9 +130,7 @@ func TestPieces(t *testing.T) {
 	for size := 1; size <= len(console); size++ {
 		c := console
 		o := consoleOf(t, []byte(c), size)
-		if !slices.Equal(o, []string{"one", "two", ""}) {
-			t.Fatalf("in pieces of %d: %q", size, o)
-		}
+		short.EqualList(t, o, []string{"one", "two", ""}, "in pieces of", size)
 	}
 }
 
@@ -203,10 +199,8 @@ func TestSweep(t *testing.T) {
 			}
 			short.Check(t, s.Console(t.Context(), command, nil))
 			short.Check(t, o.Sweep(t.Context()))
-			data, err := os.ReadFile(filepath.Join(dir, "opensm-lfts.dump"))
-			if err != nil || bytes.Contains(data, row) != there {
-				t.Fatalf("%s: OpenSM has a row for LID %d: %t, want %t; %v", command, lid, !there, there, err)
-			}
+			data := short.Must(os.ReadFile(filepath.Join(dir, "opensm-lfts.dump")))(t)
+			short.MustEqual(t, bytes.Contains(data, row), there, command, "OpenSM has a row for LID", lid, !there)
 		}
 	}
 	short.Check(t, syscall.Kill(o.Process.Pid, syscall.SIGKILL))

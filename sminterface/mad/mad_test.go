@@ -1,7 +1,6 @@
 package mad
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"net/netip"
@@ -44,9 +43,7 @@ func TestLayout(t *testing.T) {
 	p.Unmarshal(&b)
 	want := PortInfo{LID: 0x1234, MasterSMLID: 3, CapabilityMask: IsMulticastFDBTop | IsExtendedSpeeds | 1<<1, LinkWidthActive: 2,
 		PhysicalState: PhysicalLinkUp, LMC: 5, LinkSpeedActive: 4, MasterSMSL: 10, LinkSpeedExtActive: 8}
-	if p != want {
-		t.Errorf("%+v\nwant %+v", p, want)
-	}
+	short.Equal(t, p, want)
 	for _, c := range []struct {
 		extended bool
 		width    uint8
@@ -58,9 +55,7 @@ func TestLayout(t *testing.T) {
 		{false, 2, 4, 8, "4xQDR"}, {false, 1, 2, 0, "1xDDR"}, {false, 1, 1, 0, "1xSDR"}, {true, 0, 0, 0, ""}, {true, 3, 3, 3, ""},
 	} {
 		p := PortInfo{LinkWidthActive: c.width, LinkSpeedActive: c.speed, LinkSpeedExtActive: c.ext}
-		if got := p.Link(c.extended).String(); got != c.want {
-			t.Errorf("%+v is %q", c, got)
-		}
+		short.Equal(t, p.Link(c.extended).String(), c.want, c)
 	}
 	b = Data{2, 1, 2, 36}
 	binary.BigEndian.PutUint64(b[12:], 0x0002c90300a1b2c3)
@@ -68,15 +63,11 @@ func TestLayout(t *testing.T) {
 	copy(b[36:], []byte{5, 0x00, 0x02, 0xc9})
 	var n NodeInfo
 	n.Unmarshal(&b)
-	if n != (NodeInfo{Type: fabric.Switch, NumPorts: 36, GUID: 0x2c90300a1b2c3, DeviceID: 0xd2f0, LocalPort: 5, VendorID: 0x2c9}) {
-		t.Errorf("%+v", n)
-	}
+	short.Equal(t, n, (NodeInfo{Type: fabric.Switch, NumPorts: 36, GUID: 0x2c90300a1b2c3, DeviceID: 0xd2f0, LocalPort: 5, VendorID: 0x2c9}))
 	b = Data{0xc0, 0, 0, 0, 0x3f, 0xff, 0, 32, 255, 1, 2, 0x8e, 0, 1, 0, 8, 0x88, 0, 0xc0, 0x1f}
 	var s SwitchInfo
 	s.Unmarshal(&b)
-	if s != (SwitchInfo{MulticastFDBCap: 0x3fff, LinearFDBTop: 32, EnhancedPort0: true, MulticastFDBTop: 0xc01f}) {
-		t.Errorf("%+v", s)
-	}
+	short.Equal(t, s, (SwitchInfo{MulticastFDBCap: 0x3fff, LinearFDBTop: 32, EnhancedPort0: true, MulticastFDBTop: 0xc01f}))
 	b = Data{0x01, 0x2f, 7: 0xe4}
 	var m SLtoVL
 	if m.Unmarshal(&b); m != (SLtoVL{1: 1, 2: 2, 3: 15, 14: 14, 15: 4}) {
@@ -96,9 +87,7 @@ func TestLayout(t *testing.T) {
 	for _, c := range []struct{ got, want uint32 }{
 		{SLtoVLModifier(3, 7), 0x307}, {MulticastModifier(511, 15), 0xf00001ff}, {MulticastModifier(1, 2), 0x20000001},
 	} {
-		if c.got != c.want {
-			t.Errorf("modifier %#x, want %#x", c.got, c.want)
-		}
+		short.Equal(t, c.got, c.want, "modifier")
 	}
 }
 
@@ -110,9 +99,7 @@ func TestMCMemberRecord(t *testing.T) {
 	want := []byte("\xff\x12\xa0\x1d\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01" +
 		"\xfe\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x10\x00\x01" +
 		"\x00\x00\x0b\x1b" + "\xc0\x10" + "\x00" + "\x00" + "\xff\xff" + "\x00" + "\x00" + "\x30\x00\x00\x00" + "\x05" + "\x00\x00\x00")
-	if got := m.Append(nil); !bytes.Equal(got, want) {
-		t.Errorf("%x\nwant %x", got, want)
-	}
+	short.EqualList(t, m.Append(nil), want)
 	// What OpenSM answers of MTU, traffic class, rate, lifetime, flow, hops, scope and
 	// proxy joins is passed over.
 	copy(want[38:], "\x84\x09\xff\xff\x87\x52\x3a\xbc\xde\x40\x25\x01")
@@ -120,9 +107,7 @@ func TestMCMemberRecord(t *testing.T) {
 	if err := back.Unmarshal(want); err != nil || back != m {
 		t.Errorf("%+v, %v", back, err)
 	}
-	if m.JoinState.String() != "full+send-only member" {
-		t.Errorf("%s", m.JoinState)
-	}
+	short.Equal(t, m.JoinState.String(), "full+send-only member", m.JoinState)
 	if err := back.Unmarshal(want[:51]); !errors.Is(err, ErrShort) {
 		t.Errorf("51 bytes: %v", err)
 	}
@@ -130,16 +115,10 @@ func TestMCMemberRecord(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	e := &StatusError{Class: SubnAdm, Method: Set, Attribute: AttrMCMemberRecord, Status: InsufficientRequest}
-	if got := e.Error(); got != "Set(MCMemberRecord, 0): status 0x0600, insufficient components" {
-		t.Error(got)
-	}
+	short.Equal(t, e.Error(), "Set(MCMemberRecord, 0): status 0x0600, insufficient components")
 	e = &StatusError{Class: SubnLID, Method: Get, Attribute: AttrNodeInfo, Modifier: 7, Status: 3<<2 | Busy}
-	if got := e.Error(); got != "Get(NodeInfo, 7): status 0x000d, method and attribute not supported, busy" {
-		t.Error(got)
-	}
-	if got := Attribute(0x99).Name(SubnLID) + " " + Class(9).String() + " " + Method(0x77).String(); got != "attribute 0x0099 class 0x09 method 0x77" {
-		t.Error(got)
-	}
+	short.Equal(t, e.Error(), "Get(NodeInfo, 7): status 0x000d, method and attribute not supported, busy")
+	short.Equal(t, Attribute(0x99).Name(SubnLID)+" "+Class(9).String()+" "+Method(0x77).String(), "attribute 0x0099 class 0x09 method 0x77")
 	var s SMP
 	var a Adm
 	whole := make([]byte, Size)

@@ -5,10 +5,9 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
-	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/mad"
@@ -32,8 +31,7 @@ func openSM(t testing.TB, s *ibsim.Sim, cfg ibsim.OpenSMConfig) *ibsim.OpenSM {
 
 func mesh4x4(t testing.TB) *fabric.Fabric {
 	t.Helper()
-	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
-	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
+	return fabrictest.WithLIDs(t, fabrictest.Grid(t, 1, false, 4, 4), 0)
 }
 
 func TestJoin(t *testing.T) {
@@ -76,17 +74,13 @@ func TestJoin(t *testing.T) {
 		if err != nil || r.MLID != 0xc010 || r.JoinState != want {
 			t.Fatalf("join of host %d: %+v, %v", i, r, err)
 		}
-		if got := state(i); got != want {
-			t.Errorf("host %d is %v, want %v", i, got, want)
-		}
+		short.Equal(t, state(i), want, "host", i)
 	}
 	// The default state is a full member, and adds to what there is.
 	if _, err := c.Join(t.Context(), m, Membership{MGID: mgid, Port: port(1)}); err != nil {
 		t.Error(err)
 	}
-	if got := state(1); got != mad.FullMember|mad.SendOnlyNonMember {
-		t.Errorf("host 1 is %v", got)
-	}
+	short.Equal(t, state(1), mad.FullMember|mad.SendOnlyNonMember, "host 1")
 	// Another MLID is refused, and changes nothing.
 	var wrong *MLIDError
 	if _, err := c.Join(t.Context(), m, Membership{MGID: mgid, MLID: 0xc011, Port: port(4)}); !errors.As(err, &wrong) || wrong.Got != 0xc010 {
@@ -95,14 +89,10 @@ func TestJoin(t *testing.T) {
 	if _, err := c.Leave(t.Context(), m, Membership{MGID: mgid, MLID: 0xc011, Port: port(0)}); !errors.As(err, &wrong) {
 		t.Errorf("a leave with another MLID: %v", err)
 	}
-	if got := state(4); got != 0 {
-		t.Errorf("host 4 is %v", got)
-	}
+	short.Equal(t, state(4), 0, "host 4")
 	// Untrusted requests see groups, not ports.
-	list, err := c.Members(t.Context(), m, mad.MCMemberRecord{}, 0, 0)
-	if err != nil || len(list) != 2 {
-		t.Fatalf("%d groups, want ours and the broadcast group: %v", len(list), err)
-	}
+	list := short.Must(c.Members(t.Context(), m, mad.MCMemberRecord{}, 0, 0))(t)
+	short.MustEqual(t, len(list), 2, "groups, want ours and the broadcast group")
 	for _, r := range list {
 		if r.JoinState != 0 || r.PortGID != netip.IPv6Unspecified() {
 			t.Errorf("an untrusted request sees %+v", r)
@@ -115,22 +105,16 @@ func TestJoin(t *testing.T) {
 	if _, err := c.Leave(t.Context(), m, Membership{MGID: mgid, MLID: 0xc010, Port: port(1), State: mad.SendOnlyNonMember}); err != nil {
 		t.Error(err)
 	}
-	if got := state(1); got != mad.FullMember {
-		t.Errorf("host 1 is %v after it left as a sender", got)
-	}
+	short.Equal(t, state(1), mad.FullMember, "host 1", "after it left as a sender")
 	if _, err := c.Leave(t.Context(), m, Membership{MGID: mgid, Port: port(0)}); err != nil {
 		t.Error(err)
 	}
-	if got := state(0); got != 0 {
-		t.Errorf("host 0 is %v after it left", got)
-	}
+	short.Equal(t, state(0), 0, "host 0", "after it left")
 	var status *mad.StatusError
 	if _, err := c.Leave(t.Context(), m, Membership{MGID: mgid, Port: port(0)}); !errors.As(err, &status) {
 		t.Errorf("a port that left leaves: %v", err)
 	}
-	if err := sm.Stop(); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, sm.Stop())
 	if run := sm.Run(); !run.UP || run.Version == "" {
 		t.Errorf("run %+v", run)
 	}

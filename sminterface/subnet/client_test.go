@@ -88,9 +88,7 @@ func TestGet(t *testing.T) {
 	busy := 0
 	w := newWire(func(p mad.Packet) []mad.Packet {
 		var h mad.Header
-		if err := h.Unmarshal(p.Data); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, h.Unmarshal(p.Data))
 		switch h.Modifier {
 		case 1: // not supported
 			return []mad.Packet{reply(p, 3<<2)}
@@ -142,9 +140,7 @@ func TestGet(t *testing.T) {
 	if _, err := c.Get(t.Context(), Target{Route: make([]fabric.PortNum, 63)}, mad.AttrNodeInfo, 0); err != nil {
 		t.Error(err)
 	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, c.Close())
 	if _, err := c.Get(t.Context(), to, mad.AttrNodeInfo, 0); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
@@ -174,16 +170,12 @@ func TestWindow(t *testing.T) {
 	for i := range 100 {
 		wg.Go(func() {
 			data := mad.Data{0: byte(i)}
-			got, err := c.SMP(t.Context(), Target{LID: 1}, mad.Set, mad.AttrPortInfo, uint32(i), &data)
-			if err != nil || got[0] != byte(i) {
-				t.Errorf("request %d: %v, %v", i, got[0], err)
-			}
+			got := short.Must(c.SMP(t.Context(), Target{LID: 1}, mad.Set, mad.AttrPortInfo, uint32(i), &data))(t)
+			short.Equal(t, got[0], byte(i), "request", i)
 		})
 	}
 	wg.Wait()
-	if w.most != 5 {
-		t.Errorf("%d in flight, want 5", w.most)
-	}
+	short.Equal(t, w.most, 5, "in flight, want 5")
 }
 
 // A caller that gives up does not hold the others, and what it had still queued
@@ -277,17 +269,13 @@ func TestProblems(t *testing.T) {
 	mute(corner, "100")
 	got := short.Must(c.Pull(t.Context(), d, PullOptions{LFT: true}))(t)
 	for sw, ok := range got.Read {
-		if ok != (fabric.NodeID(sw) != corner) {
-			t.Errorf("switch %d: read is %v", sw, ok)
-		}
+		short.Equal(t, ok, (fabric.NodeID(sw) != corner), "switch", sw, "read")
 	}
 	if got.Read[corner] || len(got.Problems) == 0 || !strings.Contains(got.Problems[0].Message, "no answer") {
 		t.Errorf("read %v, problems %v", got.Read, got.Problems)
 	}
 	for _, p := range got.LFT.Row(corner) {
-		if p != fabric.NoPath {
-			t.Fatalf("a table that was not read has %v", got.LFT.Row(corner))
-		}
+		short.MustEqual(t, p, fabric.NoPath, "a table that was not read has", got.LFT.Row(corner))
 	}
 }
 

@@ -57,9 +57,7 @@ func readPlane(t *testing.T, s *ibsim.Sim, twin *ibsim.Twin, chip fabric.NodeID)
 	w := &watched{Transport: conn, classes: map[mad.Class]int{}}
 	c := New(w, Options{Timeout: 10 * time.Second})
 	defer func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, c.Close())
 	}()
 	d := short.Must(c.Discover(t.Context()))(t)
 	const top = lft.BlockSize - 1

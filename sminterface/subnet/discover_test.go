@@ -24,9 +24,7 @@ func dial(t testing.TB, s *ibsim.Sim, node string) *Client {
 	// A busy machine may take its time.
 	c := New(conn, Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, c.Close())
 	})
 	return c
 }
@@ -50,9 +48,7 @@ func sameFabric(t testing.TB, got, want *fabric.Fabric) {
 	}
 	la, lb := bytes.Split(a, []byte("\n")), bytes.Split(b, []byte("\n"))
 	for i := range min(len(la), len(lb)) {
-		if !bytes.Equal(la[i], lb[i]) {
-			t.Fatalf("line %d is\n%s\nwant\n%s", i+1, la[i], lb[i])
-		}
+		short.EqualList(t, la[i], lb[i], "line", i+1)
 	}
 	t.Fatalf("%d lines, want %d", len(la), len(lb))
 }
@@ -142,12 +138,8 @@ func TestDiscoverOdd(t *testing.T) {
 			t.Errorf("from node %d: %v", n, d.Problems)
 		}
 		sameFabric(t, d.Fabric, want)
-		if got := d.Fabric.LMC(d.Fabric.CAPorts()[0]); got != 2 {
-			t.Errorf("LMC %d", got)
-		}
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Equal(t, d.Fabric.LMC(d.Fabric.CAPorts()[0]), 2, "LMC")
+		short.Check(t, c.Close())
 	}
 }
 

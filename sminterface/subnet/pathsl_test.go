@@ -35,9 +35,7 @@ func TestPathSLs(t *testing.T) {
 			t.Errorf("%d hosts: ports %v have rows of their own", c.hosts, sls.Ports())
 		}
 		for l := fabric.LID(1); l <= twin.Fabric.MaxLID(); l++ {
-			if sl := sls.Given(0)[l]; sl != 0 {
-				t.Errorf("%d hosts: SL %d to LID %d", c.hosts, sl, l)
-			}
+			short.Equal(t, sls.Given(0)[l], 0, c.hosts, "hosts: SL", "to LID", l)
 		}
 		// There is no such port, and so no record.
 		want := mad.PathRecord{SLID: 1, DLID: 1000, NumPath: 1}

@@ -46,13 +46,9 @@ func TestPull(t *testing.T) {
 		return short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 	}
 	want, _ := short.Must2(dump.ReadLFTs("opensm-lfts.dump", read("opensm-lfts.dump"), d.Fabric, dump.Options{}))(t)
-	if got.LFT.MaxLID() != want.MaxLID() {
-		t.Fatalf("LIDs up to %d, want %d", got.LFT.MaxLID(), want.MaxLID())
-	}
+	short.MustEqual(t, got.LFT.MaxLID(), want.MaxLID(), "LIDs up")
 	for sw := range fabric.NodeID(d.Fabric.NumSwitches()) {
-		if !slices.Equal(got.LFT.Row(sw), want.Row(sw)) {
-			t.Errorf("switch %d has %v, want %v", sw, got.LFT.Row(sw), want.Row(sw))
-		}
+		short.EqualList(t, got.LFT.Row(sw), want.Row(sw), "switch", sw)
 	}
 	maps, _ := short.Must2(dump.ReadSL2VL("opensm-sl2vl.dump", read("opensm-sl2vl.dump"), d.Fabric, dump.Options{}))(t)
 	seven := false
@@ -74,9 +70,7 @@ func TestPull(t *testing.T) {
 	if !seven {
 		t.Error("no port has the SL-to-VL map that was asked for")
 	}
-	if len(got.MFT.MLIDs()) != 0 {
-		t.Errorf("masks of %v, and no port has joined", got.MFT.MLIDs())
-	}
+	short.Equal(t, len(got.MFT.MLIDs()), 0, "masks of", got.MFT.MLIDs(), "and no port has joined")
 }
 
 // Where the SL-to-VL maps of a switch differ, all of them are read, also if only some are asked for first; those of
@@ -84,10 +78,7 @@ func TestPull(t *testing.T) {
 func TestPullSome(t *testing.T) {
 	s, _ := ibsimtest.Start(t, mesh4x4(t))
 	c := dial(t, s, "")
-	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := short.Must(c.Discover(t.Context()))(t)
 	f := d.Fabric
 	lft.EachMap(f, 5, func(in, out fabric.PortNum) {
 		data := mad.Data{}
@@ -104,18 +95,13 @@ func TestPullSome(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	some, err := c.Pull(t.Context(), d, PullOptions{SomeMaps: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	some := short.Must(c.Pull(t.Context(), d, PullOptions{SomeMaps: true}))(t)
 	all, err := c.Pull(t.Context(), d, PullOptions{MaxMLID: mft.MaxMLID})
 	if err != nil || some.Maps != all.Maps || all.AskedMaps != all.Maps || some.AskedMaps >= all.AskedMaps/2 || some.Requests >= all.Requests {
 		t.Fatalf("%v: %d requests with %d of %d maps, for all %d with %d", err, some.Requests, some.AskedMaps, some.Maps, all.Requests, all.AskedMaps)
 	}
 	for in, out := range all.SL2VL.PortPairs() {
-		if *some.SL2VL.At(in, out) != *all.SL2VL.At(in, out) {
-			t.Fatalf("%s from %d: %v, want %v", f.PortName(out), in, *some.SL2VL.At(in, out), *all.SL2VL.At(in, out))
-		}
+		short.MustEqual(t, *some.SL2VL.At(in, out), *all.SL2VL.At(in, out), f.PortName(out), "from", in)
 	}
 	mlid := mft.MinMLID + 31*mad.MLIDBlock
 	if !slices.Equal(some.MFT.MLIDs(), []fabric.LID{mlid}) || !slices.Equal(some.MFT.Ports(mlid), all.MFT.Ports(mlid)) || len(all.MFT.Ports(mlid)) != 2 {
@@ -154,19 +140,13 @@ func TestPullMasks(t *testing.T) {
 	if got.LFT != nil || got.SL2VL != nil {
 		t.Error("tables that were not asked for")
 	}
-	if len(got.MFT.MLIDs()) != len(want) {
-		t.Errorf("MLIDs %#x", got.MFT.MLIDs())
-	}
+	short.Equal(t, len(got.MFT.MLIDs()), len(want), "MLIDs", got.MFT.MLIDs())
 	for mlid, ports := range want {
 		slices.Sort(ports)
-		if !slices.Equal(got.MFT.Ports(mlid), ports) {
-			t.Errorf("MLID %#x: ports %v, want %v", mlid, got.MFT.Ports(mlid), ports)
-		}
+		short.EqualList(t, got.MFT.Ports(mlid), ports, "MLID", mlid, "ports")
 	}
-	few, err := c.Pull(t.Context(), d, PullOptions{MFT: true, MaxMLID: 0xc01f})
-	if err != nil || !slices.Equal(few.MFT.MLIDs(), []fabric.LID{0xc000, 0xc01f}) {
-		t.Errorf("up to 0xc01f: %#x, %v", few.MFT.MLIDs(), err)
-	}
+	few := short.Must(c.Pull(t.Context(), d, PullOptions{MFT: true, MaxMLID: 0xc01f}))(t)
+	short.EqualList(t, few.MFT.MLIDs(), []fabric.LID{0xc000, 0xc01f}, "up to 0xc01f")
 }
 
 // Groups that were joined by our requests are in the switches, as dump_mfts

@@ -181,9 +181,7 @@ func TestPort(t *testing.T) {
 	if !errors.Is(err, subnet.ErrTimeout) || !strings.Contains(err.Error(), "Get(PortInfo, 0x9) to route 0,1,2") {
 		t.Errorf("no answer: %v", err)
 	}
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, c.Close())
 	if !d.closed || len(d.agents) > 0 {
 		t.Errorf("closed %v, agents %v", d.closed, d.agents)
 	}
@@ -201,9 +199,7 @@ func TestLongAnswer(t *testing.T) {
 			t.Errorf("header %+v", h)
 		}
 		var a mad.Adm
-		if err := a.Unmarshal(m); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, a.Unmarshal(m))
 		a.Method |= mad.Response
 		a.AttributeOffset = 7
 		a.Data = nil
@@ -216,14 +212,10 @@ func TestLongAnswer(t *testing.T) {
 	c := subnet.New(p, subnet.Options{})
 	defer c.Close()
 	for range 2 {
-		list, err := c.Members(t.Context(), subnet.Manager{LID: 7, SL: 3}, mad.MCMemberRecord{}, 0, 1)
-		if err != nil || len(list) != records {
-			t.Fatalf("%d records, %v", len(list), err)
-		}
+		list := short.Must(c.Members(t.Context(), subnet.Manager{LID: 7, SL: 3}, mad.MCMemberRecord{}, 0, 1))(t)
+		short.MustEqual(t, len(list), records)
 		for i, r := range list {
-			if int(r.MLID) != 0xc000+i {
-				t.Fatalf("record %d: %+v", i, r)
-			}
+			short.MustEqual(t, int(r.MLID), 0xc000+i, "record", i, r)
 		}
 	}
 }
@@ -266,9 +258,7 @@ func TestThroughIbsim(t *testing.T) {
 	if g := got.Fabric; g.NumSwitches() != 16 || g.NumNodes() != 32 || g.NumLinks() != 40 || g.MaxLID() != 32 || len(got.Problems) > 0 {
 		t.Errorf("%d switches of %d nodes, %d cables, LIDs to %d; %v", g.NumSwitches(), g.NumNodes(), g.NumLinks(), g.MaxLID(), got.Problems)
 	}
-	if err := errors.Join(c.Close(), conn.Close()); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, errors.Join(c.Close(), conn.Close()))
 	<-ended
 }
 
@@ -284,9 +274,7 @@ func TestNewFails(t *testing.T) {
 		if err := p.Send(m); err == nil {
 			t.Errorf("a MAD of %d bytes of class 0 was sent", len(m.Data))
 		}
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
+		short.Check(t, p.Close())
 	}
 }
 
@@ -354,18 +342,14 @@ func TestList(t *testing.T) {
 		`mlx5_1:2 0x0002c90300a10002 2 1 3 ACTIVE "umad2" InfiniBand [ib7]`,
 		`roce_0:1 0x0000000000000000 0 0 0 ACTIVE "" Ethernet [eth0]`,
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	short.EqualList(t, got, want)
 	for name, port := range map[string]string{
 		"mlx5_0": "mlx5_0:2", "mlx5_1:1": "mlx5_1:1", "0x2c90300a10001": "mlx5_1:1", "ib0": "mlx5_0:2", "ib0.8001": "mlx5_0:2", "ib7": "mlx5_1:2",
 		"mlx5_0:3": "", "roce_0": "", "eth0": "", "0x0": "", "": "", "mlx5_0:": "", "mlx5_0:01": "",
 	} {
 		p, err := Select(list, name)
 		if port == "" {
-			if err == nil || !strings.Contains(err.Error(), "network interface of mlx5_0:1, ") {
-				t.Errorf("%q is %v, %v", name, p, err)
-			}
+			short.Contains(t, fmt.Sprint(err), "network interface of mlx5_0:1, ", name, "is", p)
 		} else if err != nil || p.String() != port {
 			t.Errorf("%q is %v, %v, want %s", name, p, err, port)
 		}
@@ -375,9 +359,7 @@ func TestList(t *testing.T) {
 	}
 	bad := sysfs()
 	bad["class/infiniband/mlx5_0/ports/1/lid"] = &fstest.MapFile{Data: []byte("0x10000\n")}
-	if list, err := (system{bad}).list(); err != nil || list[0].LID != 0 {
-		t.Errorf("a LID of 17 bits: %v, %v", list, err)
-	}
+	short.Equal(t, short.Must((system{bad}).list())(t)[0].LID, 0, "a LID of 17 bits")
 }
 
 // What is on this machine can be listed, whatever it is.
