@@ -25,17 +25,11 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	sim, _ := ibsimtest.Start(t, f)
-	sm, err := ibsim.StartOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Options: []string{"sweep_interval 0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sm := short.Must(ibsim.StartOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Options: []string{"sweep_interval 0"}}))(t)
 	defer func() { _ = sm.Stop() }()
 	live := func(opt open.LiveOptions) *open.Swept {
 		t.Helper()
-		transport, err := sim.Dial(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		transport := short.Must(sim.Dial(t.Context(), ""))(t)
 		c := subnet.New(transport, subnet.Options{})
 		defer func() { _ = c.Close() }()
 		s, err := open.Live(t.Context(), c, opt)
@@ -45,10 +39,7 @@ func TestRequests(t *testing.T) {
 		return s
 	}
 	said, found := 0, 0
-	transport, err := sim.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(sim.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{})
 	d, err := c.Discover(t.Context())
 	if found = d.Requests; err != nil || c.Close() != nil {

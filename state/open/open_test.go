@@ -155,9 +155,7 @@ func TestFolders(t *testing.T) {
 		} else if len(s.Undecided) > 0 {
 			rt.Errorf("%+v is undecided; want nothing", s.Undecided)
 		}
-		if len(s.Sources) != len(taken) {
-			rt.Errorf("read %+v; want %v", s.Sources, taken)
-		}
+		short.Equal(rt, len(s.Sources), len(taken), "read", s.Sources, "want", taken)
 		for part, name := range taken {
 			x, _ := s.Source(part)
 			if x.File != filepath.Join(dir, name) || x.SHA256 != open.Sum(names[name]) {
