@@ -65,8 +65,7 @@ func pairHosts(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 		x, y := f.Owner(c.A), f.Owner(c.B)
 		short.Check(t, b.Connect(at[x], f.Num(c.A)+num[x], at[y], f.Num(c.B)+num[y], c.Link))
 	}
-	g := short.Must(b.Build())(t)
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // byLastDigit groups hosts by their last digits, and leaves some in no group.

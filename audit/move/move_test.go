@@ -81,8 +81,7 @@ func drawNew(t *testing.T, f *fabric.Fabric, rnd *rand.Rand) *fabric.Fabric {
 	for _, c := range d.cables {
 		short.Check(t, b.Connect(at[c[0].node], c[0].num, at[c[1].node], c[1].num, fabric.Link{Width: 4, Speed: fabric.QDR}))
 	}
-	g := short.Must(b.Build())(t)
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // swap swaps the ends of two cables of one kind.
