@@ -9,8 +9,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
@@ -60,16 +58,12 @@ note: non-minimal: 1 pair
 
 verdict      errors (2 errors, 1 warning, 1 note)
 `
-	if d := cmp.Diff(want, b.String()); d != "" {
-		t.Error(d)
-	}
+	short.Diff(t, b.String(), want)
 	r := sample()
 	r.Add(verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: "bad", Count: 1})
 	b.Reset()
 	short.Check(t, Text(&b, r, Options{Certificate: "proof"}))
-	if !strings.Contains(b.String(), "certificate  proof does not hold\n") {
-		t.Errorf("a certificate that does not hold:\n%s", &b)
-	}
+	short.Contains(t, b.String(), "certificate  proof does not hold\n", "a certificate that does not hold", &b)
 }
 
 // The JSON form is the result, whole: it reads back as it was.
@@ -79,9 +73,7 @@ func TestJSON(t *testing.T) {
 	var r verify.Result
 	short.Check(t, json.Unmarshal(b.Bytes(), &r))
 	short.Check(t, JSON(&again, &r))
-	if d := cmp.Diff(b.String(), again.String()); d != "" {
-		t.Error(d)
-	}
+	short.Diff(t, again.String(), b.String())
 }
 
 // What SARIF 2.1.0 wants of a log: references that resolve, levels and rule
@@ -128,18 +120,14 @@ func TestSARIF(t *testing.T) {
 	if d := run.Tool.Driver; d.Name != "ibweave" || d.Version != "1.2.3" || len(d.Rules) != len(verify.Rules) {
 		t.Errorf("driver %q %q with %d rules", d.Name, d.Version, len(d.Rules))
 	}
-	if got := run.Artifacts[0].Location.URI; got != "a%20b.txt" {
-		t.Errorf("the topology's URI is %q", got)
-	}
+	short.Equal(t, run.Artifacts[0].Location.URI, "a%20b.txt", "the topology's URI")
 	seen := map[string]bool{}
 	for i, result := range run.Results {
 		f := r.Findings[i]
 		if result.RuleID != f.Rule || run.Tool.Driver.Rules[result.RuleIndex].ID != f.Rule || result.Level != f.Severity.String() || result.Message.Text != f.Message {
 			t.Errorf("result %d is %+v, of finding %+v", i, result, f)
 		}
-		if got := result.Locations[0].PhysicalLocation.ArtifactLocation.URI; got != "file:///var/log/lfts" {
-			t.Errorf("result %d is located at %q", i, got)
-		}
+		short.Equal(t, result.Locations[0].PhysicalLocation.ArtifactLocation.URI, "file:///var/log/lfts", "result", i, "is located")
 		if logical := result.Locations[0].LogicalLocations; (f.Switch != 0) != (len(logical) == 1 && logical[0].FullyQualifiedName == f.Switch.String()) {
 			t.Errorf("result %d has logical locations %v, the finding switch %s", i, logical, f.Switch)
 		}
@@ -158,9 +146,7 @@ func TestSARIF(t *testing.T) {
 		}
 		seen[fingerprint] = true
 	}
-	if len(run.Results) != len(r.Findings) {
-		t.Errorf("%d results for %d findings", len(run.Results), len(r.Findings))
-	}
+	short.Equal(t, len(run.Results), len(r.Findings), "results")
 }
 
 func TestJUnit(t *testing.T) {
@@ -236,13 +222,9 @@ func TestMarkdown(t *testing.T) {
 		"| error | `credit-loop` | a&#124;b &#96;c&#96; &lt;img src=x&gt; &#91;d&#93;(http://e) &#64;f &#35;&#35; g &#96;&#96;&#96; |\n",
 		"| waived error | ", "known &#124; so", " causes are left out", " ... |\n",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%.3000s", want, text)
-		}
+		short.Contains(t, text, want, "no")
 	}
-	if n := strings.Count(text, "```"); n != 2 {
-		t.Errorf("%d fences", n)
-	}
+	short.Equal(t, strings.Count(text, "```"), 2)
 }
 
 // Every form says what is undecided, and fails unless nothing is to fail. The verdict is
@@ -287,7 +269,5 @@ func TestUndecided(t *testing.T) {
 		}
 	}
 	r.Add(verify.Finding{Rule: verify.CreditLoop, Severity: verify.Error, Message: "a cycle", Count: 2})
-	if r.Verdict != verify.VerdictErrors {
-		t.Errorf("with an error: %q", r.Verdict)
-	}
+	short.Equal(t, r.Verdict, verify.VerdictErrors, "with an error")
 }

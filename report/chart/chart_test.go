@@ -66,9 +66,7 @@ func TestSVG(t *testing.T) {
 				count++
 			}
 		}
-		if count != n {
-			t.Errorf("%q is there %d times, want %d: %q", want, count, n, got)
-		}
+		short.Equal(t, count, n, want, "is there", "times", got)
 	}
 }
 
@@ -78,9 +76,7 @@ func TestSameBytes(t *testing.T) {
 		var one, two bytes.Buffer
 		short.Check(t, draw(example(), &one))
 		short.Check(t, draw(example(), &two))
-		if !bytes.Equal(one.Bytes(), two.Bytes()) {
-			t.Errorf("%s differs", name)
-		}
+		short.EqualList(t, one.Bytes(), two.Bytes(), name, "differs")
 	}
 }
 
@@ -101,9 +97,7 @@ func TestPNG(t *testing.T) {
 			t.Errorf("%d pixels of curve %d", n, i)
 		}
 	}
-	if n := seen[Palette[3]]; n != 0 {
-		t.Errorf("%d pixels of a curve that is not there", n)
-	}
+	short.Equal(t, seen[Palette[3]], 0, "pixels of a curve that is not there")
 	if seen[color.RGBA{0xff, 0xff, 0xff, 0xff}] < bounds.Dx()*bounds.Dy()/2 {
 		t.Error("the ground is not white")
 	}
@@ -218,9 +212,7 @@ func TestFixedWidths(t *testing.T) {
 		return fmt.Sprintf("%.4g", TextStyle(9).Width(text).Points())
 	}
 	for _, text := range []string{"load", line} {
-		if want := `textLength="` + width(text) + `"`; !strings.Contains(b.String(), want) {
-			t.Errorf("no text has %s, the width of %q", want, text)
-		}
+		short.Contains(t, b.String(), `textLength="`+width(text)+`"`, "no text", "the width of", text)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
@@ -90,11 +91,7 @@ func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 	t.Helper()
 	short.NeedAll(t)
 	shared := short.Must(browser())(t)
-	limit := time.Minute
-	if *topologyFlag != "" || *largeFlag != "" { // which may be large
-		limit = 10 * time.Minute
-	}
-	ctx, stop := context.WithTimeout(shared, limit)
+	ctx, stop := context.WithTimeout(shared, 10*time.Minute) // it is hung
 	p := &tab{t, ctx, in}
 	p.ctx = ctx
 	var (
@@ -132,9 +129,7 @@ func openFile(t *testing.T, name, fragment string, in *Input) *tab {
 		for _, s := range trouble {
 			t.Error(s)
 		}
-		if asked != 1 {
-			t.Errorf("the page was asked for %d times", asked)
-		}
+		short.Equal(t, asked, 1, "the page was asked")
 	})
 	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
 	p.must(err)
@@ -268,9 +263,7 @@ func TestBrowserPaths(t *testing.T) {
 						wanted.Shares = append(wanted.Shares, int(math.Round(1e6*h.Share)))
 					}
 					wanted.Shares = append(wanted.Shares, int(math.Round(1e6*path.LostShare)))
-					if diff := cmp.Diff(wanted, got[i]); diff != "" {
-						t.Fatalf("from %s to LID %d: %s", f.PortName(src), lid, diff)
-					}
+					short.Diff(t, got[i], wanted, "from", f.PortName(src), "to LID", lid)
 					i++
 				}
 			}
@@ -282,7 +275,7 @@ func TestBrowserPaths(t *testing.T) {
 // TestBrowserClicks: a click on a switch shows it, clicks on two hosts the path between
 // them, a link its load, and the bound fades links.
 func TestBrowserClicks(t *testing.T) {
-	p := open(t, compiled(t, fatTree(t, 8, 2), "updn", compile.Options{}))
+	p := open(t, compiled(t, fabrictest.FatTree(t, 8, 2), "updn", compile.Options{}))
 	f := p.in.Fabric
 	s, err := newScene(context.Background(), p.in)
 	p.must(err)
@@ -292,9 +285,7 @@ func TestBrowserClicks(t *testing.T) {
 	want(p, "leaf 3", "document.querySelector('#panel-node h2').textContent")
 	want(p, "true", "document.querySelector('#tab-node').getAttribute('aria-selected')")
 	rows := eval[[][]string](p, "[...document.querySelectorAll('#links tbody tr')].map(tr => [...tr.cells].map(td => td.textContent))")
-	if len(rows) != 8 {
-		t.Fatalf("%d links of a leaf with 8 cables", len(rows))
-	}
+	short.MustEqual(t, len(rows), 8, "links of a leaf with 8 cables")
 	for i, row := range rows {
 		at := f.Port(leaf, fabric.PortNum(i+1))
 		peer := f.Peer(at)
@@ -328,9 +319,7 @@ func TestBrowserClicks(t *testing.T) {
 		names = append(names, f.Node(f.Owner(f.Peer(h.Out))).Description)
 	}
 	want(p, names, "[...document.querySelectorAll('#path .steps button')].map(b => b.textContent)")
-	if got := p.text("#path .outcome"); !strings.Contains(got, fmt.Sprintf("Delivered to LID %d through 3 switches", f.LID(p.port(b)))) {
-		t.Error(got)
-	}
+	short.Contains(t, p.text("#path .outcome"), fmt.Sprintf("Delivered to LID %d through 3 switches", f.LID(p.port(b))))
 	if got, port := p.text("#path .steps li:nth-child(2)"), f.Num(path.Hops[1].Out); !strings.Contains(got, fmt.Sprintf("in by port 2, out of port %d · VL 0", port)) {
 		t.Error(got)
 	}
@@ -355,14 +344,12 @@ func TestBrowserClicks(t *testing.T) {
 		}
 	}
 	channels := eval[int](p, "[...document.querySelectorAll('ul[aria-label=\"Links by routes\"] .value')].reduce((n, v) => n + parseInt(v.textContent.replaceAll(',', '')), 0)")
-	if channels != 2*4*8 {
-		t.Errorf("%d links in the histogram, the fabric has %d", channels, 2*4*8)
-	}
+	short.Equal(t, channels, 2*4*8, "links in the histogram, the fabric")
 }
 
 // TestBrowserKeys does everything without a mouse.
 func TestBrowserKeys(t *testing.T) {
-	p := open(t, compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
+	p := open(t, compiled(t, fabrictest.Grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
 	f := p.in.Fabric
 	// Tab goes through the page in the order in which it is read.
 	var order []string
@@ -370,9 +357,7 @@ func TestBrowserKeys(t *testing.T) {
 		p.keys(kb.Tab)
 		order = append(order, eval[string](p, "document.activeElement.id || document.activeElement.className"))
 	}
-	if diff := cmp.Diff([]string{"skip", "find", "theme", "fabric", "zoom-in"}, order); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, order, []string{"skip", "find", "theme", "fabric", "zoom-in"})
 	// What has the focus shows it.
 	want(p, "solid", "getComputedStyle(document.activeElement).outlineStyle")
 
@@ -438,8 +423,8 @@ func TestBrowserKeys(t *testing.T) {
 // TestBrowserUndecided shows what is undecided before the findings, and opens them.
 func TestBrowserUndecided(t *testing.T) {
 	all := map[string]*Input{
-		"safe":  compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{}),
-		"loops": compiled(t, grid(t, 1, true, 4, 4), "minhop", compile.Options{}),
+		"safe":  compiled(t, fabrictest.Grid(t, 1, false, 3, 3), "xy", compile.Options{}),
+		"loops": compiled(t, fabrictest.Grid(t, 1, true, 4, 4), "minhop", compile.Options{}),
 	}
 	for _, name := range short.Keys(all, "safe") {
 		in := all[name]
@@ -457,7 +442,7 @@ func TestBrowserUndecided(t *testing.T) {
 // TestBrowserFindings filters, and shows a credit loop.
 func TestBrowserFindings(t *testing.T) {
 	size := short.Of(6, 4)
-	in := broken(t, compiled(t, grid(t, 1, true, size, size), "minhop", compile.Options{}), short.Of(30, 15), 2)
+	in := broken(t, compiled(t, fabrictest.Grid(t, 1, true, size, size), "minhop", compile.Options{}), short.Of(30, 15), 2)
 	p := open(t, in)
 	all := in.Result.Findings
 	count := func(fits func(i int) bool) (n int) {
@@ -500,14 +485,12 @@ func TestBrowserFindings(t *testing.T) {
 	}
 	want(p, ports, "ibweave.shown()")
 	want(p, len(cycle), "document.querySelectorAll('.ring .arc').length")
-	if got := p.text("#loop .steps li"); !strings.Contains(got, fmt.Sprintf("port %d · VL %d: a packet to LID %d", cycle[0].Port, cycle[0].VL, cycle[0].LID)) {
-		t.Error(got)
-	}
+	short.Contains(t, p.text("#loop .steps li"), fmt.Sprintf("port %d · VL %d: a packet to LID %d", cycle[0].Port, cycle[0].VL, cycle[0].LID))
 }
 
 // TestBrowserGroups: a click on a group shows the ports of its tree.
 func TestBrowserGroups(t *testing.T) {
-	g := open(t, compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
+	g := open(t, compiled(t, fabrictest.Grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}))
 	g.click("#tab-groups")
 	for i, tree := range g.in.groups() {
 		g.click(fmt.Sprintf("[data-group=\"%d\"]", i))
@@ -525,9 +508,7 @@ func TestBrowserGroups(t *testing.T) {
 		slices.Sort(want)
 		got := eval[[]int](g, "ibweave.shown()")
 		slices.Sort(got)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", tree.Name, diff)
-		}
+		short.Diff(t, got, want, tree.Name)
 	}
 }
 
@@ -535,46 +516,35 @@ func TestBrowserGroups(t *testing.T) {
 func labelled(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 	t.Helper()
 	b := &fabric.Builder{}
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for n := range fabric.NodeID(f.NumNodes()) {
-		_, err := b.AddNode(*f.Node(n))
-		must(err)
+		short.Must(b.AddNode(*f.Node(n)))(t)
 		for num := range f.Node(n).NumPorts + 1 {
 			at := f.Port(n, num)
 			if guid := f.PortGUID(at); guid != 0 {
-				must(b.SetPort(int(n), num, guid, f.LID(at), f.LMC(at)))
+				short.Check(t, b.SetPort(int(n), num, guid, f.LID(at), f.LMC(at)))
 			}
 			if num > 0 {
-				must(b.SetLabel(int(n), num, fmt.Sprintf("%d/%d/1", n, num)))
+				short.Check(t, b.SetLabel(int(n), num, fmt.Sprintf("%d/%d/1", n, num)))
 			}
 		}
 	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q > p {
-			must(b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
 		}
 	}
-	g, err := b.Build()
-	must(err)
-	return g
+	return short.Must(b.Build())(t)
 }
 
 // TestBrowserLabels: wherever the page says a port it says the label of just this port.
 func TestBrowserLabels(t *testing.T) {
-	in := broken(t, compiled(t, labelled(t, grid(t, 1, true, 4, 4)), "minhop", compile.Options{}), 30, 2)
+	in := broken(t, compiled(t, labelled(t, fabrictest.Grid(t, 1, true, 4, 4)), "minhop", compile.Options{}), 30, 2)
 	p := open(t, in)
 	f := in.Fabric
 	bare := regexp.MustCompile(`port \d+\b[^(]|\[\d+\][^(]`)
 	check := func(what, text string) {
 		t.Helper()
-		if found := bare.FindString(text + " "); found != "" {
-			t.Errorf("%s has a port without its label, %q:\n%s", what, found, text)
-		}
+		short.Equal(t, bare.FindString(text+" "), "", what, "has a port without its label", text)
 		named := 0
 		for _, m := range regexp.MustCompile(`(\d+)\]?\((\d+)/(\d+)/1\)`).FindAllStringSubmatch(text, -1) {
 			if named++; m[1] != m[3] {
@@ -598,9 +568,7 @@ func TestBrowserLabels(t *testing.T) {
 	for i, row := range rows {
 		at := f.Port(s, fabric.PortNum(i+1))
 		peer := f.Peer(at)
-		if diff := cmp.Diff([]string{f.PortText(at), f.Name(f.Owner(peer)).Text + " port " + f.PortText(peer)}, row[:2]); diff != "" {
-			t.Error(diff)
-		}
+		short.Diff(t, row[:2], []string{f.PortText(at), f.Name(f.Owner(peer)).Text + " port " + f.PortText(peer)})
 	}
 	entries := eval[[]string](p, "[...document.querySelectorAll('#entries tbody tr')].map(tr => tr.cells[2].textContent)")
 	out := slices.IndexFunc(entries, func(s string) bool { return strings.Contains(s, "(") })
@@ -619,7 +587,7 @@ func TestBrowserLabels(t *testing.T) {
 
 // TestBrowserThemes: as the browser likes, and by the switch.
 func TestBrowserThemes(t *testing.T) {
-	p := open(t, compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{}))
+	p := open(t, compiled(t, fabrictest.Grid(t, 1, false, 3, 3), "xy", compile.Options{}))
 	like := func(what string) {
 		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: what}},
@@ -657,14 +625,12 @@ func TestBrowserThemes(t *testing.T) {
 
 // TestBrowserWithout: pages without tables, and with tables too large for a page.
 func TestBrowserWithout(t *testing.T) {
-	in := *compiled(t, grid(t, 1, false, 3, 3), "xy", compile.Options{})
+	in := *compiled(t, fabrictest.Grid(t, 1, false, 3, 3), "xy", compile.Options{})
 	overview := func(name, says string) {
 		t.Run(name, func(t *testing.T) {
 			p := open(t, &in)
 			want(p, false, "!!document.getElementById('tab-path')")
-			if got := p.text("#panel-overview"); !strings.Contains(got, says) {
-				t.Error(got)
-			}
+			short.Contains(t, p.text("#panel-overview"), says)
 			p.clickNode(4)
 			want(p, 5, "document.querySelectorAll('#links tbody tr').length")
 			// A map needs tables, boxes do not.
@@ -692,7 +658,7 @@ func TestBrowserWithout(t *testing.T) {
 // BenchmarkOpen is how long a page of 845 switches and 4,394 hosts takes until it is
 // drawn, and until the click on a host is answered.
 func BenchmarkOpen(b *testing.B) {
-	in := compiled(b, fatTree(b, 26, 3), "updn", compile.Options{})
+	in := compiled(b, fabrictest.FatTree(b, 26, 3), "updn", compile.Options{})
 	name := filepath.Join(b.TempDir(), "report.html")
 	file := short.Must(os.Create(name))(b)
 	short.Check(b, Write(context.Background(), file, in))
@@ -724,7 +690,7 @@ func BenchmarkOpen(b *testing.B) {
 // TestBrowserCounters: links are coloured by the counter that is chosen, with its unit, mean and greatest
 // value in the legend, and a port without a counter is said to have none.
 func TestBrowserCounters(t *testing.T) {
-	in := *compiled(t, fatTree(t, 8, 2), "updn", compile.Options{})
+	in := *compiled(t, fabrictest.FatTree(t, 8, 2), "updn", compile.Options{})
 	f := in.Fabric
 	leaf, _ := f.SwitchByGUID(f.Node(f.CASwitches()[0]).GUID)
 	ports, _ := f.SwitchLinks(leaf)
@@ -750,9 +716,7 @@ func TestBrowserCounters(t *testing.T) {
 	p.clickNode(leaf)
 	rows := eval[[][]string](p, "[...document.querySelectorAll('#links tbody tr')].map(tr => [...tr.cells].map(td => td.textContent).slice(-2))")
 	for i, c := range []fabric.PortID{ports[0], ports[1], ports[2]} {
-		if got, want := rows[f.Num(c)-1], [][]string{{"unknown", "unknown"}, {"32.5 M", "1 M"}, {"1 M", "1 M"}}[i]; !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", f.PortName(c), got, want)
-		}
+		short.EqualList(t, rows[f.Num(c)-1], [][]string{{"unknown", "unknown"}, {"32.5 M", "1 M"}, {"1 M", "1 M"}}[i], f.PortName(c))
 	}
 	colours := eval[[]string](p, `[...document.querySelectorAll('#links tbody tr')].slice(-4).map(tr => getComputedStyle([...tr.cells].at(-2).querySelector('i')).getPropertyValue('--colour'))`)
 	if hot := colours[slices.Index(ports, ports[1])]; hot == colours[2] || colours[2] != colours[3] || colours[0] == colours[2] {
@@ -762,16 +726,10 @@ func TestBrowserCounters(t *testing.T) {
 	p.click("#tab-overview")
 	p.click("#most li:first-child button")
 	want(p, []int{int(ports[1])}, "ibweave.shown()")
-	if got := p.text("#shown"); !strings.Contains(got, "PortXmitWait 32.5 M at port ") {
-		t.Error(got)
-	}
+	short.Contains(t, p.text("#shown"), "PortXmitWait 32.5 M at port ")
 	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#colour"), "Sym")))
-	if got := p.text("#panel-overview"); !strings.Contains(got, "No port has counted any.") {
-		t.Error(got)
-	}
-	if got := p.text("#legend"); !strings.Contains(got, "0 on all links") {
-		t.Error(got)
-	}
+	short.Contains(t, p.text("#panel-overview"), "No port has counted any.")
+	short.Contains(t, p.text("#legend"), "0 on all links")
 	p.keys(kb.Home)
 	want(p, "0", "document.activeElement.value")
 	want(p, 6, "document.querySelector('#links tbody tr').cells.length")

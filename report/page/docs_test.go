@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 )
 
 var update = flag.Bool("update", false, "write the pictures of docs/pictures again")
@@ -26,9 +27,9 @@ func TestDocsPictures(t *testing.T) {
 		clicks []string
 		path   [2]string
 	}{
-		{"report-path", compiled(t, fatTree(t, 8, 3), "updn", compile.Options{}), nil, [2]string{"host 0 leaf 1 pod 1", "host 2 leaf 3 pod 6"}},
-		{"report-credit-loop", compiled(t, grid(t, 1, true, 6, 6), "minhop", compile.Options{}), []string{"#tab-loops", "[data-loop='0']"}, [2]string{}},
-		{"report-multicast", compiled(t, grid(t, 1, false, 8, 6), "xy", compile.Options{Groups: withGroups}), []string{"#tab-groups", "[data-group='1']"}, [2]string{}},
+		{"report-path", compiled(t, fabrictest.FatTree(t, 8, 3), "updn", compile.Options{}), nil, [2]string{"host 0 leaf 1 pod 1", "host 2 leaf 3 pod 6"}},
+		{"report-credit-loop", compiled(t, fabrictest.Grid(t, 1, true, 6, 6), "minhop", compile.Options{}), []string{"#tab-loops", "[data-loop='0']"}, [2]string{}},
+		{"report-multicast", compiled(t, fabrictest.Grid(t, 1, false, 8, 6), "xy", compile.Options{Groups: withGroups}), []string{"#tab-groups", "[data-group='1']"}, [2]string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.in.Title = "fabric"

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -78,7 +79,7 @@ func TestBrowserFrames(t *testing.T) {
 	if *largeFlag != "" {
 		p = openFile(t, *largeFlag, "", nil)
 	} else {
-		p = open(t, compiled(t, fatTree(t, short.Of(12, 8), 3), "updn", compile.Options{}))
+		p = open(t, compiled(t, fabrictest.FatTree(t, short.Of(12, 8), 3), "updn", compile.Options{}))
 	}
 	r := eval[frames](p, move, short.Of(20, 10))
 	slices.Sort(r.Frames)
@@ -105,7 +106,7 @@ type box struct {
 // TestBrowserBoxes: pods close and open, by the list, clicks and keys, and nodes in a closed one are not
 // there to be clicked on.
 func TestBrowserBoxes(t *testing.T) {
-	in := *compiled(t, fatTree(t, 4, 3), "updn", compile.Options{})
+	in := *compiled(t, fabrictest.FatTree(t, 4, 3), "updn", compile.Options{})
 	rack := Group{Name: "rack <b>1</b>"}
 	p0 := &tab{T: t, in: &in}
 	for _, host := range []string{"host 0 leaf 0 pod 0", "host 1 leaf 0 pod 0"} {
@@ -131,9 +132,7 @@ func TestBrowserBoxes(t *testing.T) {
 		p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#boxes"), words)))
 	}
 	choose("pods")
-	if got := strings.Join(closed(), ", "); got != "pod 0, pod 1, pod 2, pod 3, core 0, core 1" {
-		t.Errorf("closed: %s", got)
-	}
+	short.Equal(t, strings.Join(closed(), ", "), "pod 0, pod 1, pod 2, pod 3, core 0, core 1", "closed")
 	clickBox := func(name string) {
 		t.Helper()
 		for _, b := range eval[[]box](p, "ibweave.boxes()") {
@@ -167,9 +166,7 @@ func TestBrowserBoxes(t *testing.T) {
 	}
 	// A rack has the leaf whose hosts are all in it; its name is text.
 	choose("racks")
-	if got := strings.Join(closed(), ", "); got != rack.Name {
-		t.Errorf("closed: %s", got)
-	}
+	short.Equal(t, strings.Join(closed(), ", "), rack.Name, "closed")
 	want(p, []bool{true, false}, "[%d, %d].map(n => ibweave.hides(n))", p.node("leaf 0 pod 0"), p.node("leaf 1 pod 0"))
 	choose(kb.Home)
 	if got := closed(); got != nil {
@@ -220,11 +217,9 @@ func TestBrowserHeat(t *testing.T) {
 			}
 		})
 	}
-	p := open(t, compiled(t, fatTree(t, 8, 2), "updn", compile.Options{}))
+	p := open(t, compiled(t, fabrictest.FatTree(t, 8, 2), "updn", compile.Options{}))
 	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "heat map: div")))
-	if got := p.text("#legend"); !strings.Contains(got, "different paths") {
-		t.Error(got)
-	}
+	short.Contains(t, p.text("#legend"), "different paths")
 	p.must(chromedp.Do(p.ctx, chromedp.Focus(chromedp.CSS("#fabric"))))
 	p.keys(kb.ArrowRight + kb.ArrowRight + kb.ArrowRight)
 	want(p, "leaf 0 → leaf 2, 28 routes on the busiest link, 3.0 switches on a path, 4 different paths", "document.getElementById('live').textContent")
@@ -232,14 +227,12 @@ func TestBrowserHeat(t *testing.T) {
 	path := p.in.Path(p.port(p.node("host 0 leaf 0")), p.in.Fabric.LID(p.port(p.node("host 0 leaf 2"))))
 	want(p, outs(path), "ibweave.shown()")
 	p.must(chromedp.Do(p.ctx, chromedp.SendKeys(chromedp.CSS("#mode"), "fabric")))
-	if got := p.text("#legend"); !strings.Contains(got, "routes on a link") {
-		t.Error(got)
-	}
+	short.Contains(t, p.text("#legend"), "routes on a link")
 }
 
 // TestHeatLoss: a pair of leaves of which a single LID is lost is dark.
 func TestHeatLoss(t *testing.T) {
-	in := compiled(t, fatTree(t, 8, 2), "updn", compile.Options{})
+	in := compiled(t, fabrictest.FatTree(t, 8, 2), "updn", compile.Options{})
 	p := &tab{T: t, in: in}
 	lid := in.Fabric.LID(p.port(p.node("host 0 leaf 2")))
 	in.Tables.Row(p.node("leaf 0"))[lid] = fabric.NoPath

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -21,7 +22,7 @@ import (
 // measured is a mesh with groups, choices, a bound, and a counter.
 func measured(t *testing.T) *Input {
 	t.Helper()
-	in := *withChoices(t, compiled(t, grid(t, 1, false, 4, 3), "xy", compile.Options{Groups: withGroups}), 9)
+	in := *withChoices(t, compiled(t, fabrictest.Grid(t, 1, false, 4, 3), "xy", compile.Options{Groups: withGroups}), 9)
 	found := short.Must(bound.Find(context.Background(), in.Fabric, bound.Options{Load: in.Result.GreatestLoad()}))(t)
 	in.Result.CompareBounds(found.List()...)
 	bytes := make([]float64, in.Fabric.NumPorts())

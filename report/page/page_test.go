@@ -13,11 +13,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -29,23 +29,10 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-func fatTree(t testing.TB, radix, levels int) *fabric.Fabric {
-	return short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels}))(t)
-}
-
-func grid(t testing.TB, hosts int, wrap bool, dims ...int) *fabric.Fabric {
-	spec := mesh.Spec{Dims: dims, Hosts: hosts, Wrap: make([]bool, len(dims))}
-	for d := range dims {
-		spec.Wrap[d] = wrap
-	}
-	return short.Must(mesh.Generate(spec))(t)
-}
-
 // compiled routes a fabric and makes what a page shows of it.
 func compiled(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *Input {
 	t.Helper()
-	e := short.Must(compile.EngineByName(engine))(t)
-	r := short.Must(compile.Run(context.Background(), f, e, opt))(t)
+	r := fabrictest.Compile(t, f, engine, opt)
 	in := &Input{
 		Title: engine, Version: "test", State: state.Of(r.Routing), Result: r.Verify, Rules: verify.Rules,
 	}
@@ -122,15 +109,15 @@ func inputs(t testing.TB) map[string]*Input {
 	lattice := short.Must(gen.Lattice(40, 7))(t)
 	irregular := compiled(t, lattice, "minhop", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
 	inputsMade = map[string]*Input{
-		"torus with lanes":  compiled(t, grid(t, 1, true, 6, 6), "xy", compile.Options{}),
-		"torus with a loop": compiled(t, grid(t, 1, true, 6, 6), "minhop", compile.Options{}),
-		"mesh with groups":  compiled(t, grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}),
-		"cube":              compiled(t, grid(t, 2, false, 3, 3, 4), "updn", compile.Options{}),
-		"ring":              compiled(t, grid(t, 3, true, 7), "updn", compile.Options{}),
-		"fat tree":          compiled(t, fatTree(t, 8, 3), "updn", compile.Options{}),
+		"torus with lanes":  compiled(t, fabrictest.Grid(t, 1, true, 6, 6), "xy", compile.Options{}),
+		"torus with a loop": compiled(t, fabrictest.Grid(t, 1, true, 6, 6), "minhop", compile.Options{}),
+		"mesh with groups":  compiled(t, fabrictest.Grid(t, 1, false, 5, 4), "xy", compile.Options{Groups: withGroups}),
+		"cube":              compiled(t, fabrictest.Grid(t, 2, false, 3, 3, 4), "updn", compile.Options{}),
+		"ring":              compiled(t, fabrictest.Grid(t, 3, true, 7), "updn", compile.Options{}),
+		"fat tree":          compiled(t, fabrictest.FatTree(t, 8, 3), "updn", compile.Options{}),
 		"lattice":           irregular,
 		"broken lattice":    broken(t, irregular, 300, 3),
-		"broken torus":      broken(t, compiled(t, grid(t, 1, true, 4, 4), "xy", compile.Options{}), 40, 5),
+		"broken torus":      broken(t, compiled(t, fabrictest.Grid(t, 1, true, 4, 4), "xy", compile.Options{}), 40, 5),
 	}
 	return inputsMade
 }
@@ -164,9 +151,7 @@ func TestLoads(t *testing.T) {
 					}
 				}
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			short.Diff(t, got, want)
 			s := short.Must(newScene(context.Background(), in))(t)
 			if b := in.Result.Balance; s.max != b.MaxRoutes || math.Abs(s.mean-b.MeanRoutes) > 1e-9 {
 				t.Errorf("at most %d, mean %v; verify has %d and %v", s.max, s.mean, b.MaxRoutes, b.MeanRoutes)
@@ -209,9 +194,7 @@ func TestPath(t *testing.T) {
 			if lost != want.Unreachable || loops != want.Loops {
 				t.Errorf("%d pairs lost and %d in loops, verify has %d and %d", lost, loops, want.Unreachable, want.Loops)
 			}
-			if diff := cmp.Diff(want.HopHistogram, hops); diff != "" {
-				t.Error(diff)
-			}
+			short.Diff(t, hops, want.HopHistogram)
 		})
 	}
 }
@@ -357,7 +340,7 @@ func TestFan(t *testing.T) {
 // TestLanes: on a torus the VL changes where the path crosses the dateline, as the
 // tables say, and a table that drops the SL loses the packet.
 func TestLanes(t *testing.T) {
-	in := compiled(t, grid(t, 1, true, 6, 6), "xy", compile.Options{})
+	in := compiled(t, fabrictest.Grid(t, 1, true, 6, 6), "xy", compile.Options{})
 	f := in.Fabric
 	seen := [2]bool{}
 	for _, src := range f.CAPorts() {
@@ -370,9 +353,7 @@ func TestLanes(t *testing.T) {
 			}
 		}
 	}
-	if seen != [2]bool{true, true} {
-		t.Errorf("VLs in use: %v, want both", seen)
-	}
+	short.Equal(t, seen, [2]bool{true, true}, "VLs in use")
 	src, dst := f.CAPorts()[0], f.CAPorts()[20]
 	path := in.Path(src, f.LID(dst))
 	in.SL2VL = in.SL2VL.Clone()
@@ -401,7 +382,7 @@ func TestLayout(t *testing.T) {
 	fabrics := map[string]*Input{
 		"islands":   {State: &state.State{Fabric: plan}},
 		"irregular": {State: &state.State{Fabric: random}},
-		"by levels": {State: &state.State{Fabric: fatTree(t, 12, 3)}},
+		"by levels": {State: &state.State{Fabric: fabrictest.FatTree(t, 12, 3)}},
 		"empty":     {State: &state.State{Fabric: nothing}},
 	}
 	for name, in := range inputs(t) {
@@ -435,9 +416,7 @@ func TestLayout(t *testing.T) {
 				ports, _ := f.SwitchLinks(s)
 				want += len(ports)
 			}
-			if 2*cables != want {
-				t.Errorf("%d cables in edges, the fabric has %d channels", cables, want)
-			}
+			short.Equal(t, 2*cables, want, cables, "cables in edges, the fabric")
 		})
 	}
 }
@@ -447,7 +426,7 @@ func abs(x float32) float32 { return max(x, -x) }
 // TestPods: in a fat tree of three levels the leaves and spines of a pod stand side by
 // side, in the order of pods.
 func TestPods(t *testing.T) {
-	f := fatTree(t, 8, 3)
+	f := fabrictest.FatTree(t, 8, 3)
 	l := arrange(&Input{State: &state.State{Fabric: f}, Levels: cabling.Recognize(f).Level()})
 	for _, kind := range []string{"leaf", "spine"} {
 		var row []fabric.NodeID
@@ -511,20 +490,16 @@ func TestForeignParts(t *testing.T) {
 	} {
 		in := copyOf(cube)
 		change(&in)
-		if err := Write(context.Background(), io.Discard, &in); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("%v, want %q", err, name)
-		}
+		short.Contains(t, fmt.Sprint(Write(context.Background(), io.Discard, &in)), name)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Write(ctx, io.Discard, cube); err != context.Canceled {
-		t.Errorf("%v, want that it was cancelled", err)
-	}
+	short.Equal(t, Write(ctx, io.Discard, cube), context.Canceled, "want that it was cancelled")
 }
 
 // TestHostileNames: descriptions cannot end the script or the title.
 func TestHostileNames(t *testing.T) {
-	f := grid(t, 1, false, 2, 2)
+	f := fabrictest.Grid(t, 1, false, 2, 2)
 	names := map[fabric.GUID]string{}
 	for n := range fabric.NodeID(f.NumNodes()) {
 		names[f.Node(n).GUID] = "</script><img src=x>\xff{{script}}"
@@ -533,9 +508,7 @@ func TestHostileNames(t *testing.T) {
 	in.Title = "</title><script>alert(1)</script>{{arrays}}"
 	var b bytes.Buffer
 	short.Check(t, Write(context.Background(), &b, in))
-	if n := strings.Count(b.String(), "</script>"); n != 3 {
-		t.Errorf("%d script elements end, want 3", n)
-	}
+	short.Equal(t, strings.Count(b.String(), "</script>"), 3, "script elements end, want 3")
 	if strings.Contains(b.String(), "<img") || strings.Count(b.String(), "</title>") != 1 {
 		t.Error("a name became markup")
 	}
@@ -543,14 +516,12 @@ func TestHostileNames(t *testing.T) {
 
 // TestNames: where several nodes have one name, the page has their GUIDs in it.
 func TestNames(t *testing.T) {
-	f := grid(t, 1, false, 2, 2)
+	f := fabrictest.Grid(t, 1, false, 2, 2)
 	names := map[fabric.GUID]string{f.Node(0).GUID: "same", f.Node(1).GUID: "same", f.Node(2).GUID: ""}
 	s := short.Must(newScene(context.Background(), compiled(t, f.WithNames(names), "updn", compile.Options{})))(t)
 	doc := s.document(new(packer))
 	want := []string{"same " + f.Node(0).GUID.String(), "same " + f.Node(1).GUID.String(), f.Node(2).GUID.String(), "switch 1,1"}
-	if !slices.Equal(doc.Names[:4], want) {
-		t.Errorf("names %q, want %q", doc.Names[:4], want)
-	}
+	short.EqualList(t, doc.Names[:4], want, "names")
 }
 
 // TestFans: all ways to a LID are those of packets from every host, in pictures and in the page, also by tables
@@ -592,20 +563,16 @@ func TestFans(t *testing.T) {
 				if !slices.Equal(outs, slices.Sorted(maps.Keys(want))) || loses && fan.Lost == 0 || fan.Lost > 0 == (fan.Why == "") {
 					t.Fatalf("LID %d: ports %v, lost at %d places, %q; want %v, lost %t", lid, outs, fan.Lost, fan.Why, slices.Sorted(maps.Keys(want)), loses)
 				}
-				if diff := cmp.Diff(fanned{outs, fan.Lost, strings.ReplaceAll(fan.Why, `"`, "")}, got[lid]); diff != "" {
-					t.Fatalf("LID %d: %s", lid, diff)
-				}
+				short.Diff(t, got[lid], fanned{outs, fan.Lost, strings.ReplaceAll(fan.Why, `"`, "")}, "LID", lid)
 			}
-			if loses := slices.ContainsFunc(slices.Collect(maps.Values(got)), func(x fanned) bool { return x.Lost > 0 }); loses != (name != "lanes") {
-				t.Errorf("packets are lost: %t", loses)
-			}
+			short.Equal(t, slices.ContainsFunc(slices.Collect(maps.Values(got)), func(x fanned) bool { return x.Lost > 0 }), (name != "lanes"), "packets are lost")
 		})
 	}
 }
 
 // TestPodNames: pods have numbers where the names of their switches share what those of others do, too.
 func TestPodNames(t *testing.T) {
-	f := fatTree(t, 4, 3)
+	f := fabrictest.FatTree(t, 4, 3)
 	names := make(map[fabric.GUID]string)
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		if name := f.Node(s).Description; strings.Contains(name, "pod") {
@@ -617,14 +584,12 @@ func TestPodNames(t *testing.T) {
 	for _, g := range s.groupings[0].Groups {
 		got = append(got, g.Name)
 	}
-	if want := []string{"pod 1", "pod 2", "pod 3", "pod 4", "core 0", "core 1"}; !slices.Equal(got, want) {
-		t.Errorf("groups %q, want %q", got, want)
-	}
+	short.EqualList(t, got, []string{"pod 1", "pod 2", "pod 3", "pod 4", "core 0", "core 1"}, "groups")
 }
 
 // TestSharedName: what names of a group share in whole words, a domain apart.
 func TestSharedName(t *testing.T) {
-	f := grid(t, 0, false, 2, 1)
+	f := fabrictest.Grid(t, 0, false, 2, 1)
 	for _, c := range []struct{ a, b, want string }{
 		{"leaf 1 pod 3", "leaf 2 pod 3", "pod 3"},
 		{"spine-a1.dc1.example.org", "spine-a2.dc1.example.org", "spine"},
@@ -633,9 +598,7 @@ func TestSharedName(t *testing.T) {
 		{"x", "y", ""},
 	} {
 		named := f.WithNames(map[fabric.GUID]string{f.Node(0).GUID: c.a, f.Node(1).GUID: c.b})
-		if got := sharedName(named, []fabric.NodeID{0, 1}); got != c.want {
-			t.Errorf("%q and %q share %q, want %q", c.a, c.b, got, c.want)
-		}
+		short.Equal(t, sharedName(named, []fabric.NodeID{0, 1}), c.want, c.a, "and", c.b, "share")
 	}
 }
 
@@ -670,8 +633,6 @@ func TestSevens(t *testing.T) {
 				back = append(back, byte(held>>n))
 			}
 		}
-		if !bytes.Equal(back, data) {
-			t.Fatalf("%x, want %x", back, data)
-		}
+		short.EqualList(t, back, data)
 	})
 }

@@ -30,9 +30,7 @@ func TestSameBytes(t *testing.T) {
 			before := runtime.GOMAXPROCS(1)
 			second := all()
 			runtime.GOMAXPROCS(before)
-			if !bytes.Equal(first, second) {
-				t.Error("other bytes on one CPU")
-			}
+			short.EqualList(t, first, second, "other bytes on one CPU")
 		})
 	}
 }
@@ -60,9 +58,7 @@ func TestPictures(t *testing.T) {
 			short.Check(t, p.SVG(&b))
 			text := textOf(t, b.Bytes())
 			for _, w := range c.words {
-				if !strings.Contains(text, w) {
-					t.Errorf("no %q in the SVG: %s", w, text)
-				}
+				short.Contains(t, text, w, "no", "in the SVG")
 			}
 			b.Reset()
 			short.Check(t, p.PNG(&b))

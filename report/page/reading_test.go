@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -20,7 +21,7 @@ import (
 // TestBrowserReading: missing and slow cables are marked, names have what tells them apart, those of a
 // row are in natural order, aggregation nodes are small, and at 400 px nothing is beyond an edge.
 func TestBrowserReading(t *testing.T) {
-	f := short.Must(gen.Options{AggregationNodes: true}.Apply(fatTree(t, 24, 2)))(t)
+	f := short.Must(gen.Options{AggregationNodes: true}.Apply(fabrictest.FatTree(t, 24, 2)))(t)
 	in := compiled(t, f, "updn", compile.Options{})
 	f = in.Fabric
 	end := func(n fabric.NodeID, p fabric.PortNum) verify.Endpoint {

@@ -13,6 +13,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/verify"
@@ -129,7 +130,7 @@ const show = `(async name => {
 // screened is a fabric with what pages show: groups, choices, racks, a credit loop, faults and long names.
 func screened(t *testing.T) *Input {
 	t.Helper()
-	f := grid(t, 2, true, 4, 4)
+	f := fabrictest.Grid(t, 2, true, 4, 4)
 	names := make(map[fabric.GUID]string)
 	for n := range fabric.NodeID(f.NumNodes()) {
 		names[f.Node(n).GUID] = fmt.Sprintf("row-b.data-centre-2.example.org %s QM9700;U%d", f.Node(n).Description, n)

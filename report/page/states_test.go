@@ -10,10 +10,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/state"
@@ -24,7 +24,7 @@ import (
 // elsewhere and a slow one.
 func twoStates(t *testing.T) *Input {
 	t.Helper()
-	f := fatTree(t, 8, 2)
+	f := fabrictest.FatTree(t, 8, 2)
 	named := func(name string) fabric.NodeID {
 		for n := range fabric.NodeID(f.NumNodes()) {
 			if f.Node(n).Description == name {
@@ -60,9 +60,7 @@ func twoStates(t *testing.T) *Input {
 		if f.Owner(p) == leaf && f.Owner(q) == host {
 			x = 8 // the port of the switch that is gone
 		}
-		if err := b.Connect(at[f.Owner(p)], x, at[f.Owner(q)], y, link); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(at[f.Owner(p)], x, at[f.Owner(q)], y, link))
 	}
 	g := short.Must(b.Build())(t)
 	old, now := compiled(t, f, "updn", compile.Options{}), compiled(t, g, "updn", compile.Options{})
@@ -128,9 +126,7 @@ func TestBrowserStates(t *testing.T) {
 		slices.Sort(list)
 		return list
 	}
-	if diff := cmp.Diff(moved, shown()); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, shown(), moved)
 	want(p, fmt.Sprintf("5 differences, %d channels with another load", len(moved)), "document.querySelector('#shown span').textContent")
 	want(p, []string{"loop gone", "loop gone", "tree", "warning"}, "ibweave.states.marks().map(m => m.colour + (m.gone ? ' gone' : ''))")
 	want(p, []string{"switch spine 3", "leaf 0[8] — spine 3[1]", "<b>host 0</b> leaf 1", "leaf 1[5]", "leaf 2: 3 entries"}, "[...document.querySelectorAll('[data-change]')].map(b => b.textContent)")
@@ -205,14 +201,12 @@ func TestStates(t *testing.T) {
 	for _, b := range []*bytes.Buffer{&one, &two} {
 		short.Check(t, Write(context.Background(), b, in))
 	}
-	if !bytes.Equal(one.Bytes(), two.Bytes()) {
-		t.Error("other bytes")
-	}
+	short.EqualList(t, one.Bytes(), two.Bytes(), "other bytes")
 }
 
 // TestReplaced: a switch with another GUID keeps its routes.
 func TestReplaced(t *testing.T) {
-	f := fatTree(t, 8, 2)
+	f := fabrictest.FatTree(t, 8, 2)
 	b := &fabric.Builder{}
 	gone, came := f.Node(fabric.NodeID(f.NumSwitches()-1)).GUID, fabric.GUID(0)
 	for n := range fabric.NodeID(f.NumNodes()) {

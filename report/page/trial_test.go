@@ -20,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/session"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -211,7 +212,7 @@ func TestBrowserTryFails(t *testing.T) {
 func TestBrowserTryMeasures(t *testing.T) {
 	c := build(t)
 	compiler := short.Must(os.ReadFile(c.path("page.wasm.gz")))(t)
-	in := compiled(t, fatTree(t, 4, 3), "updn", compile.Options{})
+	in := compiled(t, fabrictest.FatTree(t, 4, 3), "updn", compile.Options{})
 	f := in.Fabric
 	e := short.Must(compile.EngineByName("updn"))(t)
 	base := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
@@ -319,9 +320,7 @@ func inFirefox(t *testing.T, name, address string, lft []int) {
 		short.Await(t, func() bool { return ask[bool](b, "!!ibweave && "+condition) }, condition)
 	}
 	wait("ibweave.trial.answers.length === 5 && ibweave.trial.state === 'ready'")
-	if got := ask[[]int](b, "Array.from(ibweave.data.lft)"); !slices.Equal(lft, got) {
-		t.Error("Firefox has other tables than Chromium")
-	}
+	short.EqualList(t, lft, ask[[]int](b, "Array.from(ibweave.data.lft)"), "Firefox has other tables than Chromium")
 	ask[bool](b, "document.getElementById('try-undo').click() || true")
 	wait("ibweave.trial.answers.length === 4 && ibweave.trial.state === 'ready'")
 }
