@@ -30,9 +30,7 @@ func TestDrawingText(t *testing.T) {
   Y holds a -> b and waits for b -> c
   A note.
 `
-	if got := b.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	short.Equal(t, b.String(), want)
 }
 
 // tags are elements of SVG, between which its words are.
@@ -51,11 +49,7 @@ func TestDrawingPicture(t *testing.T) {
 	svg := short.Must(draw(square()))(t)
 	got := html.UnescapeString(tags.ReplaceAllString(string(svg), "\n"))
 	for want, n := range map[string]int{"Two drawings": 1, "Fig. 1": 2, "host": 2, "buffers: 1 flit.": 1, "Y holds a -> b and waits for b -> c": 2} {
-		if strings.Count(got, want) != n {
-			t.Errorf("%q is there %d times, want %d:\n%s", want, strings.Count(got, want), n, got)
-		}
+		short.Equal(t, strings.Count(got, want), n, want, "is there", "times", got)
 	}
-	if again, err := draw(square()); err != nil || !bytes.Equal(again, svg) {
-		t.Errorf("other bytes the second time, %v", err)
-	}
+	short.EqualList(t, short.Must(draw(square()))(t), svg, "other bytes the second time")
 }

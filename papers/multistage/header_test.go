@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
@@ -40,9 +41,7 @@ stage 1: link 10 SE5.0 -> 0: link 10 [1000,1000]
 stage 0: link 5 SE2.1 -> 0: link 4 [0100,0100] 1: link 5 [0101,0101]
 stage 0: link 7 SE3.1 -> 0: link 6 [0110,0110] 1: link 7 [0111,0111]
 stage 0: link 9 SE4.1 -> 0: link 8 [1000,1000]`
-	if got := printHops(4, 5, Region{4, 8}); got != want[1:] {
-		t.Errorf("from 5:\n%s\nwant%s", got, want)
-	}
+	short.Equal(t, printHops(4, 5, Region{4, 8}), want[1:], "from 5", "want", want)
 	// From processor 0, input and output links of stages 3 to 0.
 	in, out := make([][]int, 4), make([][]int, 4)
 	for _, h := range Hops(4, 0, Region{4, 8}) {
@@ -51,12 +50,8 @@ stage 0: link 9 SE4.1 -> 0: link 8 [1000,1000]`
 		}
 		out[h.Stage] = append(out[h.Stage], h.Out)
 	}
-	if got, want := fmt.Sprint(in[3], in[2], in[1], in[0]), "[0] [0 8] [4 8] [4 6 8]"; got != want {
-		t.Errorf("from 0: input links %s, want %s", got, want)
-	}
-	if got, want := fmt.Sprint(out[3], out[2], out[1], out[0]), "[0 1] [1 8] [4 5 8] [4 5 6 7 8]"; got != want {
-		t.Errorf("from 0: output links %s, want %s", got, want)
-	}
+	short.Equal(t, fmt.Sprint(in[3], in[2], in[1], in[0]), "[0] [0 8] [4 8] [4 6 8]", "from 0: input links")
+	short.Equal(t, fmt.Sprint(out[3], out[2], out[1], out[0]), "[0 1] [1 8] [4 5 8] [4 5 6 7 8]", "from 0: output links")
 }
 
 // TestRegionsExhaustively sends from every processor of 8 and 16 to every region
@@ -77,17 +72,13 @@ func TestRegionsExhaustively(t *testing.T) {
 				for a := lo; a <= hi; a++ {
 					want = append(want, a)
 				}
-				if r.Size() != len(want) {
-					t.Fatalf("N=%d: region %v has size %d, and %v", size, r, r.Size(), want)
-				}
+				short.MustEqual(t, r.Size(), len(want), "N=", size, "region", r, "has size", "and", want)
 				for source := range size {
 					mustReach(t, n, source, r, want)
 				}
 			}
 		}
-		if want := size * (size + 1) / 2; valid != want {
-			t.Errorf("N=%d: %d regions fit a header, want %d", size, valid, want)
-		}
+		short.Equal(t, valid, size*(size+1)/2, "N=", size, "regions fit a header")
 	}
 }
 
@@ -100,13 +91,9 @@ func mustReach[H Header[H]](t testing.TB, n, source int, h H, want []int) {
 			got = append(got, hop.Out)
 			switch x := any(hop.Header).(type) {
 			case Region:
-				if x != (Region{hop.Out, hop.Out}) {
-					t.Fatalf("from %d to %v: header %v at %d", source, h, x, hop.Out)
-				}
+				short.MustEqual(t, x, (Region{hop.Out, hop.Out}), "from", source, "to", h, "header", "at", hop.Out)
 			case Cube:
-				if x != (Cube{hop.Out, 0}) {
-					t.Fatalf("from %d to %v: header %v at %d", source, h, x, hop.Out)
-				}
+				short.MustEqual(t, x, (Cube{hop.Out, 0}), "from", source, "to", h, "header", "at", hop.Out)
 			}
 		}
 		// Any destination that the copy is for: the output link has the bits of
@@ -115,13 +102,9 @@ func mustReach[H Header[H]](t testing.TB, n, source int, h H, want []int) {
 		if hop.Stage > 0 {
 			to = hop.Out >> (hop.Stage + 1) << (hop.Stage + 1)
 		}
-		if in := InLink(hop.Stage, source, to); in != hop.In {
-			t.Fatalf("from %d to %v: stage %d on link %d, want %d", source, h, hop.Stage, hop.In, in)
-		}
+		short.MustEqual(t, InLink(hop.Stage, source, to), hop.In, "from", source, "to", h, "stage", hop.Stage, "on link")
 	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("from %d to %v: arrived at %v, want %v", source, h, got, want)
-	}
+	short.EqualList(t, got, want, "from", source, "to", h, "arrived")
 }
 
 // TestCubesExhaustively does the same with every cube of up to 16 nodes, of which
@@ -150,9 +133,7 @@ func TestCubesExhaustively(t *testing.T) {
 				}
 			}
 		}
-		if valid != cubes {
-			t.Errorf("n=%d: %d cubes, want %d", n, valid, cubes)
-		}
+		short.Equal(t, valid, cubes, "n=", n, "cubes")
 	}
 }
 
@@ -205,9 +186,7 @@ func TestOutLink(t *testing.T) {
 		source := rapid.IntRange(0, 1<<n-1).Draw(t, "source")
 		to := rapid.IntRange(0, 1<<n-1).Draw(t, "destination")
 		hops := Hops(n, source, Region{to, to})
-		if len(hops) != n {
-			t.Fatalf("%d hops", len(hops))
-		}
+		short.MustEqual(t, len(hops), n)
 		for _, h := range hops {
 			if in, out := InLink(h.Stage, source, to), OutLink(h.Stage, source, to); in != h.In || out != h.Out {
 				t.Fatalf("stage %d: links %d and %d, want %d and %d", h.Stage, in, out, h.In, h.Out)
@@ -262,9 +241,7 @@ func TestRegionHeaders(t *testing.T) {
 				slices.SortFunc(next, func(a, b copyAt) int { return strings.Compare(a.link, b.link) })
 				now = next
 			}
-			if got := Hops(n, source, Region{low, high}); !slices.Equal(got, want) {
-				t.Fatalf("%d to %d-%d: %+v, want %+v", source, low, high, got, want)
-			}
+			short.EqualList(t, Hops(n, source, Region{low, high}), want, source, "to", low, "-", high)
 		}
 	}
 }

@@ -45,9 +45,7 @@ func TestCopyRates(t *testing.T) {
 		32: ".319588 .484375 .494737 .661972 .796610 .886792 .940000",
 	} {
 		c := short.Must(CopyRates(7, f, RandomStart))(t)
-		if got := stages("%.6f", c); got != want {
-			t.Errorf("f=%d: %s, want %s", f, got, want)
-		}
+		short.Equal(t, stages("%.6f", c), want, "f=", f)
 	}
 	fractions := func(n, f int, p Placement) string {
 		k := short.Must(CopyCounts(n, f, p))(t)
@@ -67,9 +65,7 @@ func TestCopyRates(t *testing.T) {
 		{7, 4, AlignedStart, "0 0 0 0 0 1 1"},
 		{4, 5, AlignedStart, "0 1 1/2 2/3"},
 	} {
-		if got := fractions(tt.n, tt.f, tt.p); got != tt.want {
-			t.Errorf("n=%d, f=%d, %v: %s, want %s", tt.n, tt.f, tt.p, got, tt.want)
-		}
+		short.Equal(t, fractions(tt.n, tt.f, tt.p), tt.want, "n=", tt.n, "f=", tt.f, tt.p)
 	}
 	for f, want := range map[int]string{1: "0 0 0 0", 2: "1 0 0 0", 3: "1 .5 0 0", 5: "1 1 .25 0", 16: "1 1 1 1"} {
 		c, err := CopyRates(4, f, EarlyCopies)
@@ -90,9 +86,7 @@ func TestCopyRatesClosedForm(t *testing.T) {
 				product := 1.0
 				for i, got := range c {
 					product *= 1 + got
-					if want := float64(k[i])/float64(k[i+1]) - 1; got != want {
-						t.Errorf("n=%d, f=%d, %v, stage %d: %g, want %g", n, f, p, i, got, want)
-					}
+					short.Equal(t, got, float64(k[i])/float64(k[i+1])-1, "n=", n, "f=", f, p, "stage", i)
 				}
 				if !near(product, float64(f), 1e-9*float64(f)) {
 					t.Errorf("n=%d, f=%d, %v: %g copies", n, f, p, product)
@@ -110,9 +104,7 @@ func TestThroughput(t *testing.T) {
 			for _, m := range ms {
 				got = append(got, strings.TrimPrefix(fmt.Sprintf("%.6f", predict(t, 7, p, 1, m, f).Throughput), "0"))
 			}
-			if s := strings.Join(got, " "); s != want {
-				t.Errorf("%v, f=%d: %s, want %s", p, f, s, want)
-			}
+			short.Equal(t, strings.Join(got, " "), want, p, "f=", f)
 		}
 	}
 	rows(RandomStart, map[int]string{
@@ -136,9 +128,7 @@ func TestThroughput(t *testing.T) {
 		for i := range strings.Fields(want) {
 			got = append(got, strings.TrimPrefix(fmt.Sprintf("%.4f", of(i)), "0"))
 		}
-		if s := strings.Join(got, " "); s != want {
-			t.Errorf("curve %s, want %s", s, want)
-		}
+		short.Equal(t, strings.Join(got, " "), want, "curve")
 	}
 	load := func(i int) float64 { return float64(i+1) / 10 }
 	curve(".0363 .0664 .0915 .1127 .1307 .1460 .1593 .1707 .1807 .1894",

@@ -8,7 +8,6 @@ import (
 	"math"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/ibweave/ibweave/internal/short"
 )
 
@@ -37,9 +36,7 @@ func TestSlotsAndExact(t *testing.T) {
 				if !has(got.Throughput, want.Throughput) {
 					t.Errorf("%v, f=%d, m=%g: %v, exactly %.6f", p, f, m, got.Throughput, want.Throughput)
 				}
-				if got.Final != got.Throughput {
-					t.Errorf("%v, f=%d, m=%g: %v, at the destinations %v", p, f, m, got.Throughput, got.Final)
-				}
+				short.Equal(t, got.Final, got.Throughput, p, "f=", f, "m=", m, "at the destinations")
 			}
 		}
 	}
@@ -135,21 +132,15 @@ func TestRecycle(t *testing.T) {
 	}
 	// Destinations that are a region need one pass: all nodes are one.
 	all := simulate(t, SlotOptions{Stages: 3, Traffic: Traffic{Load: 0.5, Multicast: 1, Fanout: 8}, Recycle: true, Slots: 2048, Seed: 5})
-	if all.Final != all.Throughput {
-		t.Errorf("to all nodes: %v in one pass, %v", all.Throughput, all.Final)
-	}
+	short.Equal(t, all.Final, all.Throughput, "to all nodes", "in one pass")
 }
 
 // TestSlotsSame has one result for one seed.
 func TestSlotsSame(t *testing.T) {
 	o := SlotOptions{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true, Slots: 6000, Seed: 1}
 	want := simulate(t, o)
-	if want.Slots != 47*SlotBlock {
-		t.Errorf("%d slots", want.Slots)
-	}
-	if diff := cmp.Diff(want, simulate(t, o)); diff != "" {
-		t.Errorf("again (-want +got):\n%s", diff)
-	}
+	short.Equal(t, want.Slots, 47*SlotBlock)
+	short.Diff(t, simulate(t, o), want, "again")
 	o.Seed++
 	if other := simulate(t, o); other.Throughput == want.Throughput {
 		t.Errorf("seeds 1 and 2 give %v", other.Throughput)
@@ -159,9 +150,7 @@ func TestSlotsSame(t *testing.T) {
 // TestSlotsAllocate says that a slot needs no memory.
 func TestSlotsAllocate(t *testing.T) {
 	s := newSimulator(&SlotOptions{Stages: 6, Traffic: Traffic{Load: 0.9, Multicast: 0.3, Fanout: 6}, Recycle: true})
-	if n := testing.AllocsPerRun(100, s.runSlot); n != 0 {
-		t.Errorf("%g allocations for a slot", n)
-	}
+	short.Equal(t, testing.AllocsPerRun(100, s.runSlot), 0, "allocations for a slot")
 }
 
 func TestSlotsRefuse(t *testing.T) {

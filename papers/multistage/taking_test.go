@@ -121,9 +121,7 @@ func TestTakings(t *testing.T) {
 	both := func(n int, take Taking, worms []Worm) bool {
 		t.Helper()
 		stuck := runWorms(t, WormOptions{Stages: n, Flits: 6, Buffer: 1, Take: take}, worms...).Deadlock != nil
-		if other := stucks(n, 6, take, worms); other != stuck {
-			t.Fatalf("%s, %+v: deadlock %v, by another program %v", takings[take], worms, stuck, other)
-		}
+		short.MustEqual(t, stucks(n, 6, take, worms), stuck, takings[take], worms, "deadlock", "by another program")
 		return stuck
 	}
 	for take, want := range map[Taking]int{Greedy: 8, Atomic: 0, LockStep: 0} {
@@ -136,9 +134,7 @@ func TestTakings(t *testing.T) {
 				count++
 			}
 		})
-		if count != want {
-			t.Errorf("%s: %d of 432 threes deadlock, want %d", takings[take], count, want)
-		}
+		short.Equal(t, count, want, takings[take], "of 432 threes deadlock")
 		for k := 2; k <= 4; k++ {
 			rng, stuck := rand.New(rand.NewPCG(12, uint64(k))), 0
 			trials := short.Of(200, 40)

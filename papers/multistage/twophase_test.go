@@ -7,7 +7,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/internal/short"
@@ -17,9 +16,7 @@ import (
 func TestTwoPhaseExample(t *testing.T) {
 	s := short.Must(TwoPhase(4, 5, []int{0, 3, 6, 11, 13}, 4))(t)
 	want := &Schedule{Source: 5, Copies: Region{4, 8}, Sends: []Send{{4, 0}, {5, 3}, {6, 6}, {7, 11}, {8, 13}}}
-	if diff := cmp.Diff(want, s); diff != "" {
-		t.Errorf("schedule (-want +got):\n%s", diff)
-	}
+	short.Diff(t, s, want, "schedule")
 	var got []string
 	for _, x := range s.Sends {
 		line := fmt.Sprintf("%d→%d", x.From, x.To)
@@ -35,9 +32,7 @@ func TestTwoPhaseExample(t *testing.T) {
 		"7→11 3:14→15 2:15→14 1:11→11 0:11→11",
 		"8→13 3:1→1 2:8→9 1:12→12 0:12→13",
 	}
-	if diff := cmp.Diff(links, got); diff != "" {
-		t.Errorf("links (-want +got):\n%s", diff)
-	}
+	short.Diff(t, got, links, "links")
 	if c, ok := FirstConflict(4, s.Sends); ok {
 		t.Errorf("Phase 2 blocks itself: %+v", c)
 	}
@@ -65,9 +60,7 @@ func TestTheorem1(t *testing.T) {
 			}
 		}
 		if len(s.Sends) == 0 {
-			if !slices.Equal(at, to) {
-				t.Fatalf("one pass comes to %v, want %v", at, to)
-			}
+			short.EqualList(t, at, to, "one pass comes")
 			return
 		}
 		var from, got []int
@@ -145,9 +138,7 @@ func TestProperty1(t *testing.T) {
 				})
 			}
 		}
-		if cases != tt.cases {
-			t.Errorf("N=%d: %d cases, want %d", size, cases, tt.cases)
-		}
+		short.Equal(t, cases, tt.cases, "N=", size, "cases")
 	}
 	for _, n := range []int{4, 7} {
 		r := rand.New(rand.NewPCG(1, uint64(n)))
@@ -202,7 +193,5 @@ func TestConflicts(t *testing.T) {
 	// their destinations in the bits from it on: from 8*4 pairs of sources that
 	// differ in bit 0 first none, from 8*2 in bit 1, 8 in bit 2; to 8 pairs of
 	// destinations that differ in bit 0 last, 8*2 in bit 1.
-	if want := 8*2*8 + 8*(8+8*2); blocked != want {
-		t.Errorf("%d blocked pairs, want %d", blocked, want)
-	}
+	short.Equal(t, blocked, 8*2*8+8*(8+8*2), "blocked pairs")
 }

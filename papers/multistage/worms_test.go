@@ -3,7 +3,6 @@ package multistage
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
@@ -57,9 +56,7 @@ stage 0 SE3: 1.0 and 1.1
 stage 0 SE3: 1.1 and 1.1
 stage 0 SE4: 1.0 and 1.0
 stage 0 SE4: 1.0 and 1.1`
-	if got := strings.Join(meet, "\n"); got != want[1:] {
-		t.Errorf("they meet at\n%s\nwant%s", got, want)
-	}
+	short.Equal(t, strings.Join(meet, "\n"), want[1:], "they meet", "want", want)
 	for _, flits := range []int{2, 6, 40} {
 		for _, tt := range []struct {
 			name  string
@@ -128,9 +125,7 @@ func TestThreeWorms(t *testing.T) {
 	r := runWorms(t, WormOptions{Stages: 2, Flits: 6, Buffer: 1}, worms...)
 	// The worm from 2 has output 2 and waits for 1, the worm from 1 the other way
 	// round.
-	if want := []Wait{{Worm: 0, For: 1, Stage: 0, Link: 2}, {Worm: 1, For: 0, Stage: 0, Link: 1}}; !slices.Equal(r.Deadlock, want) {
-		t.Errorf("%+v, want %+v", r, want)
-	}
+	short.EqualList(t, r.Deadlock, []Wait{{Worm: 0, For: 1, Stage: 0, Link: 2}, {Worm: 1, For: 0, Stage: 0, Link: 1}}, r)
 	for buffer := 1; buffer <= 7; buffer++ {
 		for _, two := range [][]Worm{worms[:2], worms[1:], {worms[0], worms[2]}} {
 			if r := runWorms(t, WormOptions{Stages: 2, Flits: 6, Buffer: buffer}, two...); r.Deadlock != nil {

@@ -34,17 +34,12 @@ func TestTreeHeader(t *testing.T) {
 		"A.3.5.1": "ff", "A.3.5.2": "ff",
 		"A.6": "ff",
 	}
-	b, err := AppendTree(nil, tree)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := short.Must(AppendTree(nil, tree))(t)
 	seen := 0
 	var visit func(name string, header []byte)
 	visit = func(name string, header []byte) {
 		seen++
-		if want := hexBytes(t, headers[name]); !bytes.Equal(header, want) {
-			t.Errorf("at %s % x, want % x", name, header, want)
-		}
+		short.EqualList(t, header, hexBytes(t, headers[name]), "at", name)
 		stamps, rest, err := Split(append(header, 0xaa))
 		if err != nil || !bytes.Equal(rest, []byte{0xaa}) {
 			t.Fatalf("at %s: % x %v", name, rest, err)
@@ -54,12 +49,8 @@ func TestTreeHeader(t *testing.T) {
 		}
 	}
 	visit("A", b)
-	if seen != len(headers) {
-		t.Errorf("%d headers, want %d", seen, len(headers))
-	}
-	if b, err = AppendTree(nil, Route{3, 5, 1}.Tree()); err != nil || !bytes.Equal(b, hexBytes(t, "03 05 05 03 01 01 ff")) {
-		t.Errorf("unicast 3,5,1: % x, %v", b, err)
-	}
+	short.Equal(t, seen, len(headers), "headers")
+	short.EqualList(t, short.Must(AppendTree(nil, Route{3, 5, 1}.Tree()))(t), hexBytes(t, "03 05 05 03 01 01 ff"), "unicast 3,5,1")
 	joined, err := TreeOf([]Route{{1, 2}, {1, 4}, {3, 5, 1}, {3, 5, 2}, {6}})
 	if err != nil || !reflect.DeepEqual(joined, tree) {
 		t.Errorf("joined %v, %v", joined, err)
@@ -152,9 +143,7 @@ func TestRandomTrees(t *testing.T) {
 				t.Fatalf("% x: %v %v", header, stamps, err)
 			}
 			for i, s := range stamps {
-				if s.Port != tree[i].Port {
-					t.Fatalf("% x: port %d, want %d", header, s.Port, tree[i].Port)
-				}
+				short.MustEqual(t, s.Port, tree[i].Port, header, "port")
 				visit(tree[i].Below, s.Header)
 			}
 		}
@@ -214,9 +203,7 @@ func TestStrip(t *testing.T) {
 		}
 	}
 	// CRC-8 of "123456789" in the catalogues of CRCs.
-	if c := checksum([]byte("123456789")); c != 0xf4 {
-		t.Errorf("checksum %#02x, want 0xf4", c)
-	}
+	short.Equal(t, checksum([]byte("123456789")), 0xf4, "checksum")
 }
 
 // FuzzSplit: the pieces that switches make are in the header as they are, and an
@@ -238,8 +225,6 @@ func FuzzSplit(f *testing.F) {
 			again = append(append(again, byte(s.Port), byte(len(s.Header))), s.Header[:len(s.Header)-1]...)
 		}
 		again = append(append(again, EndOfRoute), rest...)
-		if !bytes.Equal(again, header) {
-			t.Fatalf("% x became % x", header, again)
-		}
+		short.EqualList(t, again, header, "became")
 	})
 }

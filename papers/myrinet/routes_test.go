@@ -105,13 +105,9 @@ func TestUpDown(t *testing.T) {
 		for s := range fabric.NodeID(n) {
 			ports, _ := f.SwitchLinks(s)
 			channels += len(ports)
-			if len(ports) != tt.degree {
-				t.Errorf("%s: switch %d has %d links, want %d", tt.name, s, len(ports), tt.degree)
-			}
+			short.Equal(t, len(ports), tt.degree, tt.name, "switch", s, "links")
 		}
-		if channels != 2*tt.links {
-			t.Errorf("%s: %d links, want %d", tt.name, channels/2, tt.links)
-		}
+		short.Equal(t, channels, 2*tt.links, tt.name, channels/2, "links, want", tt.links)
 		if tt.hotFrom >= 0 {
 			hot := fabric.PortID(0)
 			for p := range load {

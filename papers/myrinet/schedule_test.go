@@ -74,9 +74,7 @@ func TestTwoClasses(t *testing.T) {
 		{false, []int{0, 1, 2, 3}, 1, "1>2 c1 (3), 2>3 c1 (2), 3>4 c1 (1)"},
 	} {
 		s := mustSchedule(t, f, tables, Options{Return: tt.ret, ID: byPlace(f)}, group(f, "", tt.hosts...))
-		if got := walk(s, tt.sender); got != tt.want {
-			t.Errorf("from %d of %d, return %v: %s\nwant %s", tt.sender, len(tt.hosts), tt.ret, got, tt.want)
-		}
+		short.Equal(t, walk(s, tt.sender), tt.want, "from", tt.sender, "of", len(tt.hosts), "return", tt.ret)
 		if r := s.Check(); !r.Clean() {
 			t.Error(s.Explain(r))
 		}
@@ -358,9 +356,7 @@ func TestLeastTree(t *testing.T) {
 			}
 		}
 		try(1, 0)
-		if got != least {
-			t.Errorf("a tree of %d links, the least has %d", got, least)
-		}
+		short.Equal(t, got, least, "a tree", "links, the least")
 	}
 }
 
@@ -446,9 +442,7 @@ senders 1 2 3
 func TestText(t *testing.T) {
 	f := torus8(t)
 	s := mustSchedule(t, f, routed(t, f), Options{ID: byPlace(f)}, group(f, `a "b" #c`, 0, 1, 2))
-	if got := string(s.Append(nil)); got != sample {
-		t.Errorf("got\n%s\nwant\n%s", got, sample)
-	}
+	short.Equal(t, string(s.Append(nil)), sample)
 	read, err := Read("x", []byte("# one\n\n"+strings.ReplaceAll(sample, "\n", "  # more\r\n")))
 	if err != nil || !reflect.DeepEqual(read, s) {
 		t.Errorf("with comments: %v", err)

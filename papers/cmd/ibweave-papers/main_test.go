@@ -112,9 +112,7 @@ func TestSchemas(t *testing.T) {
 		"schedule.schema.json":                {"schedule", tables, "-g", file, "-o", filepath.Join(t.TempDir(), "schedule")},
 	} {
 		status, out, errs := call(append(args, "--format", "json")...)
-		if status != cli.Clean {
-			t.Fatalf("%s: %d, %s", name, status, errs)
-		}
+		short.MustEqual(t, status, cli.Clean, name, errs)
 		c := jsonschema.NewCompiler()
 		schema := short.Must(c.Compile("../../../docs/schemas/" + name))(t)
 		doc, err := jsonschema.UnmarshalJSON(strings.NewReader(out))

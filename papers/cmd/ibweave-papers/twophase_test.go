@@ -61,9 +61,7 @@ func scheduleTwoPhase(t *testing.T, tables string, from, to []int, flags ...stri
 		return strings.Join(names, ", ")
 	}
 	text := fmt.Sprintf("groups:\n  - {name: g, senders: [%s], receivers: [%s]}\n", list(from), list(to))
-	if err := os.WriteFile(filepath.Join(dir, "groups.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(filepath.Join(dir, "groups.yaml"), []byte(text), 0o600))
 	args := []string{"schedule", tables, "-g", dir + "/groups.yaml", "--method", "two-phase", "-o", dir + "/schedule", "--phase-1", dir + "/one.yaml", "--format", "json"}
 	status, out, errs := call(append(args, flags...)...)
 	var d struct {
@@ -73,14 +71,8 @@ func scheduleTwoPhase(t *testing.T, tables string, from, to []int, flags ...stri
 	if err := json.Unmarshal([]byte(out), &d); err != nil || status != cli.Clean || d.Verdict != "clean" {
 		t.Fatalf("%v to %v: exit status %d, %v, %s%s", from, to, status, err, out, errs)
 	}
-	s, err := os.ReadFile(dir + "/schedule")
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, err := os.ReadFile(dir + "/one.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := short.Must(os.ReadFile(dir + "/schedule"))(t)
+	one := short.Must(os.ReadFile(dir + "/one.yaml"))(t)
 	return d.Links, string(s), string(one)
 }
 
@@ -139,9 +131,7 @@ func TestTwoPhaseCrossings(t *testing.T) {
 					want += len(one)
 				}
 			}
-			if links != want {
-				t.Errorf("%d stages, %d to %v, region from %d on: %d links, want %d", n, source, to, start, links, want)
-			}
+			short.Equal(t, links, want, n, "stages", source, "to", to, "region from", start, "on", "links")
 		}
 	}
 }
@@ -157,19 +147,9 @@ func compileBanyan(t *testing.T, n int, dir string) {
 // runBanyan compiles a wrap-around network of n stages with groups.
 func runBanyan(t *testing.T, n int, groups func(*fabric.Fabric) ([]mft.Group, error)) *compile.Result {
 	t.Helper()
-	f, err := banyan.Banyan(n, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("banyan")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(t.Context(), f, e, compile.Options{Groups: groups})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	f := short.Must(banyan.Banyan(n, true))(t)
+	e := short.Must(compile.EngineByName("banyan"))(t)
+	return short.Must(compile.Run(t.Context(), f, e, compile.Options{Groups: groups}))(t)
 }
 
 // TestTwoPhaseOnOpenSM is golden G-N3 by the command: 5 sends to 4-8, which send to 0, 3, 6, 11
@@ -190,10 +170,7 @@ func TestTwoPhaseOnOpenSM(t *testing.T) {
 	r := runBanyan(t, 4, func(f *fabric.Fabric) ([]mft.Group, error) {
 		return groupfile.Parse("one.yaml", []byte(phaseOne), f)
 	})
-	w, err := banyan.Detect(r.Routing.Fabric)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := short.Must(banyan.Detect(r.Routing.Fabric))(t)
 	tree := &r.Plan.Trees[0]
 	if len(r.Plan.Trees) != 1 || !slices.Equal(tree.Receivers, w.Inputs[4:9]) || !slices.Equal(tree.Senders, w.Outputs[5:6]) {
 		t.Fatalf("group %+v", tree)
@@ -217,10 +194,7 @@ func TestTwoPhaseOnOpenSM(t *testing.T) {
 		return
 	}
 	t.Chdir("../../..") // to the module that has the plugin
-	plugin, err := built.Program(rehearse.LibraryName, "./cmd/ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plugin := short.Must(built.Program(rehearse.LibraryName, "./cmd/ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w"))(t)
 	got, err := rehearse.RunPlugin(t.Context(), r.Routing.Fabric, r.Routing.Tables, rehearse.PluginOptions{
 		Library: plugin, Engine: "banyan", MFT: r.Plan.Tables, Trees: r.Plan.Trees, Options: rehearse.Options{SL2VL: r.Routing.SL2VL},
 		Config: func(groups string) ([]byte, error) { return outdir.PluginConfig(nil, groups) },

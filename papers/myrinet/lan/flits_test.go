@@ -256,13 +256,9 @@ func TestRandomSwitches(t *testing.T) {
 				t.Errorf("seed %d, %s: %+v", seed, name, r.Deadlock)
 				continue
 			}
-			if last := slices.Max(r.Done); last != r.Cycles {
-				t.Errorf("seed %d, %s: the last worm is done after %d of %d cycles", seed, name, last, r.Cycles)
-			}
+			short.Equal(t, slices.Max(r.Done), r.Cycles, "seed", seed, name, "the last worm is done after")
 			for i := range want {
-				if !slices.Equal(r.Arrived[i], want[i]) {
-					t.Errorf("seed %d, %s: worm %d came to %v, want %v", seed, name, i, r.Arrived[i], want[i])
-				}
+				short.EqualList(t, r.Arrived[i], want[i], "seed", seed, name, "worm", i, "came")
 				if r.Done[i] < worms[i].Start+worms[i].Flits || r.Done[i] > r.Cycles {
 					t.Errorf("seed %d, %s: worm %d is done after %d of %d cycles", seed, name, i, r.Done[i], r.Cycles)
 				}

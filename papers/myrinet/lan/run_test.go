@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
@@ -30,8 +31,7 @@ func made(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 }
 
 func torus(t testing.TB, m, n int) *fabric.Fabric {
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{m, n}, Wrap: []bool{true, true}, Hosts: 1})
-	return made(t, f, err)
+	return made(t, fabrictest.Grid(t, 1, true, m, n), nil)
 }
 
 func routed(t testing.TB, f *fabric.Fabric) *lft.Tables {
