@@ -88,7 +88,7 @@ figures: build
 
 # Tables and pictures of docs/papers from the figures in docs/papers/data.
 pages:
-	$(GO) test ./papers/reproduce -run TestPages -count=1 -args -update
+	$(GO) test ./papers/reproduce -run "TestPages|TestJudges" -count=1 -args -update
 
 # Takes what the commands print now into README.md and the examples; read the diff.
 update:

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // Times between messages are negative binomial: by their parameters r and p, the mean is r/p cycles
@@ -28,9 +30,5 @@ func TestNegativeBinomial(t *testing.T) {
 
 func lineNetwork(t *testing.T) *spamRouters {
 	t.Helper()
-	r, err := spamTrees[0].network(4, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	return short.Must(spamTrees[0].network(4, 1))(t)
 }

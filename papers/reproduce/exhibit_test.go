@@ -63,9 +63,7 @@ func TestExhibits(t *testing.T) {
 				continue
 			}
 			id := p.ID + " " + j.Spec
-			if got := j.Finding.String(); got != want[id] {
-				t.Errorf("%s is %q, want %q: %s", id, got, want[id], j.Measured)
-			}
+			short.Equal(t, j.Finding.String(), want[id], id, j.Measured)
 			delete(want, id)
 		}
 	}
@@ -90,53 +88,4 @@ func TestExhibits(t *testing.T) {
 			t.Errorf("%s: %d packets wait", id, waits)
 		}
 	}
-}
-
-// exhibitNumbers are the exhibits as the papers have them, and each with one row changed.
-func exhibitNumbers(t *testing.T) (list []numbers) {
-	made := short.Must(madeExhibits())(t)
-	for _, paper := range []struct {
-		paper *Paper
-		rows  []rowsClaim
-	}{{&zhou2010, zhouRows}, {&zhouConference, zhouRows}, {&gerla1996, gerlaRows}, {&spam1998, spamRows}, {&recursiveMIN, minRows}} {
-		for _, c := range paper.rows {
-			f := made[paper.paper.ID+"/"+c.exhibit]
-			if f == nil {
-				continue // not in the conference version
-			}
-			told := *f
-			told.Rows = slices.Clone(f.Rows)
-			for i, r := range told.Rows {
-				if r.Paper != "" {
-					told.Rows[i].Computed = r.Paper
-				}
-			}
-			add := func(name string, f *Figure, want string) {
-				list = append(list, numbers{c.exhibit + ", " + name, paper.paper, map[string]*Figure{c.exhibit: f}, map[string]string{c.spec: want}})
-			}
-			add("as told", &told, "holds")
-			for _, what := range c.differ {
-				if !slices.ContainsFunc(f.Rows, func(r Row) bool { return r.What == what && r.Paper != "" && r.Computed != r.Paper }) {
-					t.Errorf("%s/%s: no row %q that differs", paper.paper.ID, c.exhibit, what)
-				}
-			}
-			for i, r := range told.Rows {
-				if r.Paper == "" {
-					continue
-				}
-				other := told
-				other.Rows = slices.Clone(told.Rows)
-				other.Rows[i].Computed += "?"
-				want := "fails"
-				if c.expects(r.What) {
-					want = "holds as " + c.as
-				}
-				add(r.What, &other, want)
-			}
-			none := told
-			none.Rows = []Row{{What: "nothing", Computed: "1"}}
-			add("nothing", &none, "not decidable")
-		}
-	}
-	return list
 }

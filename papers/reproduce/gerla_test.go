@@ -2,6 +2,8 @@ package reproduce
 
 import (
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestGerla runs the Myrinet paper quickly, and has the outcome of its claims.
@@ -24,8 +26,6 @@ func TestGerla(t *testing.T) {
 		if !ok {
 			want = Holds
 		}
-		if got.Verdict != want {
-			t.Errorf("%s: %s, want %s: %s", spec, &got, want, got.Measured)
-		}
+		short.Equal(t, got.Verdict, want, spec, &got, got.Measured)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/internal/short"
 )
 
@@ -142,9 +140,7 @@ X22-4 similar: not decidable
 			for _, j := range tt.paper.Judge(figures[tt.paper.ID]) {
 				got.WriteString(j.Spec + ": " + j.Finding.String() + "\n")
 			}
-			if d := cmp.Diff(tt.want, got.String()); d != "" {
-				t.Errorf("%s: %s", tt.paper.ID, d)
-			}
+			short.Diff(t, got.String(), tt.want, tt.paper.ID)
 		}
 	})
 
@@ -153,9 +149,7 @@ X22-4 similar: not decidable
 		for i, k := range []int{1, 2, 5} {
 			for n, name := range conferenceCases[i].figures {
 				a, b := figures["zhou-conf"][name], journal[journalCases[k].figures[n]]
-				if d := cmp.Diff(a.Panels, b.Panels); d != "" {
-					t.Errorf("%s, %s: %s", a.ID, b.ID, d)
-				}
+				short.Diff(t, b.Panels, a.Panels, a.ID, b.ID)
 			}
 		}
 	})
@@ -170,8 +164,6 @@ func TestMeshWorkers(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%d workers: %s", workers, d)
-		}
+		short.Diff(t, got, want, workers, "workers")
 	}
 }

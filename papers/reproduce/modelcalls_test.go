@@ -53,9 +53,7 @@ func TestCalls(t *testing.T) {
 				t.Errorf("%s: %s gives\n%s\nwant\n%s", id, line, &b, &a)
 			}
 		}
-		if panels != len(f.Panels) {
-			t.Errorf("%s: calls give %d panels of %d", id, panels, len(f.Panels))
-		}
+		short.Equal(t, panels, len(f.Panels), id, "calls give", "panels")
 	}
 	if calls < 8 {
 		t.Errorf("%d calls", calls)

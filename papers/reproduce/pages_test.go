@@ -45,9 +45,7 @@ func checkData(t *testing.T, p *Paper, runs []map[string]*Figure) {
 			}
 		}
 	}
-	if len(versions) != 1 {
-		t.Errorf("%s: docs/papers/data has figures of %d versions: want one", p.ID, len(versions))
-	}
+	short.Equal(t, len(versions), 1, p.ID, "docs/papers/data has figures", "versions: want one")
 }
 
 // dataFile has the figures of a paper with a seed.
@@ -301,9 +299,7 @@ func TestPages(t *testing.T) {
 			if *updatePages {
 				short.Check(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, b.Bytes(), 0o666)))
 			}
-			if old, err := os.ReadFile(path); err != nil || !bytes.Equal(old, b.Bytes()) {
-				t.Errorf("%s is not drawn from docs/papers/data: %v", path, err)
-			}
+			short.EqualList(t, short.Must(os.ReadFile(path))(t), b.Bytes(), path, "is not drawn from docs/papers/data")
 		}
 		pictures := short.Must(filepath.Glob(filepath.Join(papersDir, p.ID, "*.svg")))(t)
 		for _, path := range pictures {

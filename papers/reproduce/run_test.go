@@ -65,9 +65,7 @@ func TestRunWorkers(t *testing.T) {
 		if want == nil {
 			want = figures
 		}
-		if d := cmp.Diff(want, figures); d != "" {
-			t.Errorf("%d workers: %s", workers, d)
-		}
+		short.Diff(t, figures, want, workers, "workers")
 	}
 }
 
@@ -213,9 +211,7 @@ func TestSeeds(t *testing.T) {
 		"never":            {[]map[string]*Figure{run(0.5, 1.5), run(0.5, 1.5), run(0.5, 1.5)}, Finding{Verdict: WithinError, Measured: "6 draws", Why: overlaps + "; 1024 times the draws would not decide it"}},
 		"without a figure": {[]map[string]*Figure{above, {}, above}, Finding{Verdict: NotMeasured, Measured: "seed 1: holds; seed 2: not measured; seed 7: holds"}},
 	} {
-		if got := p.JudgeSeeds([]uint64{1, 2, 7}, tt.runs)[0].Finding; got != tt.want {
-			t.Errorf("%s: %+v, want %+v", name, got, tt.want)
-		}
+		short.Equal(t, p.JudgeSeeds([]uint64{1, 2, 7}, tt.runs)[0].Finding, tt.want, name)
 	}
 	for unsteady := range 4 {
 		var runs []map[string]*Figure

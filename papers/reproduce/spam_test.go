@@ -50,9 +50,7 @@ func TestSPAM(t *testing.T) {
 // TestSoftwareBound has startups of recursive doubling (E-S1).
 func TestSoftwareBound(t *testing.T) {
 	for d, want := range map[int]float64{1: 10, 2: 20, 3: 20, 4: 30, 127: 70, 128: 80, 255: 80, 256: 90} {
-		if got := softwareBound(d); got != want {
-			t.Errorf("%d destinations: %v us, want %v", d, got, want)
-		}
+		short.Equal(t, softwareBound(d), want, d, "destinations", "us")
 	}
 }
 
@@ -91,9 +89,7 @@ func TestPathWorms(t *testing.T) {
 		want := r.hosts(to)
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Fatalf("worms to %v, want %v", got, want)
-		}
+		short.EqualList(t, got, want, "worms")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -20,9 +21,7 @@ func TestStreams(t *testing.T) {
 			}
 		}
 	}
-	if len(seen) != n {
-		t.Errorf("%d streams of %d", len(seen), n)
-	}
+	short.Equal(t, len(seen), n, "streams")
 }
 
 // TestStudent has quantiles from a table.
@@ -78,9 +77,7 @@ func TestSteady(t *testing.T) {
 		{flow{200, 181, 10, 10}, true},
 		{flow{1000, 1000, 10, 16}, false}, {flow{1000, 1000, math.NaN(), math.NaN()}, true},
 	} {
-		if tt.flow.steady() != tt.want {
-			t.Errorf("%+v: want %v", tt.flow, tt.want)
-		}
+		short.Equal(t, tt.flow.steady(), tt.want, tt.flow)
 	}
 	draws := []flow{{1000, 1000, 10, 20}, {1000, 1000, 10, 8}}
 	if draws[0].steady() || !allSteady(draws) || allSteady(append(draws, flow{2000, 1900, 10, 10})) || allSteady(draws[:1]) {
