@@ -167,3 +167,27 @@ func TestMeshWorkers(t *testing.T) {
 		short.Diff(t, got, want, workers, "workers")
 	}
 }
+
+// TestMeshLayout has a full run measure the parameters, curves and sizes that the committed figures have.
+func TestMeshLayout(t *testing.T) {
+	for paper, cases := range map[*Paper][]meshCase{&zhou2010: journalCases, &zhouConference: conferenceCases} {
+		figures := pageData(t, paper)[0]
+		for _, c := range cases {
+			for i, name := range c.figures {
+				configs, _ := configurations(i)
+				f, _ := layMesh(&c, configs, false, 1)
+				short.Diff(t, f.Parameters, figures[name].Parameters, name)
+				for k, p := range f.Panels {
+					for n := range p.Curves {
+						was := figures[name].Panels[k].Curves[n]
+						short.MustEqual(t, p.Curves[n].Name, was.Name, name, k)
+						short.MustEqual(t, len(p.Curves[n].Points), len(was.Points), name, k, was.Name)
+						for x, at := range was.Points {
+							short.Equal(t, p.Curves[n].Points[x].X, at.X, name, k, was.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+}
