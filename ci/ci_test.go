@@ -21,10 +21,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ibweave/ibweave/internal/built"
-	"github.com/ibweave/ibweave/internal/short"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/ibweave/ibweave/internal/built"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // readYAML reads a file of YAML into v.
@@ -269,9 +270,7 @@ func checkSARIF(t *testing.T, dir, name string) (rules []string) {
 	t.Helper()
 	data := short.Must(os.ReadFile(filepath.Join(dir, name)))(t)
 	doc := short.Must(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
-	if err := schema().Validate(doc); err != nil {
-		t.Error(err)
-	}
+	short.Check(t, schema().Validate(doc))
 	var log sarif
 	short.Check(t, json.Unmarshal(data, &log))
 	var zipped bytes.Buffer
@@ -295,9 +294,7 @@ func checkSARIF(t *testing.T, dir, name string) (rules []string) {
 	}
 	prints := map[string]bool{}
 	for _, r := range log.Runs[0].Results {
-		if len(r.Locations) != 1 {
-			t.Fatalf("%d locations", len(r.Locations))
-		}
+		short.MustEqual(t, len(r.Locations), 1)
 		at := r.Locations[0].PhysicalLocation
 		if n := inside(at.ArtifactLocation.URI); at.Region.StartLine < 1 || at.Region.StartLine > n {
 			t.Errorf("line %d of %d", at.Region.StartLine, n)
@@ -343,9 +340,7 @@ func TestAction(t *testing.T) {
 			if r.status != c.status || r.outputs["status"] != fmt.Sprint(c.status) || r.outputs["verdict"] != verdict || r.outputs["sarif"] != "ibweave.sarif" {
 				t.Fatalf("exit status %d, outputs %v\n%s", r.status, r.outputs, r.log)
 			}
-			if got := checkSARIF(t, dir, "ibweave.sarif"); !slices.Equal(got, c.rules) {
-				t.Errorf("errors of %v, want %v", got, c.rules)
-			}
+			short.EqualList(t, checkSARIF(t, dir, "ibweave.sarif"), c.rules, "errors")
 			if (r.outputs["tables"] != "") != c.tables {
 				t.Errorf("tables in %q", r.outputs["tables"])
 			}
@@ -355,9 +350,7 @@ func TestAction(t *testing.T) {
 				}
 			}
 			for _, rule := range c.rules {
-				if !strings.Contains(r.summary, "| error | `"+rule+"` |") {
-					t.Errorf("the summary lacks %s:\n%s", rule, r.summary)
-				}
+				short.Contains(t, r.summary, "| error | `"+rule+"` |", "the summary lacks", rule)
 			}
 			if c.status == 0 && !strings.Contains(r.summary, "passes") {
 				t.Errorf("the summary:\n%s", r.summary)
