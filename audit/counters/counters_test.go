@@ -288,9 +288,7 @@ func TestErrorsOfTwoWidths(t *testing.T) {
 			if end.Port != verify.EndpointOf(f, p) {
 				continue
 			}
-			if got, err := json.Marshal(end.Errors); err != nil || string(got) != want {
-				t.Errorf("%s, want %s: %v", got, want, err)
-			}
+			short.Equal(t, string(short.Must(json.Marshal(end.Errors))(t)), want)
 		}
 	}
 }

@@ -361,16 +361,12 @@ func TestGenerate(t *testing.T) {
 		"director line-chips 0 leaves 7 spine-chips 4 hosts 2 ports 8":                              11,
 		"director directors 2 pods 3 leaves 4 line-chips 2 spine-chips 3 hosts 5 ports 12":          30,
 	} {
-		f, err := Generate(text)
-		if err != nil || f.NumSwitches() != switches {
-			t.Errorf("%s: %v, want %d switches", text, err, switches)
-		}
+		f := short.Must(Generate(text))(t)
+		short.Equal(t, f.NumSwitches(), switches, text)
 	}
 	want := short.Must(gen.Lattice(20, 7))(t)
 	for text, same := range map[string]bool{"lattice switches 20 seed 7": true, "lattice switches 20": false} {
-		if f, err := Generate(text); err != nil || fabric.SameTopology(f, want) != same {
-			t.Errorf("%s: %v, or not of its seed", text, err)
-		}
+		short.Equal(t, fabric.SameTopology(short.Must(Generate(text))(t), want), same, text, "or not of its seed")
 	}
 }
 

@@ -406,9 +406,7 @@ func TestNames(t *testing.T) {
 			d.name[n] = fmt.Sprintf("%s ib%d", host, n)
 		}
 	}
-	if r, err := rails.Find(d.fabric(), nil); err != nil || len(r.Rails) != 4 {
-		t.Errorf("of adapters that no two hosts have: %v", err)
-	}
+	short.Equal(t, len(short.Must(rails.Find(d.fabric(), nil))(t).Rails), 4, "of adapters that no two hosts have")
 	// Hosts with more ports than any have.
 	b := &fabric.Builder{}
 	for n, node := range []fabric.Node{{GUID: 1, Type: fabric.Switch, NumPorts: 254}, {GUID: 2, Type: fabric.CA, NumPorts: 100, Description: "n1"}, {GUID: 3, Type: fabric.CA, NumPorts: 100, Description: "n2"}} {

@@ -241,10 +241,8 @@ func TestSteps(t *testing.T) {
 				sameTables(t, fmt.Sprintf("seed %d, %v", seed, s.Steps()), again.Routing, r)
 			}
 			loads := short.Must(s.Loads(context.Background()))(t)
-			counted, err := lft.ChannelLoads(context.Background(), r.Fabric, r.Tables)
-			if err != nil || !slices.Equal(loads, counted) {
-				t.Errorf("seed %d, %v: %v, loads %v, counted %v", seed, s.Steps(), err, loads, counted)
-			}
+			counted := short.Must(lft.ChannelLoads(context.Background(), r.Fabric, r.Tables))(t)
+			short.EqualList(t, loads, counted, "seed", seed, s.Steps(), "loads", "counted")
 			short.Equal(t, slowMoved(before, r), a.Moved, "seed", seed, s.Steps(), "paths moved")
 			short.Equal(t, a.Changes, compile.ChangesSince(before, r), "seed", seed, s.Steps())
 			if rnd.IntN(6) == 0 {
@@ -377,10 +375,8 @@ func FuzzParseStep(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := session.ParseStep(step.String())
-		if err != nil || again != step {
-			t.Fatalf("%q: %+v, %v", text, again, err)
-		}
+		again := short.Must(session.ParseStep(step.String()))(t)
+		short.MustEqual(t, again, step, text)
 	})
 }
 

@@ -258,10 +258,8 @@ func TestPlaceholders(t *testing.T) {
 func TestLeftOutRows(t *testing.T) {
 	f := site(t, 2, 1)
 	p := short.Must(Parse("plan", []byte("leaf-00,1,leaf-01,20\nleaf-00,1,Node0-0,Node0-0 ibp99s0f0\n"), true))(t)
-	e, err := Bind(f, p)
-	if err != nil || len(e.Problems) != 1 {
-		t.Fatalf("%v %v", err, e)
-	}
+	e := short.Must(Bind(f, p))(t)
+	short.MustEqual(t, len(e.Problems), 1, e)
 	v, _ := e.Judge(cabling.Check(f, cabling.Options{Expected: e.Fabric, Invented: e.Invented}))
 	if v.Planned != 1 || v.AsPlanned != 0 || len(v.Miswired)+len(v.MissingInFabric) != 1 {
 		t.Errorf("%s", v)
