@@ -38,9 +38,7 @@ func TestDashboard(t *testing.T) {
 			expr := strings.ReplaceAll(q.Expr, "$instance", ".*")
 			rules += "  - alert: Query\n    expr: '" + expr + "'\n    labels: {panel: '" + p.Title + q.Expr + "'}\n"
 			for _, name := range regexp.MustCompile(`ibweave_\w+`).FindAllString(expr, -1) {
-				if !strings.Contains(metrics, "# TYPE "+name+" gauge\n") {
-					t.Errorf("panel %q asks for %s, which nothing writes", p.Title, name)
-				}
+				short.Contains(t, metrics, "# TYPE "+name+" gauge\n", "panel", p.Title, "asks for", name, "which nothing writes")
 			}
 		}
 	}

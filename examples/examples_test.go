@@ -13,7 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -88,9 +87,7 @@ func TestExamples(t *testing.T) {
 			}
 			fabric := short.Must(os.ReadFile(filepath.Join(dir, "fabric.ibnetdiscover")))(t)
 			made := short.Must(exec.Command(program(), strings.Fields(string(args[1]))...).Output())(t)
-			if !bytes.Equal(made, fabric) {
-				t.Errorf("ibweave %s makes another fabric.ibnetdiscover", args[1])
-			}
+			short.EqualList(t, made, fabric, "ibweave", args[1], "makes another fabric.ibnetdiscover")
 
 			work := t.TempDir()
 			short.Check(t, os.CopyFS(work, os.DirFS(dir)))
@@ -101,9 +98,7 @@ func TestExamples(t *testing.T) {
 				short.Check(t, os.WriteFile(expected, []byte(got), 0o666))
 			}
 			want := short.Must(os.ReadFile(expected))(t)
-			if got != string(want) {
-				t.Errorf("run.sh prints other text (-expected.txt +now); make update if that is right:\n%s", cmp.Diff(string(want), got))
-			}
+			short.Equal(t, got, string(want), "run.sh prints other text (-expected.txt +now); make update if that is right")
 		})
 	}
 }
@@ -130,14 +125,10 @@ func TestBoundPage(t *testing.T) {
 	quoted := regexp.MustCompile(`(?m)(^    (balance|bound|ibweave bound|0x).*\n( {17}.*\n)*)+`).FindAllString(string(page), -1)
 	for _, text := range quoted {
 		for part := range strings.SplitSeq(strings.Join(strings.Fields(text), " "), "..") {
-			if !strings.Contains(flat, strings.TrimSpace(part)) {
-				t.Errorf("docs/dev/bound.md has %q, and examples/bound/expected.txt does not", part)
-			}
+			short.Contains(t, flat, strings.TrimSpace(part), "docs/dev/bound.md has", part, "and examples/bound/expected.txt does not")
 		}
 	}
-	if len(quoted) != 2 {
-		t.Errorf("docs/dev/bound.md quotes %d texts, want 2", len(quoted))
-	}
+	short.Equal(t, len(quoted), 2, "docs/dev/bound.md quotes", "texts, want 2")
 }
 
 // Pages quote examples: each line of a table is one of the example's.
@@ -160,8 +151,6 @@ func TestQuotes(t *testing.T) {
 				t.Errorf("docs/%s has %q, and examples/%s/expected.txt does not", c.page, line[1], c.example)
 			}
 		}
-		if len(lines) != c.count {
-			t.Errorf("docs/%s quotes %d lines, want %d", c.page, len(lines), c.count)
-		}
+		short.Equal(t, len(lines), c.count, "docs/", c.page, "quotes", "lines")
 	}
 }

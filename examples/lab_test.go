@@ -45,9 +45,7 @@ until [ -e lab/opensm.log ]; do sleep 0.05; done`
 		if out, status := runIn(t, os.Environ(), dir, append([]string{"sh", "lab/lab.sh"}, c.args...)...); status != 0 {
 			t.Errorf("%q: %s", c.args, out)
 		}
-		if got, err := os.ReadFile(filepath.Join(dir, "lab", "console")); err != nil || string(got) != c.want {
-			t.Errorf("%q: ibsim is told %q (%v), want %q", c.args, got, err, c.want)
-		}
+		short.Equal(t, string(short.Must(os.ReadFile(filepath.Join(dir, "lab", "console")))(t)), c.want, c.args, "ibsim is told")
 	}
 	if out, status := runIn(t, os.Environ(), dir, "sh", "lab/lab.sh", "unplug", "a.*"); status == 0 {
 		t.Errorf("a node a.*: %s", out)

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
 )
@@ -112,9 +111,7 @@ func runPage(t *testing.T, env []string, name, work string, page []byte) {
 		short.Check(t, os.WriteFile(name, []byte(now), 0o666))
 		return
 	}
-	if d := cmp.Diff(timeless(string(page)), timeless(now)); d != "" {
-		t.Errorf("commands print other text (-%s +now); make update if that is right:\n%s", name, d)
-	}
+	short.Diff(t, timeless(now), timeless(string(page)), "commands print other text (-", name, "+now); make update if that is right")
 }
 
 // runPageCommand runs a command of a page.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // The module of own-scheme builds outside of ours with its replace line alone. What its engine, its
@@ -19,10 +21,7 @@ func TestOwnScheme(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	script, err := filepath.Abs("own-scheme/masks.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := short.Must(filepath.Abs("own-scheme/masks.py"))(t)
 	const python = " -t own/fabric.ibnetdiscover --lfts own/opensm-lfts.dump --mfts masks.mcfdbs -g own/groups.json"
 	for _, tt := range []struct{ command, want string }{
 		{"ibweave gen irregular --switches 12 --degree 4 --hosts 12 --seed 1 -o net.txt", "12 switches"},

@@ -156,9 +156,7 @@ func TestSlurm(t *testing.T) {
 		t.Errorf("%d shards, want 4", len(shards))
 	}
 	out, _ = runShell(t, work, "-c", "ibweave whatif -t fabric.ibnetdiscover -e updn --fail links --depth 2 -o one.json >/dev/null; cmp one.json all.json")
-	if out != "" {
-		t.Error(out)
-	}
+	short.Equal(t, out, "")
 	checkSlurmJobs(t, s, host)
 }
 
@@ -186,9 +184,7 @@ do
 done
 `
 	out, _ := runShellWith(t, string(s), work, "-c", script, "sh", host)
-	if want := strings.Repeat("a    1      1      1M\nfree         19 of 20 hosts\n", 3); out != want {
-		t.Errorf("%s, want %s", out, want)
-	}
+	short.Equal(t, out, strings.Repeat("a    1      1      1M\nfree         19 of 20 hosts\n", 3))
 }
 
 // slurmTopology takes a capture for TestSlurmTopology in place of the made fabrics.
@@ -256,9 +252,7 @@ func checkSlurmTopology(t *testing.T, dir string) {
 		}
 		got[g.Name] = g
 	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("Slurm shows another topology (-want +got):\n%s\n%s", d, conf)
-	}
+	short.Diff(t, got, want, "Slurm shows another topology", conf)
 }
 
 // names expands a list of names as Slurm does, in the order of their bytes.
@@ -322,9 +316,7 @@ func TestSlurmPartitions(t *testing.T) {
 				}
 			}
 		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("partitions of %s (-Slurm +ours):\n%s\n%s", filepath.Base(file), d, shown)
-		}
+		short.Diff(t, got, want, "partitions of", filepath.Base(file), "(-Slurm +ours)", shown)
 	}
 	if len(want) != 5 || len(want["all"]) != 36 || len(want["sets"]) != 13 {
 		t.Errorf("Slurm shows %v", want)
