@@ -40,7 +40,7 @@ var MulticastSchemes = []struct {
 	{unionRowScheme, "union, and the senders of a mesh row share an MLID", nil},
 	{unionMergeScheme, "union, and senders share MLIDs wherever that is exact", mft.UnionMerge{}},
 	{unionTurnsScheme, "an MLID for each sender, on a tree of the turns that unicast packets make", mft.UnionTurns{}},
-	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again", nil},
+	{combScheme, "one MLID for a group on a mesh: along columns to a trunk row and out again", mesh.Comb{}},
 	{updnTreeScheme, "one MLID for a group, on a tree of an up*/down* order", nil},
 	{spamScheme, "one MLID for a group, on SPAM's spanning tree", updown.SPAMTree{}},
 	{regionScheme, "one MLID for a group on a banyan network, forward through all stages", banyan.RegionTree{}},
@@ -58,10 +58,8 @@ func MulticastSchemeNames() string {
 
 // CheckMulticastScheme says whether there is a scheme of that name.
 func CheckMulticastScheme(name string) error {
-	for _, s := range MulticastSchemes {
-		if s.Name == name {
-			return nil
-		}
+	if slices.Contains(strings.Split(MulticastSchemeNames(), ", "), name) {
+		return nil
 	}
 	return fmt.Errorf("multicast scheme %q: want one of %s", name, MulticastSchemeNames())
 }
@@ -128,10 +126,12 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 	return NewScheme(ctx, name, m.r)
 }
 
-// NewScheme returns the multicast scheme of a name for a routing, except union-row and comb,
-// which depend on the grid. updn-tree has the order of the routing, or one of its own where
-// that has none. Errors: ctx's, and a name that is none.
+// NewScheme returns the multicast scheme of a name for a routing. updn-tree has the order of the routing, or one of its
+// own where that has none. Errors: ctx's, and a name that is none.
 func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
+	if name == unionRowScheme {
+		return mft.UnionRow{Class: newMulticaster(r, &Options{}).rows()}, nil
+	}
 	if name == updnTreeScheme {
 		if r.Order != nil {
 			return mft.UpdnTree{Order: r.Order}, nil
