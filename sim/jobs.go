@@ -21,6 +21,9 @@ type Part struct {
 	Program *traffic.Program
 	Ports   []fabric.PortID // by rank; several ranks may have the same one
 	Hosts   []int32         // by rank: ranks of one host send to each other without the fabric, in no time
+	// Nodes is how many of the last ranks are of switches: such a rank sends by its port, among what the switch
+	// forwards, and gets by port 0 what comes, as fast as it comes.
+	Nodes int
 	// Multicast is by rank what a message to all goes to; nil where there is none.
 	Multicast []MulticastTo
 }
@@ -50,8 +53,8 @@ type JobsDone struct {
 	// Waits says what packets of jobs have waited for, by moments of which there are many: ascending by
 	// job, port and By. With flits it is nil.
 	Waits []Waited
-	Busy  map[fabric.PortID]Time // by port of Waits: for how long it has sent
-	Time  Time                   // when the last job was done
+	Loads []Load // by PortID: what it has sent
+	Time  Time   // when the last job was done
 	// TimeUp says that the time was over before.
 	TimeUp     bool
 	Counts     Counts
@@ -107,11 +110,11 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 		m.Time = s.Now()
 	}
 	m.Counts, m.Reordering, m.Limits = s.Counts(), s.Reordering(), l.result(m.Time, true)
+	for p := range s.ports {
+		m.Loads = append(m.Loads, s.ports[p].load)
+	}
 	if l != nil {
-		m.Waits, m.Busy = l.waits.list(), make(map[fabric.PortID]Time)
-		for _, w := range m.Waits {
-			m.Busy[w.Port] = s.Load(w.Port).Busy
-		}
+		m.Waits = l.waits.list()
 	}
 	return m, nil
 }
@@ -183,6 +186,9 @@ func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 			d.parts = append(d.parts, p)
 		}
 		for port, b := range bytes {
+			if !s.ports[port].isHost {
+				continue
+			}
 			out.Crossbar = max(out.Crossbar, Time(math.Ceil(float64(max(b[0], b[1]))*float64(s.ports[port].rate)/1024)))
 			if b[0] > 0 {
 				senders = append(senders, port)
@@ -202,8 +208,12 @@ func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
 	f := s.net.Fabric
 	p = jobPart{Part: part, job: job}
-	for _, port := range p.Ports {
-		if port < 0 || int(port) >= len(s.ports) || !s.ports[port].sends || f.LID(port) == 0 {
+	for rank, port := range p.Ports {
+		if rank >= len(p.Ports)-p.Nodes {
+			p.lids = append(p.lids, f.LID(f.PortBase(f.Owner(port))))
+			continue
+		}
+		if port < 0 || int(port) >= len(s.ports) || !s.ports[port].isHost || f.LID(port) == 0 {
 			return p, fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable and a LID", port)
 		}
 		p.lids = append(p.lids, f.LID(port))
@@ -269,7 +279,7 @@ func (p *jobPart) copiesOf(rank int32) (n int32) {
 func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 	f := s.net.Fabric
 	for _, p := range f.CAPorts() {
-		if f.LID(p) != 0 && s.ports[p].sends && f.PortCounts(p, fabric.ForLoad) {
+		if f.LID(p) != 0 && s.ports[p].isHost && f.PortCounts(p, fabric.ForLoad) {
 			d.noise.hosts = append(d.noise.hosts, p)
 			d.noise.rngs = append(d.noise.rngs, rand.New(rand.NewPCG(d.Seed, uint64(p))))
 		}
@@ -340,7 +350,7 @@ func (d *jobsDriver) sl(p fabric.PortID, rank int) fabric.SL {
 }
 
 func (d *jobsDriver) give(s *Sim, m Message) {
-	if err := s.Send(m); err != nil && d.err == nil {
+	if err := s.sendFrom(m); err != nil && d.err == nil {
 		d.err = err
 	}
 }
@@ -467,7 +477,7 @@ func (w *waits) sample(step Time) {
 					continue
 				}
 				by := w.jobOf(s.sent[at])
-				if by == job && int32(p) == at && pt.sends { // a host sends one packet after the other
+				if by == job && int32(p) == at && pt.isHost { // a host sends one packet after the other
 					continue
 				}
 				w.of[Waited{Job: job, By: by, Port: fabric.PortID(at)}] += n * step
@@ -488,7 +498,7 @@ func (w *waits) countWaiting(p int32, o *channel) {
 			w.count[w.jobOf(s.packets.items[s.cells.items[c].packet].msg.Tag)]++
 			w.looked++
 		}
-		if br.in == none {
+		if s.ports[p].isHost {
 			return
 		}
 	}

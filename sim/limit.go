@@ -88,20 +88,12 @@ func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 	if s.worms {
 		return nil
 	}
-	l := &limits{s: s, hosts: hosts, step: max(step, 1)}
-	l.begin()
-	return l
-}
-
-// begin forgets what was before now.
-func (l *limits) begin() {
-	n := len(l.s.ports)
-	l.from, l.busy = l.s.Now(), make([]Time, n)
+	n := len(s.ports)
+	l := &limits{s: s, hosts: hosts, step: max(step, 1), from: s.Now(), busy: make([]Time, n), links: make([]Time, n), credits: make([]Time, n)}
 	for p := range l.busy {
-		l.busy[p] = l.s.ports[p].load.Busy
+		l.busy[p] = s.ports[p].load.Busy
 	}
-	l.samples, l.sending, l.blocked, l.all = 0, 0, 0, 0
-	l.links, l.credits = make([]Time, n), make([]Time, n)
+	return l
 }
 
 // run is Sim.Run with samples.

@@ -206,7 +206,7 @@ func (s *Sim) nextVL(pt *port) int32 {
 // which there are some.
 func (s *Sim) choose(o *channel) int32 {
 	first := o.first
-	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.branches.items[first].in == none {
+	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.ports[s.branches.items[first].port].isHost {
 		return first
 	}
 	least, after := none, none // the lowest input channel, and the lowest after the one served last

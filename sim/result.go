@@ -188,7 +188,7 @@ func (m *JobsDone) Cables(f *fabric.Fabric, names []string) (list []WaitedCable)
 	for _, p := range slices.Sorted(maps.Keys(of)) {
 		slices.SortStableFunc(of[p], func(x, y Waited) int { return cmp.Compare(y.Time, x.Time) })
 		sum := Time(0)
-		c := WaitedCable{Sender: NewSender(f, p), Busy: m.mean(m.Busy[p])}
+		c := WaitedCable{Sender: NewSender(f, p), Busy: m.mean(m.Loads[p].Busy)}
 		for _, w := range of[p] {
 			sum += w.Time
 			c.Jobs = append(c.Jobs, JobWaits{names[w.Job], names[w.By], m.mean(w.Time)})

@@ -194,7 +194,7 @@ type port struct {
 	sink    bool   // what leaves here has arrived
 	asked   bool   // an evArbitrate is under way
 	wakes   bool   // an evFree is under way
-	sends   bool   // may be the Src of a message
+	isHost  bool   // of a CA or router, with a cable
 }
 
 // channel is both ends of a VL of a cable in one direction, since what happens at one
@@ -382,7 +382,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 	f := s.net.Fabric
 	node := f.Owner(p)
 	peer := f.Peer(p)
-	pt := port{to: none, taken: none, node: none, sends: !f.IsSwitch(node) && peer != fabric.NoPort}
+	pt := port{to: none, taken: none, node: none, isHost: !f.IsSwitch(node) && peer != fabric.NoPort}
 	own := f.Num(p) == fabric.ManagementPort && f.IsSwitch(node)
 	mbps := s.cfg.Mbps
 	switch {
@@ -442,9 +442,14 @@ func (s *Sim) Wake(at Time, id int64) {
 // Send gives a message to its host now. It is an error if the host cannot send,
 // no port has the LID, or a packet does not fit a buffer.
 func (s *Sim) Send(m Message) error {
-	if m.Src < 0 || int(m.Src) >= len(s.ports) || !s.ports[m.Src].sends {
+	if m.Src < 0 || int(m.Src) >= len(s.ports) || !s.ports[m.Src].isHost {
 		return fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable", m.Src)
 	}
+	return s.sendFrom(m)
+}
+
+// sendFrom is Send, also for a port of a switch with a cable: there the switch sends what it has made itself.
+func (s *Sim) sendFrom(m Message) error {
 	if m.SL == PathSL {
 		m.SL = s.pathSL(m.Src, m.DLID)
 	}
@@ -506,9 +511,11 @@ func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 	if p == nil || dlid > p.MaxLID() {
 		return 0
 	}
-	at := s.net.Fabric.Owner(s.net.Fabric.Peer(src))
+	at := s.net.Fabric.Owner(src)
 	if !s.net.Fabric.IsSwitch(at) {
-		return 0
+		if at = s.net.Fabric.PeerSwitch(src); at == fabric.NoNode {
+			return 0
+		}
 	}
 	return p.SL(src, at, dlid)
 }
