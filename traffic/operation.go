@@ -20,6 +20,8 @@ type Operation struct {
 	// all-to-all, that of all that a rank sends.
 	Share func(n int) float64
 
+	AllReduce bool // each rank gets the sum of the data of all
+
 	steps func(w *Writer, n int, size int64) // writes it among n ranks; nil sends all of the pattern at once
 }
 
@@ -31,6 +33,12 @@ const Operations = "allreduce-ring, allreduce-tree, reduce-scatter, all-gather, 
 
 // Parse reads the name of an operation.
 func Parse(name string) (Operation, error) {
+	o, err := parse(name)
+	o.AllReduce = strings.HasPrefix(name, "allreduce-")
+	return o, err
+}
+
+func parse(name string) (Operation, error) {
 	whole := func(float64) float64 { return 1 }
 	once := func(n float64) float64 { return (n - 1) / n } // around a ring, up to one step
 	kind, rest, has := strings.Cut(name, ":")

@@ -36,6 +36,8 @@ func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]]
 type Writer struct {
 	// Multicast has broadcasts and all-gathers send each part once, to all ranks.
 	Multicast bool
+	// Tree has all-reduces add up along it, nil for their own steps.
+	Tree *Reduction
 
 	p       *Program
 	limit   int     // messages
@@ -70,7 +72,9 @@ func (w *Writer) Add(o Operation, members []int32, size float64) error {
 		return err
 	}
 	w.members = members
-	if o.steps != nil {
+	if o.AllReduce && w.Tree != nil {
+		w.reduce(int64(math.Round(size)))
+	} else if o.steps != nil {
 		o.steps(w, n, int64(math.Round(size)))
 	} else {
 		w.atOnce(p, n, size*o.Share(n))
@@ -305,6 +309,38 @@ func (w *Writer) tree(n, tree int, data int64, pieces int) {
 			}
 		}
 	}
+}
+
+// Reduction is a tree of ranks. Each sends the sum of its own data and of what it gets to its parent, piece by piece.
+type Reduction struct {
+	Parent []int32 // by rank: a higher one; None for the roots, and for ranks that are not in the tree
+	Roots  []int32 // the first one gets all; each sends the sum to all, of whom it reaches some
+}
+
+const (
+	// None is no rank.
+	None = none
+	// Pieces are packets, up to mostPieces: a switch adds up packets as they come.
+	pieceBytes = 4096
+	mostPieces = 256
+)
+
+// reduce has all data added up along Tree and sent to all.
+func (w *Writer) reduce(size int64) {
+	pieces := int(max(1, min((size+pieceBytes-1)/pieceBytes, mostPieces), (size+MaxBytes-1)/MaxBytes))
+	var sent []int32
+	for piece := 0; piece < pieces && !w.full(); piece++ {
+		bytes, got := part(size, pieces, piece), make([][]int32, len(w.Tree.Parent))
+		for rank, parent := range w.Tree.Parent {
+			if parent != None {
+				got[parent] = append(got[parent], w.message(int32(rank), parent, bytes, append(got[rank], w.ready[rank])))
+			}
+		}
+		for _, rank := range w.Tree.Roots {
+			sent = append(sent, w.message(rank, All, bytes, got[w.Tree.Roots[0]]))
+		}
+	}
+	w.finishAll(sent)
 }
 
 // chain has rank 0 send data along the ranks, piece by piece: NCCL's broadcast.
