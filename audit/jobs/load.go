@@ -21,6 +21,9 @@ type Result struct {
 	Jobs       []Job     `json:"jobs"` // in natural order of their names
 	Overlaps   []Overlap `json:"overlaps"`
 	Loads      *LoadsOf  `json:"loads,omitempty"` // nil without tables
+	// Trees of switches for all-reduces, if they were asked for, and those that meet.
+	Trees    []*Reduction `json:"trees,omitempty"`
+	Meetings []*Meeting   `json:"meetings,omitempty"`
 }
 
 // Job is one job.

@@ -26,7 +26,8 @@ type WorkPart struct {
 	Program *traffic.Program
 	Ports   []fabric.PortID // by rank; behind the ranks the ports of storage
 	Hosts   []int32         // by rank: ranks of one host have one number
-	Ranks   int             // without storage
+	Ranks   int             // without storage and switches
+	Nodes   int             // how many of the last ranks are switches of a Reduction
 }
 
 // PartsOf lists the parts of all works.
@@ -39,7 +40,8 @@ func PartsOf(works []Work) (list []*WorkPart) {
 	return list
 }
 
-// MulticastGroups has a group "part I" for each part, by its place in PartsOf, in which a rank sends to all.
+// MulticastGroups has a group "part I" for each part, by its place in PartsOf, in which a rank sends to all. A port that
+// alone sends does not receive.
 func MulticastGroups(works []Work) (list []mft.Group) {
 	for i, p := range PartsOf(works) {
 		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
@@ -49,7 +51,10 @@ func MulticastGroups(works []Work) (list []mft.Group) {
 			}
 		}
 		slices.Sort(g.Senders)
-		if g.Senders = slices.Compact(g.Senders); len(g.Senders) > 0 && len(g.Receivers) > 1 {
+		if g.Senders = slices.Compact(g.Senders); len(g.Senders) == 1 {
+			g.Receivers = slices.DeleteFunc(g.Receivers, func(p fabric.PortID) bool { return p == g.Senders[0] })
+		}
+		if len(g.Senders) > 0 && len(g.Receivers) > 0 {
 			list = append(list, g)
 		}
 	}
@@ -63,6 +68,8 @@ type WorkOptions struct {
 	Scale     float64
 	MTU       int  // bytes of data of a packet; 0 for one packet a message
 	Multicast bool // broadcasts and all-gathers send each part once
+	// Reductions are trees for all-reduces, by part; nil for none.
+	Reductions []*Reduction
 }
 
 // MostPackets is how many packets all jobs send where nothing says which part of the bytes they send, and PacketsEach
@@ -128,17 +135,22 @@ func (t *Traffic) bytes() (sum float64) {
 
 // works writes a part of what all jobs send.
 func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64, err error) {
-	packets, messages := int64(0), 0
+	packets, messages, at := int64(0), 0, 0
 	for _, j := range t.jobs {
 		w := Work{Job: j.name, Hosts: len(j.hosts), Ranks: j.ranks}
 		for set := 0; ; set++ {
-			p, err := j.part(set, opt.Multicast, part, allMessages-messages)
+			var tree *Reduction
+			if at < len(opt.Reductions) {
+				tree = opt.Reductions[at]
+			}
+			p, err := j.part(set, opt.Multicast, tree, part, allMessages-messages)
 			if err != nil {
 				return nil, 0, err
 			}
 			if p == nil {
 				break
 			}
+			at++
 			for _, m := range p.Program.Messages {
 				messages++
 				copies := int64(1)
@@ -168,8 +180,8 @@ func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64
 	return list, bytes, nil
 }
 
-// part writes what a set of ranks sends; nil where there is no such set.
-func (j *flows) part(set int, multicast bool, share float64, messages int) (*WorkPart, error) {
+// part writes what a set of ranks sends, with a tree for all-reduces unless that is nil; nil where there is no such set.
+func (j *flows) part(set int, multicast bool, tree *Reduction, share float64, messages int) (*WorkPart, error) {
 	var streams []*stream
 	for i := range j.streams {
 		if j.streams[i].set == set {
@@ -200,8 +212,9 @@ func (j *flows) part(set int, multicast bool, share float64, messages int) (*Wor
 	for _, e := range ends {
 		p.Ports, p.Hosts = append(p.Ports, j.ends[e]), append(p.Hosts, j.hostOf[e])
 	}
-	w := traffic.NewWriter(len(ends), messages)
-	w.Multicast = multicast
+	along := tree.addTo(p)
+	w := traffic.NewWriter(len(p.Ports), messages)
+	w.Multicast, w.Tree = multicast, along
 	for i, s := range streams {
 		times := max(1, math.Round(s.weight*share))
 		size := s.size * s.weight * share / times

@@ -30,19 +30,18 @@ func (r *Result) Print(b *text.Sheet, top int) {
 	if r.Loads != nil {
 		printLoads(t, r.Loads, top)
 	}
+	printTrees(t, r, top)
 	_ = t.Flush() // a buffer takes all
 }
 
 // blamed says what slows a job down, and where.
 func blamed(j *Job) string {
-	what := ""
-	switch x := j.Times; x.Blame {
+	what := j.Blame
+	switch what {
 	case "":
 		return "-"
 	case j.Job:
 		what = "its own routes"
-	default:
-		what = x.Blame
 	}
 	return fmt.Sprintf("%s, %s -> %s", what, j.Cable.From.Unquoted(), j.Cable.To.Unquoted())
 }
@@ -65,5 +64,28 @@ func printLoads(t io.Writer, l *LoadsOf, top int) {
 			break
 		}
 		fmt.Fprintf(t, "%s and %s\t%d\t%s\t%s -> %s\n", s.Jobs[0], s.Jobs[1], s.Cables, text.Seconds(s.Seconds), s.Worst.From.Unquoted(), s.Worst.To.Unquoted())
+	}
+}
+
+// printTrees writes trees of switches, and those that meet.
+func printTrees(t io.Writer, a *Result, top int) {
+	if len(a.Trees) > 0 {
+		fmt.Fprintln(t, "\nTREE OF SWITCHES\tROOT\tLEVELS\tSWITCHES\tCABLES\tRADIX")
+	}
+	for _, x := range a.Trees {
+		if x.Root == nil {
+			fmt.Fprintf(t, "%s\tnone: %s\n", x.Name, x.Refused)
+			continue
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\n", x.Name, x.Root.Name.Text, x.Levels, x.Switches, x.Cables, x.Radix)
+	}
+	if len(a.Meetings) > 0 {
+		fmt.Fprintln(t, "\nTREES THAT MEET\tSWITCHES\tCABLES\tFIRST AT")
+	}
+	for _, m := range a.Meetings[:min(top, len(a.Meetings))] {
+		fmt.Fprintf(t, "%s and %s\t%d\t%d\t%s\n", m.Trees[0], m.Trees[1], m.Switches, m.Cables, m.First.Unquoted())
+	}
+	if more := len(a.Meetings) - top; more > 0 {
+		fmt.Fprintf(t, "and %s, see --format json\n", text.Count(more, "more pair", "more pairs"))
 	}
 }

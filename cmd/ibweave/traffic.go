@@ -17,6 +17,7 @@ type trafficOptions struct {
 	cli.OutputForm
 	engine  string // "" for tables that are read, or none
 	traffic string
+	radix   int // of --sharp; 0 for none
 	top     int
 }
 
@@ -37,6 +38,7 @@ func (a *app) trafficCommand() *cobra.Command {
 	flags := cmd.Flags()
 	o.audit.routedFlags(flags, &o.engine)
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
+	cli.NumberFlag(flags, &o.radix, "sharp", 2, jobs.MostRadix, "place a tree of switches for the all-reduces of each job, as SHARP does, with `N` children of a switch at most, and list trees that meet")
 	o.top = 10
 	cli.NumberFlag(flags, &o.top, "top", 0, cli.MaxNumber, "list the `N` busiest cables and pairs of jobs")
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
@@ -69,6 +71,11 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	r, err := t.Judge(ctx, tables, o.top)
 	if err != nil {
 		return inputUnlessDone(ctx, fmt.Errorf("%s: %w", o.traffic, err))
+	}
+	if o.radix > 0 && tables == nil {
+		return wrong("sharp", "follows routes, and there are none: want a directory, --lfts FILE or -e ENGINE")
+	} else if o.radix > 0 {
+		r.Trees, r.Meetings = t.Aggregate(tables, o.radix)
 	}
 	return o.Print(a.stdout, r, func(b *text.Sheet) { r.Print(b, o.top) })
 }
