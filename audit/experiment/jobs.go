@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
@@ -93,15 +94,22 @@ func (r *JobsRun) makePoints() {
 	}
 }
 
-// AddTrees adds to each routing those with multicast trees of the schemes; leftOut is told what a scheme cannot do.
-func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, leftOut func(error)) error {
-	works, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Multicast: true})
+// sharp is the name of a routing with trees of switches for all-reduces, where others have that of a scheme.
+const sharp = "sharp"
+
+// AddTrees adds to each routing those with multicast trees of the schemes, and if radix is above 0 one with trees of
+// switches; leftOut is told what cannot be.
+func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, leftOut func(error)) error {
+	cast, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Multicast: true})
 	if err != nil {
 		return err
 	}
-	groups := jobs.MulticastGroups(works)
-	if len(groups) == 0 {
+	groups := jobs.MulticastGroups(cast)
+	if len(schemes) > 0 && len(groups) == 0 {
 		return wrong("mcast", "no job has a broadcast or an all-gather of several hosts")
+	}
+	if radix > 0 {
+		schemes = append(slices.Clone(schemes), sharp)
 	}
 	var list []Routing
 	var all [][]sim.Job
@@ -111,9 +119,12 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, leftOut func(e
 		for _, name := range schemes {
 			x.Multicast = name
 			var plan *mft.Plan
-			scheme, err := compile.NewScheme(ctx, name, x.Routes)
-			if err == nil {
-				plan, err = scheme.Build(ctx, x.Routes, groups, mft.Options{Balance: name == "updn-tree"})
+			var scheme mft.Scheme
+			works, err := cast, error(nil)
+			if name == sharp {
+				works, plan, err = r.reduce(x.Routes, radix)
+			} else if scheme, err = compile.NewScheme(ctx, name, x.Routes); err == nil {
+				plan, err = scheme.Build(ctx, x.Routes, groups, mft.Options{Balance: true})
 			}
 			_, refused := errors.AsType[*mft.RefusedError](err)
 			if _, short := errors.AsType[*mft.BudgetError](err); refused || short {
@@ -135,6 +146,20 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, leftOut func(e
 	return nil
 }
 
+// reduce returns what jobs send with trees of switches, and the tables by which the sums come back.
+func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan, error) {
+	trees := r.traffic.Reductions(routes.Tables, radix)
+	plan, err := jobs.Down(routes.Fabric, trees)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(plan.Trees) == 0 {
+		return nil, nil, wrong("sharp", "no job has an all-reduce of several hosts")
+	}
+	works, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Reductions: trees})
+	return works, plan, err
+}
+
 // jobsOf returns the jobs for the simulator: with a plan, multicasts go by its trees, else as unicasts.
 func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	type sender struct {
@@ -153,7 +178,7 @@ func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	number := 0
 	for i := range works {
 		for _, w := range works[i].Parts {
-			part := sim.Part{Program: w.Program, Ports: w.Ports, Hosts: w.Hosts}
+			part := sim.Part{Program: w.Program, Ports: w.Ports, Hosts: w.Hosts, Nodes: w.Nodes}
 			if plan != nil {
 				part.Multicast = make([]sim.MulticastTo, len(w.Ports))
 				for k, p := range w.Ports {

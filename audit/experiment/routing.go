@@ -27,7 +27,7 @@ type Routing struct {
 	Fitted    bool   // to the jobs
 	VLs       int    // 0 for those of the tables
 	Choice    string // Static, Free, HBF or AsRead; "" where all are Static
-	Multicast string // scheme, "" for unicast
+	Multicast string // scheme, or sharp; "" for unicast
 	SLs       int    // that messages are spread over, as sim.Traffic.SLs
 	Net       sim.Network
 	Routes    *lft.Routing
@@ -57,7 +57,9 @@ func (r *Routing) Name() string {
 	if r.Choice != "" {
 		parts = append(parts, r.Choice)
 	}
-	if r.Multicast != "" {
+	if r.Multicast == sharp {
+		parts = append(parts, sharp)
+	} else if r.Multicast != "" {
 		parts = append(parts, "mcast "+r.Multicast)
 	}
 	return strings.Join(parts, ", ")
@@ -68,18 +70,6 @@ func (r *Routing) point() Point { return Point{Routing: r.Name(), Engine: r.Engi
 // routing finds a routing by its name.
 func (r *Run) routing(name string) *Routing {
 	return &r.Routings[slices.IndexFunc(r.Routings, func(x Routing) bool { return x.Name() == name })]
-}
-
-// Twice returns the name that two of the routings have, "" where there is none.
-func Twice(list []Routing) string {
-	for i := range list {
-		for k := range i {
-			if name := list[i].Name(); name == list[k].Name() {
-				return name
-			}
-		}
-	}
-	return ""
 }
 
 // WithLanes returns tables of one VL on vls VLs; the error is tables with VLs of their own.

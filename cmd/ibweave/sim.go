@@ -87,7 +87,7 @@ func (a *app) simCommand() *cobra.Command {
 // defineScopes says which flags have no effect beside others.
 func (in *simulation) defineScopes() {
 	cli.Scopes(in.flags,
-		cli.Scope{Flags: "fit mcast scale top", With: "traffic", Why: "they are about its jobs"},
+		cli.Scope{Flags: "fit mcast scale sharp top", With: "traffic", Why: "they are about its jobs"},
 		cli.Scope{Flags: "host-groups", With: "traffic", Why: "its jobs may name groups"},
 		cli.Scope{Flags: "buffer", Not: "buffer-flits buffer-packets", Why: "each lane has its own buffer then"},
 		cli.Scope{Flags: "choice choose-again", With: "adaptive far", Not: "adaptive=hbf", Why: "packets have no choice then"},
@@ -410,10 +410,7 @@ func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft
 
 // noteLanes tells that --sls has no effect with one VL.
 func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
-	if slices.ContainsFunc(routings, func(x experiment.Routing) bool { return x.Net.VLs() > 1 }) {
-		return
-	}
-	if in.given("sls") {
+	if in.given("sls") && !slices.ContainsFunc(routings, func(x experiment.Routing) bool { return x.Net.VLs() > 1 }) {
 		fmt.Fprintln(a.stderr, "ibweave: --sls has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more")
 	}
 }

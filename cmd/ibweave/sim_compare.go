@@ -56,14 +56,12 @@ func counted(seeds map[string]int) string {
 }
 
 // writePictures writes pictures as SVG and PNG into files, "" for none.
-func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) error {
+func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) (err error) {
 	if svg != "" {
-		if err := a.writeComplete(svg, writeSVG); err != nil {
-			return err
-		}
+		err = a.writeComplete(svg, writeSVG)
 	}
-	if png != "" {
-		return a.writeComplete(png, writePNG)
+	if png != "" && err == nil {
+		err = a.writeComplete(png, writePNG)
 	}
-	return nil
+	return err
 }

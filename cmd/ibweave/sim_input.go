@@ -6,7 +6,6 @@ import (
 
 	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
 )
 
@@ -15,14 +14,6 @@ type ranks struct {
 	hosts string // names, "" for all
 	file  string // with names, "" for none
 	order sim.RankOrder
-}
-
-// text says how many hosts take part, where these are not all.
-func (r *ranks) text(n int) string {
-	if r.hosts == "" && r.file == "" {
-		return ""
-	}
-	return " of " + text.CountGrouped(n, "rank", "ranks")
 }
 
 // findRanks lists the ports that take part in the order of their ranks.

@@ -3,15 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
 )
@@ -21,6 +22,7 @@ type jobTraffic struct {
 	file  string   // "" for other traffic
 	scale float64  // part of the bytes; 0 chooses
 	mcast []string // schemes; nil for none
+	radix int      // of --sharp; 0 for none
 	top   int      // cables that text lists
 	fit   bool     // with the tables that compile --traffic makes, too
 	jobs  *jobs.File
@@ -30,12 +32,10 @@ func (in *simulation) defineJobs() {
 	flags, j := in.flags, &in.jobTraffic
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
 	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
-	cli.ListFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: union, updn-tree", func(s string) ([]string, error) {
-		if s != "union" && s != "updn-tree" {
-			return nil, errors.New("want union or updn-tree")
-		}
-		return []string{s}, nil
+	cli.ListFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: "+compile.MulticastSchemeNames(), func(s string) ([]string, error) {
+		return []string{s}, compile.CheckMulticastScheme(s)
 	})
+	cli.NumberFlag(flags, &j.radix, "sharp", 2, jobs.MostRadix, "compare with all-reduces that switches add up, on trees as SHARP has them, with `N` children of a switch at most")
 	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
 	cli.NumberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
 }
@@ -61,9 +61,9 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []experi
 		return nil, err
 	}
 	r, err := experiment.NewJobsRun(&in.Setup, routings, t, in.jobTraffic.scale)
-	if err == nil && in.jobTraffic.mcast != nil {
-		s := a.startStage("make trees of " + text.List(in.jobTraffic.mcast, "and"))
-		err = r.AddTrees(ctx, in.jobTraffic.mcast, func(why error) { fmt.Fprintf(a.stderr, "ibweave: %v\n", why) })
+	if err == nil && (in.jobTraffic.mcast != nil || in.jobTraffic.radix > 0) {
+		s := a.startStage("make trees")
+		err = r.AddTrees(ctx, in.jobTraffic.mcast, in.jobTraffic.radix, func(why error) { fmt.Fprintf(a.stderr, "ibweave: %v\n", why) })
 		s.End()
 	}
 	switch {
@@ -134,17 +134,13 @@ func (in *simulation) writeJobs(w *text.Sheet, r *experiment.JobsRun, base *expe
 	fmt.Fprintf(w, "hardware     %s\n\n", in.hardwareText())
 	t := w.Table()
 	several := len(list) > 1
-	head := []string{"JOB", "HOSTS", "CROSSBAR us", "ALONE us", "TOGETHER us", "SLOWDOWN", "WAITS FOR", "MOST AT"}
-	if several {
-		head = []string{"ROUTING", "JOB", "HOSTS", "CROSSBAR us", "ALONE us", "TOGETHER us", "SLOWDOWN", "GAIN", "WAITS FOR", "MOST AT"}
-	}
-	fmt.Fprintln(t, strings.Join(head, "\t"))
-	row := func(routing string, gain *float64, cells ...string) {
+	row := func(routing, gain string, cells ...string) {
 		if several {
-			cells = append(append([]string{routing}, cells[:6]...), append([]string{gainText(gain)}, cells[6:]...)...)
+			cells = slices.Concat([]string{routing}, cells[:6], []string{gain}, cells[6:])
 		}
 		fmt.Fprintln(t, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
+	row("ROUTING", "GAIN", "JOB", "HOSTS", "CROSSBAR us", "ALONE us", "TOGETHER us", "SLOWDOWN", "WAITS FOR", "MOST AT")
 	for i := range list {
 		c := &list[i]
 		for k := range c.Jobs {
@@ -154,13 +150,13 @@ func (in *simulation) writeJobs(w *text.Sheet, r *experiment.JobsRun, base *expe
 			if k > 0 {
 				name = ""
 			}
-			row(name, j.Gain, j.Job, strconv.Itoa(r.Works[k].Hosts), microseconds(j.Crossbar), microseconds(j.Alone), microseconds(j.Together), ratioText(j.Slowdown), waits, at)
+			row(name, gainText(j.Gain), j.Job, strconv.Itoa(r.Works[k].Hosts), microseconds(j.Crossbar), microseconds(j.Alone), microseconds(j.Together), ratioText(j.Slowdown), waits, at)
 		}
 		limit := ""
 		if c.Limits != nil {
 			limit = "limit " + c.Limits.Limit.String()
 		}
-		row("", c.Gain, "all", "", "", "", microseconds(c.Time), ratioText(c.Slowdown), limit, strings.Replace(c.State, "done", "", 1))
+		row("", gainText(c.Gain), "all", "", "", "", microseconds(c.Time), ratioText(c.Slowdown), limit, strings.Replace(c.State, "done", "", 1))
 	}
 	_ = t.Flush() // a buffer takes all
 	if several {
@@ -219,7 +215,7 @@ func gainText(x *float64) string {
 // writeBest says which routing is best, and what each change by itself buys.
 func writeBest(w *text.Sheet, list []experiment.JobsCompared) {
 	first, best := &list[0], experiment.Best(list)
-	name := cmp.Or(first.Routing, "unicast alone") // --mcast is the only choice
+	name := cmp.Or(first.Routing, "unicast alone") // --mcast and --sharp are the only choices
 	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", name)
 	if best == 0 {
 		fmt.Fprintf(w, "best for these jobs: %s\n", name)

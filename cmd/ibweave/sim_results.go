@@ -79,12 +79,11 @@ func (in *simulation) writeText(w *text.Sheet, r *experiment.Run) {
 	}
 	head = append(head, "offered", "accepted", "time us", "limit", "state")
 	fmt.Fprintf(t, "%s\t\n", strings.Join(head, "\t"))
-	mean := func(l *sim.Summary) []string {
-		if !open {
-			return experiment.MeanAndError(l, 1)[:1]
-		}
-		return experiment.MeanAndError(l, 1)
+	columns := 1
+	if open {
+		columns = 2
 	}
+	mean := func(l *sim.Summary) []string { return experiment.MeanAndError(l, 1)[:columns] }
 	for i := range r.Results {
 		p, x := &r.Points[i], &r.Results[i]
 		row := []string{text.Decimals(p.Load, text.Exact, true)}
@@ -132,7 +131,10 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 	t := &in.Setup.Traffic
 	var parts []string
 	if t.Multicast < 1 {
-		parts = append(parts, in.Pattern.String()+" unicast"+in.ranks.text(len(in.Setup.Traffic.Hosts)))
+		parts = append(parts, in.Pattern.String()+" unicast")
+		if in.ranks.hosts+in.ranks.file != "" {
+			parts[0] += " of " + text.CountGrouped(len(t.Hosts), "rank", "ranks")
+		}
 	}
 	if t.Multicast > 0 {
 		n := t.Sources
@@ -222,14 +224,10 @@ func directions(n int) string { return text.CountGrouped(n, "direction", "direct
 
 // writeLimits says what limits the first point of each routing and size that something limits.
 func writeLimits(w *text.Sheet, r *experiment.Run) {
-	type curve struct {
-		routing string
-		bytes   int
-	}
-	said := map[curve]bool{}
+	said := map[string]bool{}
 	for i := range r.Results {
 		p, x := &r.Points[i], &r.Results[i]
-		at := curve{p.Routing, p.Bytes}
+		at := fmt.Sprint(p.Bytes, " ", p.Routing)
 		if x.Limits == nil || x.Limits.Limit == sim.Offered || said[at] {
 			continue
 		}

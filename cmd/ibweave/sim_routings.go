@@ -45,41 +45,35 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.
 	if engines == nil {
 		engines = []string{in.engine}
 	}
-	var demand demandFunc
+	fits := []demandFunc{nil} // with tables for the jobs, too
 	if in.jobTraffic.fit {
 		file, err := a.readSimulatedJobs(in)
 		if err != nil {
 			return nil, err
 		}
-		demand = demandOf(a.fitting(file))
+		fits = append(fits, demandOf(a.fitting(file)))
 	}
 	var list []experiment.Routing
 	var refused error
 	for _, engine := range engines {
 		for _, vls := range in.lanes() {
-			r, err := a.routeBy(ctx, f, in.Topology, engine, compile.Options{Route: lft.Options{VLs: vls}})
-			if is[*lft.DomainError](err) && len(engines) > 1 {
-				fmt.Fprintf(a.stderr, "ibweave: left out: %v\n", err)
-				refused = err
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			x := experiment.New(r.Routing, vls, in.spread(), nil)
-			if in.engines != nil || demand != nil {
-				x.Engine = r.Routing.Engine
-			}
-			list = append(list, x)
-			if demand == nil {
-				continue
-			}
-			if r, err = a.routeBy(ctx, f, in.Topology, engine, compile.Options{Route: lft.Options{VLs: vls}, Demand: demand}); err != nil {
-				return nil, err
-			}
-			x = experiment.New(r.Routing, vls, in.spread(), nil)
-			if x.Engine, x.Fitted = r.Routing.Engine, true; a.isFitted(r, x.Name()) {
-				list = append(list, x)
+			for _, fit := range fits {
+				r, err := a.routeBy(ctx, f, in.Topology, engine, compile.Options{Route: lft.Options{VLs: vls}, Demand: fit})
+				if is[*lft.DomainError](err) && len(engines) > 1 {
+					fmt.Fprintf(a.stderr, "ibweave: left out: %v\n", err)
+					refused = err
+					break
+				}
+				if err != nil {
+					return nil, err
+				}
+				x := experiment.New(r.Routing, vls, in.spread(), nil)
+				if x.Fitted = fit != nil; in.engines != nil || len(fits) > 1 {
+					x.Engine = r.Routing.Engine
+				}
+				if !x.Fitted || a.isFitted(r, x.Name()) {
+					list = append(list, x)
+				}
 			}
 		}
 	}
@@ -105,14 +99,18 @@ func (in *simulation) divideLanes(r *lft.Routing) (list []experiment.Routing, er
 
 // onlyOnce refuses routings of one name.
 func (in *simulation) onlyOnce(list []experiment.Routing) error {
-	name := experiment.Twice(list)
-	switch {
-	case name == "":
-		return nil
-	case in.engines == nil:
-		return wrong("vls", "%s twice: want each once", name)
+	flag, seen := "vls", make(map[string]bool)
+	if in.engines != nil {
+		flag = "engines"
 	}
-	return wrong("engines", "%s twice: want each once", name)
+	for i := range list {
+		name := list[i].Name()
+		if seen[name] {
+			return wrong(flag, "%s twice: want each once", name)
+		}
+		seen[name] = true
+	}
+	return nil
 }
 
 // spread is --sls, below 0 where it is not given.
