@@ -806,7 +806,7 @@ func (c *chaos) read(there []bool) (*have, error) {
 	mc.Tables = tables.MFT
 	in := &state.State{Fabric: f, Tables: tables.LFT, SL2VL: tables.SL2VL, Multicast: mc}
 	if c.options != nil && c.compile.SL2VL == "" { // SLs are the engine's
-		if in.PathSLs, _, err = c.client.PathSLs(ctx, m, f); err != nil {
+		if in.PathSLs, _, err = c.client.PathSLs(ctx, m, f, 1); err != nil {
 			return nil, fmt.Errorf("SLs of paths: %v", err)
 		}
 	}
