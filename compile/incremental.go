@@ -326,7 +326,7 @@ func (c *Incremental) forgetScratch() {
 // tables with no load above opt.Route.Rebalance times that of tables from scratch, or once they are that, towards
 // tables for opt.Demand: at most 64 blocks. Each step is proven together with the tables before: packets may meet entries
 // of both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
-// nothing is proven; then all is as it was.
+// nothing is proven; then the tables are as they were, and the next Run is from scratch if IsStuck.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}
 	c.stepped, c.stuck = false, false
@@ -351,7 +351,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	r.Verify, step.ByChange, err = c.checker.Check(ctx, c.router.Snapshot(), state.Of(r.Routing), verify.Options{Complete: true, Progress: opt.Progress})
 	if err != nil || slices.ContainsFunc(r.Verify.Findings, isFault) || !step.ByChange {
 		// The checker knows these tables no more: the next Run is from scratch.
-		c.prepared = prepared{}
+		c.prepared, c.stuck = prepared{}, err == nil
 		return nil, step
 	}
 	step.Changes = ChangesSince(c.routing, r.Routing)

@@ -169,12 +169,15 @@ func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 }
 
 // reach is lower where entries should stay: at first no weight comes above done, so that routes alone move that
-// had a share in one. Where that is not enough, others make room: then it returns true.
+// had a share in one, those in blocks that have changed before those in others. Where that is not enough, others
+// make room: then it returns true.
 func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err error) {
 	r.keeps, r.limit, r.ceiling = true, done, done
-	for before := -1; before < r.moved && r.greatest() > done && err == nil; {
-		before = r.moved
-		err = r.movePass(ctx)
+	for _, r.blocks = range []int{0, r.blocks} {
+		for before := -1; before < r.moved && r.greatest() > done && err == nil; {
+			before = r.moved
+			err = r.movePass(ctx)
+		}
 	}
 	if r.ceiling = math.MaxUint64; err != nil || r.greatest() <= done {
 		return false, err

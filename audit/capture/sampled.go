@@ -9,28 +9,30 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// checkSampled notes the parts of a state that were not read as a whole, and leaves the rules undecided that hold by the path
-// SLs that were read, and not whatever the SLs of the other paths are. The errors are those of verify.Check.
+// checkSampled leaves the rules undecided that hold by the path SLs that were read, and not whatever the SLs of the other
+// paths are, and notes the parts of a state that were not read as a whole: where a rule is undecided for that, or packets
+// use several VLs. The errors are those of verify.Check.
 func checkSampled(ctx context.Context, s *state.State, r *verify.Result, opt verify.Options) error {
-	for _, p := range []state.Part{state.SL2VLTables, state.SLsOfPaths} {
-		if s.Sampled[p] != "" {
-			rule, _ := verify.FindRule(SampledTables, Rules)
-			r.Add(verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: s.Sampled[p], Count: 1, Witness: []verify.Hop{}, Fingerprint: Fingerprint(string(p), 1)})
+	matters := r.CreditLoops.VLs > 1
+	if s.Sampled[state.SLsOfPaths] != "" {
+		other := *s
+		other.PathSLs, other.UnknownSLs = nil, false // any SL
+		any, err := verify.Check(ctx, &other, opt)
+		if err != nil {
+			return err
+		}
+		for _, rule := range append(slices.Clone(verify.LaneRules), verify.MulticastCreditLoop) {
+			of := func(x verify.Finding) bool { return x.Rule == rule }
+			if slices.ContainsFunc(any.Findings, of) && !slices.ContainsFunc(r.Findings, of) {
+				matters = true
+				r.Leave(verify.Undecided{Rule: rule, Reason: fmt.Sprintf("path SLs were sampled, and there are findings with other SLs: %s", s.Sampled[state.SLsOfPaths])})
+			}
 		}
 	}
-	if s.Sampled[state.SLsOfPaths] == "" {
-		return nil
-	}
-	other := *s
-	other.PathSLs, other.UnknownSLs = nil, false // any SL
-	any, err := verify.Check(ctx, &other, opt)
-	if err != nil {
-		return err
-	}
-	for _, rule := range append(slices.Clone(verify.LaneRules), verify.MulticastCreditLoop) {
-		of := func(x verify.Finding) bool { return x.Rule == rule }
-		if slices.ContainsFunc(any.Findings, of) && !slices.ContainsFunc(r.Findings, of) {
-			r.Leave(verify.Undecided{Rule: rule, Reason: fmt.Sprintf("path SLs were sampled, and there are findings with other SLs: %s", s.Sampled[state.SLsOfPaths])})
+	for _, p := range []state.Part{state.SL2VLTables, state.SLsOfPaths} {
+		if matters && s.Sampled[p] != "" {
+			rule, _ := verify.FindRule(SampledTables, Rules)
+			r.Add(verify.Finding{Rule: rule.Name, Severity: rule.Severity, Message: s.Sampled[p], Count: 1, Witness: []verify.Hop{}, Fingerprint: Fingerprint(string(p), 1)})
 		}
 	}
 	return nil

@@ -20,12 +20,13 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 	names := func(list []fabric.NodeID) string {
 		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), named)
 	}
-	for i := range g.list {
-		if c := &g.list[i]; c.Rule == verify.FarFromBound {
-			if few, most := findMixture(g.f, t); few != nil {
-				c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s", names(few), names(most), c.Text)
-			}
-		}
+	i := slices.IndexFunc(g.list, func(c verify.Cause) bool { return c.Rule == verify.FarFromBound })
+	if i < 0 {
+		return
+	}
+	if few, most := findMixture(g.f, t); few != nil {
+		c := &g.list[i]
+		c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s", names(few), names(most), c.Text)
 	}
 }
 
@@ -77,7 +78,8 @@ func splitBy(f *fabric.Fabric, t *lft.Tables, list []fabric.NodeID) (few, most [
 	return few, most
 }
 
-// agreement is for which part of the LIDs of hosts that two switches lead to other switches it is the same one.
+// agreement returns the share of the LIDs of hosts that two switches send to the same neighbor, of those that both
+// send to a switch.
 func agreement(f *fabric.Fabric, t *lft.Tables, a, b fabric.NodeID) float64 {
 	next := func(s fabric.NodeID, lid int) fabric.NodeID {
 		if e := t.Row(s)[lid]; e > 0 && e <= f.Node(s).NumPorts {

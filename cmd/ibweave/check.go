@@ -142,17 +142,18 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if len(args) == 0 && isFolderAlone(&in.Files) {
 		args, in.Topology = []string{in.Topology}, ""
 	}
-	if len(args) > 0 && in.Topology == "" && open.File(args[0]) { // as -t FILE
+	argument := len(args) > 0 && in.Topology == "" && open.File(args[0])
+	if argument { // as -t FILE
 		args, in.Topology = nil, args[0]
 	}
 	if len(args) == 0 {
 		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
-		if in.Topology != "" && in.TakeCables && !in.HasTables() && !asks {
+		if argument && in.TakeCables && !in.HasTables() && !asks { // of -t FILE the tables may be forgotten
 			in.wiring, in.cablesAlone = true, true
 		}
 		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
 			if command == "check" {
-				return usagef("check needs a directory of tables or a topology, -t FILE; for tables of a topology also --lfts FILE or --far FILE")
+				return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or a TOPOLOGY alone, or --wiring, --plan, --policy, --pkeys, --partitions or --bound, for what is to be said without tables")
 			}
 			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE", command)
 		}

@@ -153,6 +153,7 @@ var withoutEffectTests = []struct {
 	{"sim d --load 0.1 --rank-order leaf", "rank-order", "without --pattern: uniform traffic", true},
 	{"sim d --traffic f --multicast 1", "multicast", "with --traffic", false},
 	{"sim d --burst 1 --multicast 1 --pattern permutation", "pattern", "with --multicast 1: there is no unicast", false},
+	{"sim d --load 0.1 --sharp 8", "sharp", "without --traffic: they are about its jobs", false},
 	{"sim d --load 0.1 --repeat", "repeat", "without --multicast", false},
 	{"sim d --load 0.1 --sources one", "sources", "without --multicast", false},
 	{"sim d --burst 1 --arrivals deterministic", "arrivals", "without --load: only open loop", true},

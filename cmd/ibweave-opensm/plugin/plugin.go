@@ -488,10 +488,14 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	next, stuck := p.rebalance(ctx, t, s)
 	if stuck {
+		s.Found = nil // these are t
 		err := par.Catch(func() (err error) { next, err = p.routeChanged(ctx, engine, s); return err })
 		if err == nil {
 			return next, nil
 		}
+		p.routing.Lock()
+		p.last = nil // of tables that are not in force
+		p.routing.Unlock()
 		p.tell("the loads stay above rebalance: " + oneLine(err.Error()))
 	}
 	if next == nil {
