@@ -123,8 +123,10 @@ func (c *comparison) compareLIDsAndCables() {
 		x.Ports = []verify.Endpoint{verify.EndpointOf(f, p)}
 		switch n := f.Owner(p); { // without a cable it has none
 		case live.LID(q) != 0:
-		case f.IsSwitch(n) && gone[n] > 0:
-			x.Cause = c.cableCause(gone, slices.Max(slices.Collect(f.Cabled(n))))
+		case f.IsSwitch(n):
+			if all := slices.Collect(f.Cabled(n)); gone[n] == len(all) && len(all) > 0 {
+				x.Cause = c.cableCause(gone, slices.Max(all))
+			}
 		case f.PeerSwitch(p) != fabric.NoNode && !c.SameCable(p, q):
 			x.Cause = c.cableCause(gone, f.Peer(p))
 		}

@@ -77,7 +77,7 @@ func printTrees(t io.Writer, a *Result, top int) {
 			fmt.Fprintf(t, "%s\tnone: %s\n", x.Name, x.Refused)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\n", x.Name, x.Root.Name.Text, x.Levels, x.Switches, x.Cables, x.Radix)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\n", x.Name, x.Root.Unquoted(), x.Levels, x.Switches, x.Cables, x.Radix)
 	}
 	if len(a.Meetings) > 0 {
 		fmt.Fprintln(t, "\nTREES THAT MEET\tSWITCHES\tCABLES\tFIRST AT")

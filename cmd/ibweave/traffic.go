@@ -75,7 +75,9 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if o.radix > 0 && tables == nil {
 		return wrong("sharp", "follows routes, and there are none: want a directory, --lfts FILE or -e ENGINE")
 	} else if o.radix > 0 {
-		r.Trees, r.Meetings = t.Aggregate(tables, o.radix)
+		if r.Trees, r.Meetings = t.Aggregate(tables, o.radix); len(r.Trees) == 0 {
+			return wrong("sharp", "follows all-reduces, and no job has one of several hosts")
+		}
 	}
 	return o.Print(a.stdout, r, func(b *text.Sheet) { r.Print(b, o.top) })
 }

@@ -9,8 +9,7 @@ opensm-sl2vl.dump and path-sls.dump, as ibweave compile writes them.
 Why that is a proof. A packet in a channel (a direction of a cable, on one virtual lane) waits for
 the next one of its path. Packets wait for each other for ever only if these dependencies have a
 cycle. The certificate numbers the channels. Here every packet is followed from port to port by the
-tables: if the number grows at each step, there is no cycle, and no trust is needed.
-Packets that do not arrive, and those of multicast, are left out: they are other questions.
+tables: if the number grows at each step, there is no cycle. Lost packets and multicast are left out.
 """
 import hashlib
 import os
@@ -126,7 +125,7 @@ def read_sls(folder):
             row = row if row == {} else {}
             sls[int(source[1], 16) if source[1] else (int(source[2], 16), int(source[3]))] = row
         else:
-            need(run and row is not None, f"unknown line: {line}")
+            need(run and row is not None and (run[3] == "?" or int(run[3]) < 16), f"unknown line: {line}")
             for lid in range(int(run[1]), int(run[2] or run[1]) + 1):
                 row[lid] = ANY if run[3] == "?" else (int(run[3]),)
     return sls
@@ -135,6 +134,7 @@ def check(folder):
     """Raises a ValueError unless the certificate of a folder holds. Returns how many dependencies it has followed."""
     fabric = Fabric(folder)
     tables = read_tables(folder, fabric)
+    need(tables, "no forwarding tables")
     lanes = read_lanes(folder, fabric) if "opensm-sl2vl.dump" in os.listdir(folder) else None  # all on one VL
     sls = read_sls(folder) if "path-sls.dump" in os.listdir(folder) else None  # paths may have any
     text = list(lines(folder, "certificate.txt"))

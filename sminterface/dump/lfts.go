@@ -372,10 +372,10 @@ func (r *lftReader) findOwners() {
 		line, start := r.lineAt(int(at - 1))
 		guid, _ := commentGUID(line)
 		_, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":")) // "" where the row has none
-		if !bytes.Contains(line, []byte("# Channel Adapter ")) { // others have names by the map of names
+		if !bytes.Contains(line, []byte("# Channel Adapter ")) {    // others have names by the map of names
 			name = nil
 		}
-		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s%s", l, guid, name)
+		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s%s", l, guid, name[:min(len(name), 70)]) // a description has 64 bytes at most
 		if p := r.f.LIDPort(fabric.LID(l)); p != fabric.NoPort {
 			err = fmt.Errorf("LID %d belongs to %s, %s, in the fabric, here to %s", l, r.f.PortGUID(p), r.f.PortName(p), guid)
 		}

@@ -26,9 +26,9 @@ const maxPaths = 4 << 20
 //
 // Errors: too many paths, and those of Adm except for paths without a record.
 func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric, n int) (sls *lft.PathSLs, requests int, err error) {
-	ports := sources(f, n)
-	if paths := len(ports) * int(f.MaxLID()); paths > maxPaths {
-		return nil, 0, fmt.Errorf("some %d paths, and at most %d are asked for", paths, maxPaths)
+	ports, lids := sources(f, n)
+	if paths := len(ports) * lids; paths > maxPaths {
+		return nil, 0, fmt.Errorf("%d paths, and at most %d are asked for", paths, maxPaths)
 	}
 	q := &pathQuery{c: c, to: to, f: f}
 	rows := make([][]fabric.SL, len(ports))
@@ -52,17 +52,18 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric, n in
 	return lft.PathSLsFrom(f, byPort), int(q.requests.Load()), nil
 }
 
-// sources lists every n-th end port that has a LID.
-func sources(f *fabric.Fabric, n int) (ports []fabric.PortID) {
+// sources lists every n-th end port that has a LID, and counts the LIDs of all.
+func sources(f *fabric.Fabric, n int) (ports []fabric.PortID, lids int) {
 	i := -1
 	f.EndPorts(func(p fabric.PortID) {
 		if f.LID(p) != 0 {
 			if i++; i%n == 0 {
 				ports = append(ports, p)
 			}
+			lids += 1 << f.LMC(p)
 		}
 	})
-	return ports
+	return ports, lids
 }
 
 // Sources and destinations of the paths that SamplePathSLs asks for, at most.
@@ -72,7 +73,8 @@ const sampledSources, sampledDestinations = 8, 64
 // It returns the SL of the first, how many paths it asked for, and whether all of them are on that SL. Errors are
 // those of PathSLs.
 func (c *Client) SamplePathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sl fabric.SL, paths int, same bool, err error) {
-	ports, q := sources(f, 1), &pathQuery{c: c, to: to, f: f}
+	ports, _ := sources(f, 1)
+	q := &pathQuery{c: c, to: to, f: f}
 	for i := range min(sampledSources, len(ports)) {
 		from := ports[i*len(ports)/min(sampledSources, len(ports))]
 		row := slices.Repeat([]fabric.SL{lft.UnknownSL}, int(f.MaxLID())+1)
