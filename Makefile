@@ -82,6 +82,7 @@ bench-plugin: build
 	scripts/bench-plugin.sh
 
 # All figures of the papers, into bin/figures, and from there into docs/papers.
+figures: BUILDFLAGS += -buildvcs=false # figures name the version, and not the commit
 figures: build
 	mkdir -p bin
 	GO="$(GO)" scripts/figures.sh
