@@ -123,10 +123,9 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 		s.MFTCapacity = append(s.MFTCapacity, int(d.Switches[i].MulticastFDBCap))
 		s.Unread = append(s.Unread, !ok)
 	}
-	s.Sampled = map[state.Part]string{}
 	if s.AskedMaps < s.Maps {
-		s.Sampled[state.SL2VLTables] = fmt.Sprintf("%s of %s SL-to-VL maps of switches were read; others are taken to be as those of their switch",
-			text.Grouped(s.AskedMaps), text.Grouped(s.Maps))
+		s.Sampled = map[state.Part]string{state.SL2VLTables: fmt.Sprintf("%s of %s SL-to-VL maps of switches were read; others are taken to be as those of their switch",
+			text.Grouped(s.AskedMaps), text.Grouped(s.Maps))}
 	}
 	if s.FewSLs = HasFewSLs(s.SL2VL); opt.AllPaths || opt.PathSLs && !s.FewSLs {
 		end = in.stage("read path SLs")
@@ -160,6 +159,9 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, befo
 			row := slices.Repeat([]fabric.SL{sl}, int(s.Fabric.MaxLID())+1)
 			for n := range fabric.NodeID(s.Fabric.NumSwitches()) {
 				s.PathSLs.SetRow(row, n)
+			}
+			if s.Sampled == nil {
+				s.Sampled = map[state.Part]string{}
 			}
 			s.Sampled[state.SLsOfPaths] = fmt.Sprintf("%s were asked for, which have SL %d; others are taken to have it", text.CountGrouped(s.SampledSLs, "path SL", "path SLs"), sl)
 			return ctx.Err()
