@@ -108,8 +108,11 @@ func hasOddRow(data []byte) bool {
 func whole(row, next []byte) bool {
 	width, speed, ok := strings.Cut(string(row[bytes.LastIndexByte(row, ' ')+1:]), "x")
 	s, known := fabric.ParseSpeed(speed)
-	return ok && known && (s != fabric.FDR || !bytes.HasPrefix(next, []byte("10"))) && slices.Contains([]string{"1", "2", "4", "8", "12"}, width)
+	return wholeLink.Match(row) || ok && known && (s != fabric.FDR || !bytes.HasPrefix(next, []byte("10"))) && slices.Contains([]string{"1", "2", "4", "8", "12"}, width)
 }
+
+// wholeLink is a row of iblinkinfo up to its end.
+var wholeLink = regexp.MustCompile(`==\(.*" \([^()]*\)$`)
 
 // continues says whether a row may be the rest of a line: it begins as none does.
 func continues(row []byte) bool {
