@@ -55,7 +55,6 @@ const minStages = 7
 var (
 	minFanouts  = []int{2, 4, 8, 16, 32}
 	minParts    = []float64{0.1, 0.5, 1}
-	minStarts   = []multistage.Placement{multistage.RandomStart, multistage.EarlyCopies, multistage.AlignedStart}
 	minFanouts7 = []int{4, 16} // of figure 7
 )
 
