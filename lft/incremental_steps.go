@@ -184,7 +184,7 @@ func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
 	return l.now.Fabric.Port(l.now.Node[s], fabric.PortNum(best-l.index.Base[s])), float64(most) / float64(least)
 }
 
-// IsBalanced says whether no load is above factor times least, or above factor times LoadBound.
+// IsBalanced returns true if no load is above factor times least, or above factor times LoadBound.
 func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
 	return l.MaxLoad() <= times(factor, max(least, l.LoadBound()))
 }
@@ -197,7 +197,7 @@ func (l *Incremental) LoadBound() uint64 {
 	return l.bound
 }
 
-// GreatestLoad is what Incremental.MaxLoad is for tables.
+// GreatestLoad returns the greatest load of the tables, counted as by Incremental.MaxLoad.
 func GreatestLoad(f *fabric.Fabric, t *Tables) (most uint64) {
 	sources := make([]int64, f.NumSwitches())
 	for s := range sources {

@@ -63,8 +63,8 @@ type found struct {
 	hop   uint8
 }
 
-// cost is what more on a path costs: grow is how much the squares of the weights above the limit grow, infinite where that
-// is not allowed; sum is the sum of the weights.
+// cost tells two paths for a flow apart: by grow, the growth of the squares of the weights above the limit, infinite
+// where a bound forbids the path; where that is equal, by sum, the sum of the weights on the path.
 type cost struct {
 	grow float64
 	sum  uint64
@@ -83,7 +83,7 @@ type step struct {
 	to      int32
 }
 
-// flow is what a switch sends to a LID: routes, and what jobs send.
+// flow counts the routes of a switch to a LID, and what jobs send by them, in the unit of Demand.
 type flow struct {
 	routes int32
 	sent   int64
@@ -346,7 +346,7 @@ func (r *mover) carries(i int) bool {
 	return r.sent[i] > 0
 }
 
-// flowOf is what the i-th switch sends to the current LID.
+// flowOf returns the flow of the i-th switch to the current LID.
 func (r *mover) flowOf(i int32) flow {
 	f := flow{routes: r.arriving[i]}
 	if r.demand != nil {

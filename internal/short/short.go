@@ -39,7 +39,7 @@ func NeedAll(tb testing.TB) {
 	}
 }
 
-// TB is what helpers of tests need: a testing.T, B or F, or a T of rapid.
+// TB has the methods that helpers of tests call: of a testing.T, B or F, or a T of rapid.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
