@@ -222,13 +222,10 @@ func (x *reducer) grow(ports []fabric.PortID, root fabric.NodeID) (*Reduction, e
 	return r, nil
 }
 
-// join adds the cable of a port.
+// join adds the cable of a port that sends to its parent, by which the sum comes back.
 func (r *Reduction) join(f *fabric.Fabric, p fabric.PortID) {
 	q := f.Peer(p)
 	r.uses, r.masks = append(r.uses, min(p, q)), append(r.masks, q)
-	if f.IsSwitch(f.Owner(p)) {
-		r.masks = append(r.masks, p)
-	}
 }
 
 // addTo appends a rank for each switch but the root to a part, children before parents, and then one for each port by
