@@ -205,7 +205,9 @@ func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute,
 		s = p.takeSnapshot(osm)
 		s.Reroute = reroute != 0
 		if found != 0 {
+			taken := time.Now()
 			takeFound(osm, s)
+			start = start.Add(time.Since(taken)) // to read tables is no part of the routing
 		}
 		return nil
 	})
