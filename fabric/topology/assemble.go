@@ -43,7 +43,7 @@ func (p *parser) find(k key) int32 {
 }
 
 // peerMarks stand in front of the other end in a line of a list, by form.
-var peerMarks = [...]string{PortList: " - ", LinkInfo: "==>", NodeList: ""}
+var peerMarks = [...]string{PortList: " - ", LinkInfo: "==>", NetDump: " : 0x", NodeList: ""}
 
 // column is where the other end stands in a line, for messages.
 func (p *parser) column(at place) int {

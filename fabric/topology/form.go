@@ -10,7 +10,7 @@ import (
 // Form is one of the forms of topology text.
 type Form uint8
 
-// The forms. Stanzas have all that a Fabric holds. In the others but SubnetList the GUIDs of adapters and
+// The forms. Stanzas have all that a Fabric holds. In the others but SubnetList and NetDump the GUIDs of adapters and
 // routers are those of their ports less the port number (see Parse), and there is no system
 // GUID, vendor, device, LMC and kind of port 0.
 const (
@@ -31,6 +31,10 @@ const (
 	// UFMLinks are the links of UFM. They have neither LIDs nor speeds; a node has as many ports
 	// as its highest one with a cable, and routers are taken for adapters.
 	UFMLinks
+	// NetDump is ibdiagnet's net_dump. It has every port of a switch and labels. Adapters are known
+	// from the rows of switches: the GUID there is taken for that of the node, and routers are taken
+	// for adapters.
+	NetDump
 	// NodeList is what ibswitches, ibhosts, ibrouters and ibnodes print: GUIDs and names, and
 	// no cables. ParseNames reads it, and Parse says so.
 	NodeList
@@ -91,6 +95,7 @@ var formLine = regexp.MustCompile(`^(?:` +
 	`((?:CA|Router): .*:$|Switch: 0x|(?:0x[0-9a-fA-F]{1,16}[ \t]|\d+[ \t]+\d+\[).*==\(.*==>)|` +
 	`(\{ [^"{[ ][^ ]+ Ports:)|` +
 	`(\[)|` +
+	`(".*",[ \t]*[^",]*,[ \t]*0x[0-9a-fA-F]{1,16},[ \t]*LID[ \t])|` +
 	`(` + headerWords + `[ \t]*:[ \t]*0x[0-9a-fA-F]{1,16}[ \t]*ports ))`)
 
 // formOf is the form that a line without blanks in front is of, NoForm where it may be of several.

@@ -202,14 +202,9 @@ func (p *parser) joinRows(rows []listLine) error {
 			byKey[k] = append(byKey[k], int32(i))
 		}
 	}
+	p.tellSilent(rows)
 	for i := range rows {
 		x := &rows[i]
-		if x.silent {
-			q := p.problem(fabric.SweepError, x.at, 0, "the port is up, and nothing answered behind it")
-			if x.own.kind == fabric.Switch {
-				q.Node, q.Port = x.own.guid, x.own.num
-			}
-		}
 		if x.linked && x.peer.guid == 0 {
 			if err := p.joinRow(rows, x, byKey[cableKey{x.peer.name, x.own.name, x.peer.num, x.own.num}]); err == errDropped {
 				x.linked = false
@@ -219,6 +214,18 @@ func (p *parser) joinRows(rows []listLine) error {
 		}
 	}
 	return nil
+}
+
+// tellSilent makes Problems of ports that are up, and nothing behind them answered.
+func (p *parser) tellSilent(rows []listLine) {
+	for i := range rows {
+		if x := &rows[i]; x.silent {
+			q := p.problem(fabric.SweepError, x.at, 0, "the port is up, and nothing answered behind it")
+			if x.own.kind == fabric.Switch {
+				q.Node, q.Port = x.own.guid, x.own.num
+			}
+		}
+	}
 }
 
 // joinRow finds the row of the other end among those that name the same ports.

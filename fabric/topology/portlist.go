@@ -155,13 +155,19 @@ func (p *parser) readEnd(m parts, at int, to *listPort) error {
 	if err := p.takeLID(m.part(at), to); err != nil {
 		return err
 	}
-	num := m.part(at + 1)
-	v := num.decimal()
+	num, err := p.readPortNum(m.part(at + 1))
+	to.num = num
+	return err
+}
+
+// readPortNum reads the number of a port.
+func (p *parser) readPortNum(l *Line) (fabric.PortNum, error) {
+	start := *l
+	v := l.decimal()
 	if v < 1 || v > int(fabric.MaxPortNum) {
-		return p.failHere(m.part(at+1).At, "line dropped", "port %s: want 1 to %d", m.part(at+1).Rest(), fabric.MaxPortNum)
+		return 0, p.failHere(start.At, "line dropped", "port %s: want 1 to %d", start.Rest(), fabric.MaxPortNum)
 	}
-	to.num = fabric.PortNum(v)
-	return nil
+	return fabric.PortNum(v), nil
 }
 
 // readGUID0x reads 0x and a GUID.
@@ -234,15 +240,16 @@ func (p *parser) takeLID(l *Line, to *listPort) error {
 
 // setLID gives a port a LID, or keeps the text of one that it cannot have, which a strict read refuses.
 func (p *parser) setLID(to *listPort, lid int, text string, column int) error {
-	if lid > int(fabric.MaxUnicastLID) && p.strict {
+	bad := lid < 0 || lid > int(fabric.MaxUnicastLID)
+	if bad && p.strict {
 		return p.refusal(p.line, column, "LID %s: want 0 to %d", text, fabric.MaxUnicastLID)
 	}
 	to.lid, to.bad = fabric.LID(lid), ""
 	switch {
 	case lid == 0:
 		to.bad = "0"
-	case lid > int(fabric.MaxUnicastLID):
-		to.lid, to.bad = 0, text
+	case bad:
+		to.lid, to.bad = 0, cmp.Or(text, "none")
 	}
 	return nil
 }
@@ -286,7 +293,7 @@ func placePorts(lines []listLine, bothEnds bool) {
 // listNodes makes nodes and port lines of the lines of a list. With bothEnds, each line says of its
 // peer what it says of its own port, so that a cable may be there from one end only.
 func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
-	if p.form != SubnetList {
+	if p.form != SubnetList && p.form != NetDump {
 		placePorts(lines, bothEnds)
 	}
 	of := make([]int32, len(lines)) // node of each line, -1 when dropped

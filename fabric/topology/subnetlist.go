@@ -187,19 +187,27 @@ func (x *listLine) readState(l *Line) error {
 		if !l.Skip(f.name) {
 			return fmt.Errorf("no %s; want PHY=4x LOG=ACT SPD=10", f.what)
 		}
-		from := l.At
-		word := l.token()
-		at := slices.Index(f.words, string(word))
-		switch {
-		case at < 0:
-			return l.failAt(from, "%s %q: want one of %s", f.what, word, strings.Join(f.words, ", "))
-		case i == 0:
-			x.link, _ = linkOf(word)
-		case i == 1:
-			x.linked = string(word) != "DWN"
-		case at < len(SubnetSpeeds):
-			x.link.Speed = fabric.Speed(at)
+		if err := x.takeState(i, l); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// takeState reads the word of one of stateFields.
+func (x *listLine) takeState(i int, l *Line) error {
+	from, f := l.At, stateFields[i]
+	word := l.token()
+	at := slices.Index(f.words, string(word))
+	switch {
+	case at < 0:
+		return l.failAt(from, "%s %q: want one of %s", f.what, word, strings.Join(f.words, ", "))
+	case i == 0:
+		x.link, _ = linkOf(word)
+	case i == 1:
+		x.linked = string(word) != "DWN"
+	case at < len(SubnetSpeeds):
+		x.link.Speed = fabric.Speed(at)
 	}
 	return nil
 }

@@ -223,6 +223,8 @@ func (p *parser) read() error {
 		err = p.readUFM(begin)
 	case SubnetList:
 		err = p.readSubnetList()
+	case NetDump:
+		err = p.readNetDump()
 	case NodeList:
 		err = &fabric.ParseError{File: p.file, Err: errors.New("a list of nodes as ibswitches or ibhosts print it has no cables: want what ibnetdiscover prints; the list can give names, by --node-name-map")}
 	default:

@@ -19,10 +19,11 @@ type Form uint8
 const (
 	Unknown       Form = iota
 	Database           // db_csv of ibdiagnet, which package ibdiagnet reads
-	NetDiscover        // ibnetdiscover, which package topology reads, as the next four
+	NetDiscover        // ibnetdiscover, which package topology reads, as the next five
 	SubnetList         // opensm-subnet.lst, ibdiagnet's lst
 	PortList           // ibnetdiscover -p
 	LinkInfo           // iblinkinfo
+	NetDump            // ibdiagnet's net_dump
 	UFMLinks           // links of UFM
 	LFTs               // opensm-lfts.dump
 	IBRoute            // ibroute, dump_fts, dump_lfts
@@ -69,6 +70,7 @@ var infos = [formCount]Info{
 	SubnetList:    {"opensm-subnet.lst", state.Topology, "OpenSM, and ibdiagnet as lst", "LMC, kind of port 0, labels, nodes without a cable"},
 	PortList:      {"ports of ibnetdiscover -p", state.Topology, "`ibnetdiscover -p`", lacksOfLists + "; an adapter has no more ports than are listed"},
 	LinkInfo:      {"iblinkinfo text", state.Topology, "`iblinkinfo`, also with -l", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart"},
+	NetDump:       {"ibdiagnet's net_dump", state.Topology, "ibdiagnet", "system GUIDs, vendors, devices, LMC, kind of port 0, nodes without a cable to a switch; the GUID of an adapter is taken for that of its node, and routers are taken for adapters"},
 	UFMLinks:      {"links of UFM", state.Topology, "UFM, for `/ufmRest/resources/links`", lacksOfLists + "; LIDs, speeds, ports above the highest one with a cable; routers are taken for adapters"},
 	LFTs:          {"opensm-lfts.dump", state.ForwardingTables, "OpenSM", "rows without a path"},
 	IBRoute:       {"ibroute or dump_lfts text", state.ForwardingTables, "`dump_lfts`, `dump_fts`, `ibroute`", ""},
@@ -148,7 +150,7 @@ func Recognize(data []byte) Form {
 // ofTopology are the forms that package topology recognizes.
 var ofTopology = [...]Form{
 	topology.NoForm: Unknown, topology.Stanzas: NetDiscover, topology.PortList: PortList, topology.LinkInfo: LinkInfo,
-	topology.SubnetList: SubnetList, topology.UFMLinks: UFMLinks, topology.NodeList: NodeList,
+	topology.SubnetList: SubnetList, topology.UFMLinks: UFMLinks, topology.NetDump: NetDump, topology.NodeList: NodeList,
 }
 
 // SectionMark reads a line that begins (START_) or ends (END_) a section of db_csv, and returns
