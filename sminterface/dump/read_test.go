@@ -531,7 +531,8 @@ func TestRecognize(t *testing.T) {
 	for s, want := range map[string]Form{
 		"x\nSTART_NODES\n": Database, "vendid=0x2c9\n": NetDiscover, "Switch\t36 \"S-1\"\t# \"a\"\n": NetDiscover,
 		"# a run\nSwitch: 0x0000000000000001 leaf:\n": LinkInfo, "[{\"source_guid\": 1}]": UFMLinks,
-		"SW 24 1 0x1 4x SDR 'leaf'": PortList, "Ca\t: 0x1 ports 1 \"h\"": NodeList,
+		"# IBDIAG\n\n\"leaf, 1\", Mellanox, 0x1, LID 24\n  # : IB# : Sta\n": NetDump,
+		"SW 24 1 0x1 4x SDR 'leaf'":                                         PortList, "Ca\t: 0x1 ports 1 \"h\"": NodeList,
 		"[root@host ~]# cat opensm-subnet.lst\n" + string(files[SubnetList]): SubnetList,
 	} {
 		short.Equal(t, Recognize([]byte(s)), want, s, "taken")

@@ -202,7 +202,7 @@ func isDumpName(name string) bool {
 
 // missingDumps says what was looked for in a folder that has not enough of it, and what it has.
 func (c *contents) missingDumps(taken []string, topology, tables bool) error {
-	const topologies = "ibnetdiscover text, db_csv or lst of ibdiagnet, or " + outdir.SubnetListName
+	const topologies = "ibnetdiscover text, db_csv, lst or net_dump of ibdiagnet, or " + outdir.SubnetListName
 	has := "nothing of that"
 	if len(taken) > 0 {
 		has = "only " + strings.Join(taken, "; ")
