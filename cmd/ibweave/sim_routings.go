@@ -105,6 +105,9 @@ func (in *simulation) onlyOnce(list []experiment.Routing) error {
 	}
 	for i := range list {
 		name := list[i].Name()
+		if scheme := list[i].Multicast; seen[name] && scheme != "" { // and the routing without it is once in the list
+			return wrong("mcast", "%s twice: want each once", scheme)
+		}
 		if seen[name] {
 			return wrong(flag, "%s twice: want each once", name)
 		}
