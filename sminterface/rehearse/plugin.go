@@ -457,10 +457,17 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 // maxPaths is how many paths comparePaths asks for by default: OpenSM on ibsim answers some ten thousand in a second.
 const maxPaths = 500_000
 
+// thinning is n where the paths from one of n ports are at most as many as given: a path is of a port to a LID that a port has.
+func thinning(g *fabric.Fabric, most int) int {
+	lids := 0
+	g.EndPorts(func(p fabric.PortID) { lids += g.NumLIDs(p) })
+	return 1 + (len(g.CAPorts())+g.NumSwitches())*lids/most
+}
+
 // comparePaths asks subnet administration for the SLs of the paths of g, the fabric as it was found, from as many
 // of its ports as Options.Paths lets it, and puts into the report which differ from ours.
 func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabric) error {
-	n := 1 + (len(g.CAPorts())+g.NumSwitches())*int(g.MaxLID())/cmp.Or(r.opt.Paths, maxPaths)
+	n := thinning(g, cmp.Or(r.opt.Paths, maxPaths))
 	if n > 1 {
 		r.note("SLs of paths are compared from one of %d ports alone; compare all with ibweave pull --path-sl and diff", n)
 	}
