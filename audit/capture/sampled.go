@@ -11,17 +11,21 @@ import (
 
 // checkSampled leaves the rules undecided that hold by the path SLs that were read, and not whatever the SLs of the other
 // paths are, and notes the parts of a state that were not read as a whole: where a rule is undecided for that, or packets
-// use several VLs. The errors are those of verify.Check.
+// use several VLs. The errors are those of checkTables.
 func checkSampled(ctx context.Context, s *state.State, r *verify.Result, opt verify.Options) error {
 	matters := r.CreditLoops.VLs > 1
 	if s.Sampled[state.SLsOfPaths] != "" {
 		other := *s
 		other.PathSLs, other.UnknownSLs = nil, false // any SL
-		any, err := verify.Check(ctx, &other, opt)
+		any, err := checkTables(ctx, &other, opt)
 		if err != nil {
 			return err
 		}
-		for _, rule := range append(slices.Clone(verify.LaneRules), verify.MulticastCreditLoop) {
+		rules := append(slices.Clone(verify.LaneRules), verify.MulticastCreditLoop)
+		for i := range verify.AdaptiveRules {
+			rules = append(rules, verify.AdaptiveRules[i].Name)
+		}
+		for _, rule := range rules {
 			of := func(x verify.Finding) bool { return x.Rule == rule }
 			if slices.ContainsFunc(any.Findings, of) && !slices.ContainsFunc(r.Findings, of) {
 				matters = true

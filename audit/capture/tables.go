@@ -14,14 +14,20 @@ import (
 // any choice of adaptive switches. With several private LFTs no packet needs to take number 0 all
 // the way: what is wrong with it alone is not said then.
 func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	r, err := checkTables(ctx, s, opt)
+	if err != nil {
+		return nil, err
+	}
+	return r, checkSampled(ctx, s, r, opt)
+}
+
+// checkTables is CheckTables without what is undecided by a sample.
+func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r, err := verify.Check(ctx, s, opt)
 	if err != nil {
 		return nil, err
 	}
 	nameUnowned(s, r)
-	if err := checkSampled(ctx, s, r, opt); err != nil {
-		return nil, err
-	}
 	if r.Add(verify.CheckHosts(s.Fabric, s.Tables)...); s.Adaptive == nil {
 		return r, nil
 	}
