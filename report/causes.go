@@ -146,7 +146,13 @@ func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, pr
 	for _, line := range c.Follows {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
+	if len(c.Switches) > 0 && !opt.Verbose {
+		fmt.Fprintf(w, "    at %s, which -v lists\n", text.Few(c.Switches, shownLines))
+	}
 	if opt.Verbose {
+		if len(c.Switches) > 0 {
+			fmt.Fprintf(w, "    at %s\n", text.List(c.Switches, "and"))
+		}
 		for _, k := range c.Findings {
 			if x := &r.Findings[k]; !x.IsRest() && !printed[k] {
 				printed[k] = true

@@ -257,6 +257,7 @@ type Cause struct {
 	Pairs    Pairs    // that cannot talk for it
 	Routes   int64    // that cross a slow cable, both ways together
 	Findings []int    // indices in Result.Findings, in order
+	Switches []string // at which it is, where Text does not name all of them
 }
 
 // NewFinding makes a finding of a rule, which is one of a list.

@@ -33,7 +33,7 @@ const hostRules = 3
 // that does not say it all. Call it when all findings are there. It takes O(findings), and
 // O(switches x LIDs) where packets are lost or a cable is slow. The error is that of ctx.
 func Group(ctx context.Context, r *verify.Result, s *state.State) error {
-	g := grouper{r: r, f: s.Fabric, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
+	g := grouper{r: r, f: s.Fabric, t: s.Tables, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
 		w := newWalker(s.Fabric, s.Tables)
 		g.losses = w.findLosses()
@@ -93,6 +93,7 @@ func compareWaived(a, b *verify.Waiver) int {
 type grouper struct {
 	r      *verify.Result
 	f      *fabric.Fabric
+	t      *lft.Tables // nil for none
 	losses []*loss
 	joint  map[*loss][]*loss // those that have one cause with it, in the order of losses; it alone is not there
 	list   []verify.Cause
@@ -242,16 +243,26 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 	slices.Sort(lids)
 	lids = slices.Compact(lids)
-	who, has := g.f.Name(x.s).String(), "has"
+	names := text.Each(all, func(y *loss) string { return g.f.Name(y.s).String() })
+	who, has := text.List(names, "and"), "has"
 	if len(all) > 1 {
-		who, has = fmt.Sprintf("%s and %s", who, text.CountGrouped(len(all)-1, "other switch", "other switches")), "have"
+		has = "have"
 	}
+	if len(all) > shownSwitches {
+		who = fmt.Sprintf("%s and %s", names[0], text.CountGrouped(len(all)-1, "other switch", "other switches"))
+		c.Switches = names
+	}
+	unrouted := len(all) > 1 && x.fate == noEntry && g.isUnrouted(lids)
 	switch {
 	case x.fate == noCable && len(all) == 2:
 		c.Text = fmt.Sprintf("no cable at %s and %s, most likely one that is gone, and the tables use it",
 			g.f.PortName(g.f.Port(x.s, x.port)), g.f.PortName(g.f.Port(all[1].s, all[1].port)))
 	case x.fate == noEntry && !g.hasEntries(x.s):
 		c.Text = fmt.Sprintf("%s %s no forwarding table, or an empty one", who, has)
+	case unrouted && len(lids) > named:
+		c.Text = fmt.Sprintf("no switch has entries for %s LIDs, %s", text.Grouped(len(lids)), ranges(lids))
+	case unrouted:
+		c.Text = fmt.Sprintf("no switch has an entry for %s", lidNames(g.f, lids))
 	case x.fate == noEntry && len(lids) > named:
 		c.Text = fmt.Sprintf("%s %s no entries for %s LIDs, %s", who, has, text.Grouped(len(lids)), ranges(lids))
 	case x.fate == noEntry:
@@ -266,6 +277,9 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 			switches = append(switches, g.f.Name(fabric.NodeID(s)).String())
 		}
 	}
+	if unrouted {
+		c.Follows = append(c.Follows, "the subnet manager has not routed "+map[bool]string{true: "it", false: "them"}[len(lids) == 1])
+	}
 	if len(lids) > named || !strings.Contains(c.Text, "(LID ") {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
 	}
@@ -273,6 +287,19 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	if also := g.rules(c); also != "" {
 		c.Follows = append(c.Follows, also)
 	}
+}
+
+// isUnrouted reports whether no switch has an entry for any of some LIDs, except for its own.
+func (g *grouper) isUnrouted(lids []fabric.LID) bool {
+	for _, lid := range lids {
+		own := g.f.Owner(g.f.LIDPort(lid))
+		for s := range fabric.NodeID(g.f.NumSwitches()) {
+			if s != own && lft.Entry(g.t.Row(s), lid) != fabric.NoPath {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // hasEntries reports whether a switch has any entry.

@@ -249,6 +249,9 @@ func (x *loss) headline(f *fabric.Fabric) string {
 // named is how many LIDs and names a line has.
 const named = 3
 
+// shownSwitches is how many switches a line names that have one cause together.
+const shownSwitches = 8
+
 // lidNames lists LIDs with their ports, those of hosts first where not all of them fit.
 func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
 	few := lids

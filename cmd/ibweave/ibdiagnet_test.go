@@ -199,7 +199,7 @@ func TestVirtualPorts(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d and %q\n%s%s", what, got, status, want, &out, &errs)
 		}
 	}
-	check("no entries", exitFindings, fmt.Sprintf("error: unicast-unreachable: \"leaf 0\" and 5 other switches have no entry for \"host 1 leaf 1\"[1] (LID %d): 7 pairs of hosts", f.MaxLID()+1), r.Tables)
+	check("no entries", exitFindings, fmt.Sprintf("error: unicast-unreachable: no switch has an entry for \"host 1 leaf 1\"[1] (LID %d): 7 pairs of hosts", f.MaxLID()+1), r.Tables)
 	// Entries as those of the port itself.
 	whole := short.Must(f.WithVirtualLIDs(map[fabric.LID]fabric.PortID{f.MaxLID() + 1: host}))(t)
 	tables := lft.NewTables(whole.NumSwitches(), whole.MaxLID())
