@@ -268,7 +268,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	case x.fate == noEntry:
 		c.Text = fmt.Sprintf("%s %s no entry for %s", who, has, lidNames(g.f, lids))
 	default:
-		c.Text = x.headline(g.f)
+		c.Text = x.headline(g.f, g.t)
 	}
 	c.Text += ": " + pairText(c.Pairs)
 	var switches []string
@@ -279,6 +279,9 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 	if unrouted {
 		c.Follows = append(c.Follows, "the subnet manager has not routed "+map[bool]string{true: "it", false: "them"}[len(lids) == 1])
+	}
+	if x.fate == noEntry && !unrouted && g.hasEntries(x.s) && g.breaksBlocks(x) {
+		c.Follows = append(c.Follows, "not whole blocks of 64 LIDs, so no failed write: a small LinearFDBTop, or a dump that is cut")
 	}
 	if len(lids) > named || !strings.Contains(c.Text, "(LID ") {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
@@ -300,6 +303,15 @@ func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 		}
 	}
 	return true
+}
+
+// breaksBlocks reports whether the LIDs that a switch lacks share a block of 64 with one that it has an entry for.
+func (g *grouper) breaksBlocks(x *loss) bool {
+	row := g.t.Row(x.s)
+	return slices.ContainsFunc(x.lids, func(lid fabric.LID) bool {
+		block := row[min(int(lid)&^63, len(row)):min(int(lid)&^63+64, len(row))]
+		return slices.ContainsFunc(block, func(e fabric.PortNum) bool { return e != fabric.NoPath })
+	})
 }
 
 // hasEntries reports whether a switch has any entry.

@@ -223,7 +223,7 @@ func (w *walker) wrongTurn(cycle []fabric.NodeID, lid fabric.LID, to fabric.Port
 }
 
 // headline says what is wrong at the spot, where it is no missing entry.
-func (x *loss) headline(f *fabric.Fabric) string {
+func (x *loss) headline(f *fabric.Fabric, t *lft.Tables) string {
 	name := f.Name(x.s)
 	port := name.At(x.port, "")
 	if x.port <= f.Node(x.s).NumPorts {
@@ -243,7 +243,34 @@ func (x *loss) headline(f *fabric.Fabric) string {
 		other := f.Peer(f.Port(x.s, x.port))
 		return fmt.Sprintf("%s leads to %s (LID %d), and not to %s as the tables have it", port, f.PortName(other), f.LID(other), lidNames(f, x.lids))
 	}
-	return fmt.Sprintf("%s is the wrong way to %s: packets loop", port, lidNames(f, x.lids))
+	back := f.Name(f.Owner(f.Peer(f.Port(x.s, x.port))))
+	wrong := fmt.Sprintf("%s has a wrong entry for %s: port %d, which leads to %s", name, lidNames(f, x.lids), x.port, back)
+	if right := x.usualPort(f, t); right != x.port && right != fabric.NoPath {
+		wrong += fmt.Sprintf(", and other LIDs of %s go by port %d", f.Name(f.Owner(f.Attachment(f.LIDPort(x.lids[0])))), right)
+	}
+	return wrong + ": packets loop"
+}
+
+// usualPort returns the port that x.s sends all other LIDs by whose switch is that of the lost ones; NoPath where
+// these have several switches, or those several ports.
+func (x *loss) usualPort(f *fabric.Fabric, t *lft.Tables) fabric.PortNum {
+	switchOf := func(lid fabric.LID) fabric.NodeID {
+		if p := f.LIDPort(lid); p != fabric.NoPort && f.Attachment(p) != fabric.NoPort {
+			return f.Owner(f.Attachment(p))
+		}
+		return fabric.NoNode
+	}
+	root, usual := switchOf(x.lids[0]), fabric.NoPath
+	for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+		e := lft.Entry(t.Row(x.s), lid)
+		switch _, lost := slices.BinarySearch(x.lids, lid); {
+		case lost && switchOf(lid) != root, !lost && switchOf(lid) == root && usual != fabric.NoPath && e != usual:
+			return fabric.NoPath
+		case !lost && switchOf(lid) == root:
+			usual = e
+		}
+	}
+	return usual
 }
 
 // named is how many LIDs and names a line has.
