@@ -239,6 +239,10 @@ func bounds(r *verify.Result, b *text.Sheet) {
 		time, that, on = "the time of ", "that of ", " routes on "+fastest
 	}
 	name := "bound"
+	if lost := r.Unicast.Unreachable + r.Unicast.Loops; lost > 0 && r.Balance.MaxLink != nil {
+		b.Row(name, "none to compare with, as lost pairs load no link")
+		return
+	}
 	for _, x := range r.Bound.Bounds {
 		who := "no tables"
 		switch {
