@@ -133,7 +133,7 @@ func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause
 // writeCause prints one cause and what follows from it, and enters the findings that it prints.
 func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, printed map[int]bool) {
 	first := &r.Findings[c.Findings[0]]
-	if c.Text == first.Message && len(c.Findings) == 1 {
+	if c.Text == first.Message && len(c.Findings) == 1 && c.Follows == nil {
 		most := shownHops
 		if opt.Verbose {
 			most = len(first.Witness)
@@ -154,7 +154,7 @@ func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, pr
 			fmt.Fprintf(w, "    at %s\n", text.List(c.Switches, "and"))
 		}
 		for _, k := range c.Findings {
-			if x := &r.Findings[k]; !x.IsRest() && !printed[k] {
+			if x := &r.Findings[k]; !x.IsRest() && !printed[k] && (x.Message != c.Text || len(x.Witness) > 0) {
 				printed[k] = true
 				writeFinding(w, x, len(x.Witness))
 			}

@@ -283,10 +283,16 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	if x.fate == noEntry && !unrouted && g.hasEntries(x.s) && g.breaksBlocks(x) {
 		c.Follows = append(c.Follows, "not whole blocks of 64 LIDs, so no failed write: a small LinearFDBTop, or a dump that is cut")
 	}
-	if len(lids) > named || !strings.Contains(c.Text, "(LID ") {
+	alone := len(all) == 1 && x.fate == noEntry && !x.transit && !g.hasEntries(x.s)
+	if alone {
+		c.Follows = append(c.Follows, "hosts on "+names[0]+" reach no others, and no others reach them")
+	}
+	if !alone && (len(lids) > named || !strings.Contains(c.Text, "(LID ")) {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
 	}
-	c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), text.Few(switches, named)))
+	if !alone {
+		c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), text.Few(switches, named)))
+	}
 	if also := g.rules(c); also != "" {
 		c.Follows = append(c.Follows, also)
 	}
@@ -405,15 +411,15 @@ func (g *grouper) sharesLID(x *verify.Finding) bool {
 	})
 }
 
-// countRoutes says of slow cables between switches how many routes of static tables cross them. The error is that
-// of ctx.
+// countRoutes says of slow cables the GUID of a switch, and of those between switches how many routes of static
+// tables cross them. The error is that of ctx.
 func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 	f := g.f
 	var routes []int64 // those of lft.ChannelLoads, which are counted if there is such a cable
 	for i := range g.list {
 		c := &g.list[i]
 		x := &g.r.Findings[c.Findings[0]]
-		if s.Tables == nil || len(c.Findings) > 1 || x.Rule != cabling.LinkDegraded && x.Rule != cabling.LinkBelowRequired {
+		if len(c.Findings) > 1 || x.Rule != cabling.LinkDegraded && x.Rule != cabling.LinkBelowRequired {
 			continue
 		}
 		var ports []fabric.PortID
@@ -422,7 +428,11 @@ func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 				ports = append(ports, f.Port(sw, e.Port))
 			}
 		}
-		if len(ports) != 2 {
+		if len(ports) > 0 {
+			at := f.Owner(ports[0])
+			c.Follows = append(c.Follows, fmt.Sprintf("the GUID of %s is %s", f.Name(at), f.Node(at).GUID))
+		}
+		if len(ports) != 2 || s.Tables == nil {
 			continue
 		}
 		if routes == nil {

@@ -42,9 +42,10 @@ func (a spot) compare(b spot) int {
 // loss counts the packets that are lost at a spot.
 type loss struct {
 	spot
-	lids  []fabric.LID // in order
-	from  []bool       // by switch: some of its ports, or its port 0, send packets that are lost here
-	pairs verify.Pairs
+	lids    []fabric.LID // in order
+	from    []bool       // by switch: some of its ports, or its port 0, send packets that are lost here
+	pairs   verify.Pairs
+	transit bool // some of them are neither from the switch nor to a port on it
 }
 
 // newWalker is for static tables of f.
@@ -81,6 +82,7 @@ func (w *walker) findLosses() []*loss {
 				from[class(f, to)]-- // not to itself
 			}
 			at.add(s, n, lid, class(f, to), from)
+			at.transit = at.transit || fabric.NodeID(s) != at.s && root != at.s
 		}
 	}
 	list := make([]*loss, 0, len(w.found))

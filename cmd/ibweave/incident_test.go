@@ -165,11 +165,11 @@ func TestIncidents(t *testing.T) {
 				return cables
 			})
 			return []string{"-t", s.write("slow", slow), "--lfts", s.at("whole/opensm-lfts.dump")}
-		}, []string{`^error: link-degraded: "leaf 2"\[7\] to "spine 2"\[3\] is 4xSDR, .* are 4xQDR; \d+ routes cross it$`}},
+		}, []string{`^error: link-degraded: "leaf 2"\[7\] to "spine 2"\[3\] is 4xSDR, .* are 4xQDR; \d+ routes cross it$`, `^    the GUID of "leaf 2" is 0x[0-9a-f]{16}$`}},
 		{"missing row in a dump", func() []string {
 			parts, i := part("leaf 3")
 			return []string{"-t", whole, "--lfts", s.write("row", strings.Join(append(parts[:i:i], parts[i+1:]...), ""))}
-		}, []string{`^error: unicast-unreachable: "leaf 3" has no forwarding table, or an empty one: \d+ pairs`}},
+		}, []string{`^error: unicast-unreachable: "leaf 3" has no forwarding table, or an empty one: \d+ pairs`, `^    hosts on "leaf 3" reach no others, and no others reach them$`}},
 		{"half-written tables", func() []string {
 			parts := splitTables(lfts)
 			for i := 1; i < len(parts); i += 2 {
