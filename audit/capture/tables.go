@@ -2,10 +2,12 @@ package capture
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -52,15 +54,80 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	return r, nil
 }
 
-// nameUnowned adds to the reasons why a LID without a port leaves rules undecided which port the tables name: a host that was
-// down when the topology was read, mostly.
-func nameUnowned(s *state.State, r *verify.Result) {
-	for i := range s.Problems {
-		what, port, _ := strings.Cut(s.Problems[i].Message, " belongs to no port of the fabric, here to ")
-		for k := range r.Undecided {
-			if u := &r.Undecided[k]; port != "" && strings.Contains(u.Reason, " "+what+", which no port of the topology has") {
-				u.Reason = strings.Replace(u.Reason, what+", which no", what+" of "+fabric.Printable(port)+", which no", 1)
+// LeadsTo is the port of a switch at which the entries of all switches that have one for a LID end, cabled or
+// not; NoPort where they do not agree, or end at no port or in a loop.
+func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
+	end := fabric.NoPort
+	for first := range fabric.NodeID(f.NumSwitches()) {
+		s := first
+		for n := 0; t.Row(first)[lid] != fabric.NoPath; n++ {
+			num := t.Row(s)[lid]
+			if num == fabric.ManagementPort || num > f.Node(s).NumPorts || n == f.NumSwitches() {
+				return fabric.NoPort
 			}
+			p := f.Port(s, num)
+			if next := f.PeerSwitch(p); next != fabric.NoNode {
+				s = next
+				continue
+			}
+			if end != fabric.NoPort && end != p {
+				return fabric.NoPort
+			}
+			end = p
+			break
+		}
+	}
+	return end
+}
+
+const (
+	unowned    = ", which no port of the topology has"
+	allPorts   = "ibnetdiscover's text of all ports, with their LMC, decides"
+	goneOwners = "a capture with what is gone decides"
+)
+
+// nameUnowned tells which port the tables name for a LID without a port, in the reasons why it leaves rules undecided: a host
+// that was down when the topology was read, mostly. Where the tables lead such a LID to a port without a cable, what had
+// it is gone, which is a warning.
+func nameUnowned(s *state.State, r *verify.Result) {
+	owners := make(map[string]string) // by "LID 5"
+	for i := range s.Problems {
+		if what, port, ok := strings.Cut(s.Problems[i].Message, " belongs to no port of the fabric, here to "); ok {
+			owners[what] = fabric.Printable(port)
+		}
+	}
+	known := true // where all that is without a port was
+	for i := range r.Findings {
+		x := &r.Findings[i]
+		if x.Rule != verify.StaleEntry || !x.IsRest() && s.Fabric.LIDPort(x.LID) != fabric.NoPort {
+			continue
+		}
+		end := fabric.NoPort
+		if !x.IsRest() {
+			end = LeadsTo(s.Fabric, s.Tables, x.LID)
+		}
+		if end == fabric.NoPort || s.Fabric.Peer(end) != fabric.NoPort {
+			known = false
+			continue
+		}
+		what := fmt.Sprintf("LID %d", x.LID)
+		who, look := "what had "+what, "at it"
+		if owner := owners[what]; owner != "" {
+			who, look = fmt.Sprintf("%s (%s)", owner, what), "at the host"
+			if guid, name, ok := strings.Cut(owner, " "); ok {
+				who = fmt.Sprintf("%q %s (%s)", strings.Trim(name, "'"), guid, what)
+			}
+		}
+		x.Severity = verify.Warning
+		x.Message = fmt.Sprintf("%s is gone: the tables lead to %s, which has no cable; look %s and its cable, and capture again once it is up", who, s.Fabric.PortName(end), look)
+	}
+	for i := range r.Undecided {
+		u := &r.Undecided[i]
+		if what, _, ok := strings.Cut(strings.TrimPrefix(u.Reason, "there are forwarding entries for "), unowned); ok && owners[what] != "" {
+			u.Reason = strings.Replace(u.Reason, what+unowned, what+" of "+owners[what]+unowned, 1)
+		}
+		if known {
+			u.Reason = strings.Replace(u.Reason, allPorts, goneOwners, 1)
 		}
 	}
 }

@@ -366,6 +366,10 @@ func (g *grouper) groupRest() {
 			done[k] = true
 		}
 	}
+	gone := make(map[string]bool)
+	for i := range g.r.Findings {
+		gone[g.goneFrom(&g.r.Findings[i])] = true
+	}
 	for i := range g.r.Findings {
 		x := &g.r.Findings[i]
 		if done[i] || x.IsRest() && len(g.losses) > 0 && slices.Contains(lossRules, x.Rule) {
@@ -378,7 +382,9 @@ func (g *grouper) groupRest() {
 		case x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned || x.Rule == cabling.SplitFabric:
 			key = "parts"
 		case x.Rule == verify.StaleEntry:
-			key = x.Rule
+			key = cmp.Or(g.goneFrom(x), x.Rule)
+		case x.Rule == cabling.PortDown && len(x.Ports) == 1 && gone[goneKey(x.Ports[0])]:
+			key = goneKey(x.Ports[0])
 		case len(x.Ports) == 1 && x.Ports[0].Port != 0:
 			key = fmt.Sprint(x.Rule, " ", x.Ports[0].Node, " ", x.Severity)
 		case x.LID == 0 && len(x.Witness) == 0:
@@ -401,6 +407,21 @@ func (g *grouper) groupRest() {
 			g.sum(c)
 		}
 	}
+}
+
+// goneKey is the key of the cause of what is gone from a port.
+func goneKey(e verify.Endpoint) string { return fmt.Sprint("gone ", e.Node, " ", e.Port) }
+
+// goneFrom is the key of the cause of a stale entry that leads to a port without a cable, "" for all other findings.
+func (g *grouper) goneFrom(x *verify.Finding) string {
+	if x.Rule != verify.StaleEntry || x.IsRest() || x.Severity == verify.Note || g.t == nil || g.f.LIDPort(x.LID) != fabric.NoPort {
+		return ""
+	}
+	end := capture.LeadsTo(g.f, g.t, x.LID)
+	if end == fabric.NoPort || g.f.Peer(end) != fabric.NoPort {
+		return ""
+	}
+	return goneKey(verify.EndpointOf(g.f, end))
 }
 
 // sharesLID reports whether a port or switch without a LID has none because another port has it.
@@ -449,8 +470,16 @@ func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 // sum says what a cause of several findings is that is no loss.
 func (g *grouper) sum(c *verify.Cause) {
 	first := &g.r.Findings[c.Findings[0]]
-	if first.Rule == verify.StaleEntry {
-		lids := text.Each(c.Findings, func(k int) fabric.LID { return g.r.Findings[k].LID })
+	stale := slices.DeleteFunc(slices.Clone(c.Findings), func(k int) bool { return g.r.Findings[k].Rule != verify.StaleEntry })
+	if len(stale) > 0 {
+		first = &g.r.Findings[stale[0]]
+		lids := text.Each(stale, func(k int) fabric.LID { return g.r.Findings[k].LID })
+		if also := g.rules(c); also != "" {
+			c.Follows = []string{also}
+		}
+		if c.Text = first.Message; len(lids) == 1 {
+			return
+		}
 		c.Text = fmt.Sprintf("%d LIDs with entries belong to no port with a cable: %s; %s", len(lids), ranges(lids), first.Message)
 		return
 	}

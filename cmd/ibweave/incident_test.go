@@ -106,7 +106,7 @@ func splitTables(dump string) []string {
 	return parts
 }
 
-// Thirteen ways in which a fabric breaks at night: the first ten lines that check prints name the cause.
+// Ways in which a fabric breaks at night: the first ten lines that check prints name the cause.
 func TestIncidents(t *testing.T) {
 	s := &scene{t, t.TempDir()}
 	s.ibweave(0, "gen", "fattree", "--radix", "8", "--hosts-per-leaf", "3", "--aggregation-nodes", "-o", s.at("made"))
@@ -199,7 +199,11 @@ func TestIncidents(t *testing.T) {
 		}, []string{`^error: duplicate-lid: 1 port has the LID of another one; .*"host 0 leaf 4"\[1\]: LID \d+, which "host 0 leaf 1"\[1\] has too`}},
 		{"flapping host", func() []string {
 			return []string{"-t", s.write("flap", withoutNode(text, 0x100008)), "--lfts", s.at("whole/opensm-lfts.dump")}
-		}, []string{`^undecided: there are forwarding entries for LID \d+ of 0x[0-9a-f]{16} 'host 1 leaf 1', which no port of the topology has`}},
+		}, []string{`\A(.*\n){0,3}warning: stale-entry: "host 1 leaf 1" 0x[0-9a-f]{16} \(LID \d+\) is gone: the tables lead to "leaf 1"\[2\], which has no cable; look at the host`,
+			`^undecided: there are forwarding entries for LID \d+ of 0x[0-9a-f]{16} 'host 1 leaf 1', which no port of the topology has; a capture with what is gone decides`}},
+		{"flapping host, with cables", func() []string {
+			return []string{"-t", s.at("flap"), "--lfts", s.at("whole/opensm-lfts.dump"), "--wiring"}
+		}, []string{`^warning: stale-entry: "host 1 leaf 1" 0x[0-9a-f]{16} \(LID \d+\) is gone: .*\n +also port-down\n`}},
 		{"two fabrics cabled together", func() []string {
 			return []string{s.write("both", twoFabrics(text))}
 		}, []string{`^error: duplicate-lid: \d+ ports have the LIDs of other ones, so that two fabrics may be cabled together`, `^warning: extra-cable: "leaf 2"\[4\] to "rack 5"\[4\]`}},
