@@ -34,7 +34,7 @@ import (
 
 var (
 	changes = flag.Int("changes", 51, "changes of the fabric in TestChaos, in all cases together")
-	seed    = flag.Uint64("seed", 1, "seed of TestChaos and TestFileChaos")
+	seed    = flag.Uint64("seed", 1, "seed of TestChaos, TestChaosSequences, TestFileChaos and TestRestart with -fabrics")
 )
 
 // Cables, switches and hosts go and come, packets are lost, OpenSM is killed, or another takes over, and
@@ -140,6 +140,9 @@ type chaos struct {
 	sweeps  int
 	// files is the test of the files that the plugin reads and writes, nil for none.
 	files *fileChaos
+	// see is shown each line of OpenSM's log, and named are texts of files that an option of opensm.conf names, by the option.
+	see   func(message string)
+	named map[string][]byte
 
 	o *ibsim.OpenSM
 	// place is the folder of this OpenSM, and priority is its sm_priority.
@@ -198,14 +201,17 @@ func (tc chaosCase) run(t *testing.T, n int) {
 func (tc chaosCase) begin(t *testing.T) *chaos {
 	t.Helper()
 	f, err := tc.make()
-	s := start(t, f, err)
+	return tc.on(t, start(t, f, err))
+}
+
+// on is begin on a fabric that is simulated already.
+func (tc chaosCase) on(t *testing.T, s *testbed) *chaos {
+	t.Helper()
 	c := &chaos{
 		chaosCase: tc, testbed: s, t: t, rnd: rand.New(rand.NewPCG(*seed, 1)), sm: ibsim.Centre(s.f),
 		place: s.dir, down: make(map[fabric.PortID]bool), gone: make(map[fabric.PortID]bool), kinds: make(map[string]int), engines: make(map[string]int),
 	}
-	if c.twin, err = ibsim.NewTwin(s.f); err != nil { // of itself: for the names of nodes
-		t.Fatal(err)
-	}
+	c.twin = short.Must(ibsim.NewTwin(s.f))(t) // of itself: for the names of nodes
 	for p := range fabric.PortID(s.f.NumPorts()) {
 		if q := s.f.Peer(p); q > p {
 			c.cables = append(c.cables, p)
@@ -274,7 +280,7 @@ func (c *chaos) openSM(see func(message string)) ibsim.OpenSMConfig {
 		c.t.Fatal(err)
 	}
 	return ibsim.OpenSMConfig{
-		Program: program, Engine: c.engine, Dir: c.place, Timeout: time.Minute,
+		Program: program, Engine: c.engine, Dir: c.place, Timeout: time.Minute, Files: c.named,
 		Env: []string{"SIM_HOST=" + c.twin.NodeID(c.sm), "OSM_CACHE_DIR=" + filepath.Join(c.dir, "cache")},
 		Options: append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file, "sweep_interval 0",
 			"transaction_timeout 100", "long_transaction_timeout 300", "sm_priority " + strconv.Itoa(c.priority), "honor_guid2lid_file TRUE",
@@ -292,8 +298,10 @@ func (c *chaos) openSM(see func(message string)) ibsim.OpenSMConfig {
 			if strings.Contains(l.Message, "; rebalanced, ") {
 				c.moved++
 			}
-			if see != nil {
-				see(l.Message)
+			for _, see := range []func(string){see, c.see} {
+				if see != nil {
+					see(l.Message)
+				}
 			}
 		},
 	}

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -17,9 +23,29 @@ import (
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
+var (
+	topologies = flag.String("fabrics", "", "patterns of topology files for TestRestart, with commas, in place of its own fabrics")
+	engines    = flag.String("engines", "updn", "engines for -fabrics, with commas")
+)
+
 // TestRestart kills OpenSM and starts it again, which leaves the tables of the switches as they are: not one block is written
-// for the same fabric, as its log and the tables tell. For one that has changed meanwhile few are.
+// for the same fabric, as its log and the tables tell. For one that has changed meanwhile few are; with -fabrics they are
+// compared with those of an OpenSM that goes on.
 func TestRestart(t *testing.T) {
+	if *topologies != "" {
+		for pattern := range strings.SplitSeq(*topologies, ",") {
+			files := short.Must(filepath.Glob(pattern))(t)
+			if len(files) == 0 {
+				t.Errorf("there is no file %s", pattern)
+			}
+			for _, file := range files {
+				for engine := range strings.SplitSeq(*engines, ",") {
+					t.Run(filepath.Base(file)+" by "+engine, func(t *testing.T) { compareRestarts(t, file, engine) })
+				}
+			}
+		}
+		return
+	}
 	for _, tc := range []struct {
 		name, engine string
 		make         func() (*fabric.Fabric, error)
@@ -104,6 +130,144 @@ func TestRestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// compareRestarts simulates a fabric twice. One has an OpenSM that goes on, the other one has OpenSM killed and started again,
+// or taken over from on another switch, before and while 1, 4 and 16 cables between switches go or come. Before each change both have
+// the tables of the OpenSM that goes on; the other one writes no block then, and after each change at most a tenth more entries
+// are others.
+func compareRestarts(t *testing.T, file, engine string) {
+	f, _, err := topology.Parse(file, short.Must(os.ReadFile(file))(t), topology.Options{Lenient: true})
+	tc := chaosCase{engine: "ibweave-" + engine, config: keepsAlone}
+	if engine == "layered" {
+		tc.options = []string{"qos TRUE"}
+	}
+	begun, asked, reading := time.Now(), time.Time{}, time.Duration(0)
+	blocks, said := 0, ""
+	begin := func() *chaos {
+		c := tc.on(t, startAlone(t, f, err))
+		// Debug messages of this source file alone name the blocks that are written; those of all are more than 1 GB.
+		c.named = map[string][]byte{"per_module_logging_file": []byte("osm_ucast_mgr.c 0x0f\n")}
+		return c
+	}
+	other, c := begin(), begin()
+	c.see = func(message string) { // c.mu is held
+		switch {
+		case strings.Contains(message, "Writing FT block"):
+			blocks++
+		case strings.Contains(message, "building routing with"):
+			asked = time.Now()
+		case strings.HasPrefix(message, "ibweave: "+tc.engine) && !asked.IsZero():
+			asked, reading = time.Time{}, time.Since(asked)
+		}
+	}
+	other.see = func(message string) {
+		if _, text, ok := strings.Cut(message, "ibweave: "+tc.engine+": "); ok && strings.Contains(text, " changed") {
+			said = text
+		}
+	}
+	for _, c := range []*chaos{other, c} {
+		defer func() { _ = c.o.Stop() }()
+		begun = time.Now()
+		c.startOpenSM()
+		c.dial()
+	}
+	now := other.have(t, other.client)
+	t.Logf("%d switches, %d ports of CAs, LIDs to %d: up after %v, %d blocks are written", c.f.NumSwitches(), len(c.f.CAPorts()), c.f.MaxLID(), time.Since(begun), blocks)
+	if blocks == 0 {
+		t.Fatal("OpenSM's log has no blocks that it writes")
+	}
+	rnd := rand.New(rand.NewPCG(*seed, 2))
+	for _, how := range []struct {
+		name string
+		next func(func())
+	}{{"restart", c.replace}, {"takeover", c.takeOver}} {
+		for _, n := range []int{1, 4, 16} {
+			begun, blocks = time.Now(), 0
+			how.next(func() { c.write(now) })
+			up := time.Since(begun)
+			if entries, _ := differ(c.f, now, c.have(t, c.client)); blocks+len(entries) > 0 {
+				t.Errorf("%s: %d blocks are written for the same fabric, and %d entries are others; %s", how.name, blocks, len(entries), c.ownLog(t))
+			}
+			t.Logf("%s, same fabric: %d blocks; up after %v, of which %v from being asked for tables to the plugin's line", how.name, blocks, up, reading)
+			toggled := c.choose(rnd, n)
+			toggle := func(c *chaos) {
+				for _, p := range toggled {
+					if c.down[p] {
+						c.mend(p)
+					} else {
+						c.cut(p, "Unlink")
+					}
+				}
+			}
+			begun, blocks = time.Now(), 0
+			how.next(func() { toggle(c) })
+			up = time.Since(begun)
+			toggle(other)
+			other.sweep()
+			other.mu.Lock()
+			line := said
+			other.mu.Unlock()
+			then := other.have(t, other.client)
+			got := c.have(t, c.client)
+			a, written := differ(c.f, now, got)
+			b, would := differ(c.f, now, then)
+			g := c.f.Without(slices.Sorted(maps.Keys(c.down))...)
+			t.Logf("%s, %d cables go or come, %d are down: %d entries are others, %d blocks, %d of them differ; %d entries and %d blocks by OpenSM that goes on; loads to %d and %d; up after %v, %v; %s",
+				how.name, n, len(c.down), len(a), blocks, written, len(b), would, lft.GreatestLoad(g, got.LFT), lft.GreatestLoad(g, then.LFT), up, reading, line)
+			if blocks != written {
+				t.Errorf("%s: %d blocks are written, and %d are others", how.name, blocks, written)
+			}
+			if float64(len(a)) > 1.1*float64(len(b)) {
+				t.Errorf("%s, %d cables go or come: %d entries are others, and %d by OpenSM that goes on", how.name, n, len(a), len(b))
+			}
+			now = then
+		}
+	}
+	for _, line := range slices.Concat(c.failed, other.failed) {
+		t.Errorf("the plugin says %q", line)
+	}
+}
+
+// write gives the switches tables.
+func (c *chaos) write(tables *subnet.Tables) {
+	c.t.Helper()
+	found := short.Must(c.client.Discover(c.t.Context()))(c.t)
+	for sw, route := range found.Routes[:c.f.NumSwitches()] {
+		row := tables.LFT.Row(fabric.NodeID(sw))
+		for block := range int(c.f.MaxLID())/lft.BlockSize + 1 {
+			data := mad.Data(slices.Repeat([]byte{byte(fabric.NoPath)}, lft.BlockSize))
+			for i, p := range row[block*lft.BlockSize : min(len(row), (block+1)*lft.BlockSize)] {
+				data[i] = byte(p)
+			}
+			short.Must(c.client.SMP(c.t.Context(), subnet.Target{Route: route}, mad.Set, mad.AttrLinearForwardingTable, uint32(block), &data))(c.t)
+		}
+	}
+}
+
+// choose picks cables between switches to toggle: of each two one that is down where there is one, else one without which all
+// are connected still.
+func (c *chaos) choose(rnd *rand.Rand, n int) (list []fabric.PortID) {
+	c.t.Helper()
+	down := maps.Clone(c.down)
+	back := slices.Sorted(maps.Keys(down))
+	for tries := 0; len(list) < n && tries < 1000; tries++ {
+		p := one(rnd, c.cables)
+		if len(back) > 0 && rnd.IntN(2) == 0 {
+			p = one(rnd, back)
+		}
+		if !c.f.IsSwitch(c.f.Owner(p)) || !c.f.IsSwitch(c.f.Owner(c.f.Peer(p))) || slices.Contains(list, p) {
+			continue
+		}
+		if down[p] {
+			delete(down, p)
+		} else if down[p] = true; len(c.f.Without(slices.Sorted(maps.Keys(down))...).Components().List) > 1 {
+			delete(down, p)
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // TestUnreadSwitch has a switch lose what OpenSM asks it for its table: the others keep theirs, both logs name it, and it
