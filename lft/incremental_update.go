@@ -179,7 +179,8 @@ func (l *Incremental) isUp(rank []int32, s, peer int32) bool {
 }
 
 // listSuspects lists by LID the slots whose entry may no longer serve: new switches,
-// and those with an entry for a suspect port.
+// and those with an entry for a suspect port, or with none where a cable is gone or new: a switch that
+// was found without cables, its answers being lost, has the distances from before, and no entries.
 func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspect []bool) [][]int32 {
 	v := l.now
 	list := make([][]int32, len(v.Dest))
@@ -193,7 +194,7 @@ func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspec
 	for _, s := range changed {
 		ports := suspect[l.index.Base[s]:l.index.Base[s+1]]
 		for lid, num := range l.row(s)[:len(v.Dest)] {
-			if int(num) < len(ports) && ports[num] {
+			if int(num) >= len(ports) || ports[num] {
 				list[lid] = append(list[lid], s)
 			}
 		}
