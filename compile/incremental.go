@@ -209,9 +209,8 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 	f := found.Fabric
 	cleaned, entries := lft.NewTables(f.NumSwitches(), f.MaxLID()), 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		ports := f.Node(s).NumPorts
 		for lid, num := range found.Tables.Row(s) {
-			if num > ports { // which most are where the switches were just started
+			if num > f.Node(s).NumPorts { // which most are where the switches were just started
 				continue
 			}
 			owner := f.LIDPort(fabric.LID(lid))

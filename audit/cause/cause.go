@@ -278,12 +278,12 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 		}
 	}
 	if unrouted {
-		c.Follows = append(c.Follows, "the subnet manager has not routed "+map[bool]string{true: "it", false: "them"}[len(lids) == 1])
+		c.Follows = append(c.Follows, "not routed by the subnet manager")
 	}
 	if x.fate == noEntry && !unrouted && g.hasEntries(x.s) && g.breaksBlocks(x) {
 		c.Follows = append(c.Follows, "not whole blocks of 64 LIDs, so no failed write: a small LinearFDBTop, or a dump that is cut")
 	}
-	alone := len(all) == 1 && x.fate == noEntry && !x.transit && !g.hasEntries(x.s)
+	alone := len(all) == 1 && x.fate == noEntry && !x.transit && !g.hasEntries(x.s) && len(g.f.HostsOn(x.s)) > 0
 	if alone {
 		c.Follows = append(c.Follows, "hosts on "+names[0]+" reach no others, and no others reach them")
 	}
