@@ -86,6 +86,18 @@ const show = `(async name => {
 		if (!inside(box, stage)) say(e, "beyond the drawing");
 		for (const o of parts.slice(i + 1)) if (clash(box, o.getBoundingClientRect())) say(e, "on " + o.className);
 	});
+	// Controls on the drawing, and with all of the fabric to be seen its nodes.
+	const controls = [...document.querySelectorAll(".stage select, .stage button, .stage input[type=range], .key")].filter(e => e.checkVisibility());
+	controls.forEach((e, i) => {
+		for (const o of controls.slice(i + 1)) if (!e.contains(o) && clash(e.getBoundingClientRect(), o.getBoundingClientRect())) say(e, "on " + o.outerHTML.slice(0, 60));
+	});
+	if (ibweave.view.fitted && !name.startsWith("heat")) {
+		const {D, scale: s} = ibweave.view, {left, top} = $("fabric").getBoundingClientRect();
+		for (let n = 0; n < D.switches; n++) {
+			const [x, y] = ibweave.view.screen(n), r = D.radius[n] * s, at = {left: left + x - r, right: left + x + r, top: top + y - r, bottom: top + y + r};
+			for (const e of parts) if (clash(at, e.getBoundingClientRect())) say(e, "on switch " + n);
+		}
+	}
 	// All text that is to be seen, by its lines.
 	const lines = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), range = document.createRange();
 	const scrolls = e => e && e !== document.body && (/auto|scroll/.test(getComputedStyle(e).overflow + getComputedStyle(e).overflowX) ? e : scrolls(e.parentElement));
@@ -155,47 +167,54 @@ func screened(t *testing.T) *Input {
 // TestBrowserScreens looks at every view from 400 to 2560 px, light and dark: nothing is cut, beyond an edge or
 // on something else. With -screens DIR it writes pictures; with -large FILE of a page that report wrote.
 func TestBrowserScreens(t *testing.T) {
-	var p *tab
+	pages := map[string]func(*testing.T) *tab{
+		"one state":  func(t *testing.T) *tab { return open(t, screened(t)) },
+		"two states": func(t *testing.T) *tab { return open(t, twoStates(t)) },
+	}
 	if *largeFlag != "" {
-		p = openFile(t, *largeFlag, "", nil)
-	} else {
-		p = open(t, screened(t))
+		file := strings.TrimSuffix(filepath.Base(*largeFlag), ".html")
+		pages = map[string]func(*testing.T) *tab{file: func(t *testing.T) *tab { return openFile(t, *largeFlag, "", nil) }}
 	}
-	file := strings.TrimSuffix(filepath.Base(*largeFlag), ".html")
-	like := func(what string) {
-		_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: what}},
-		})
-		p.must(err)
-	}
-	defer like("")
-	names := eval[[]string](p, "(() => {%s return Object.keys(views); })()", views)
 	seen := map[string]bool{}
-	for _, scheme := range short.Of([]string{"light", "dark"}, []string{"dark"}) {
-		like(scheme)
-		for _, size := range short.Of([][2]int64{{400, 800}, {900, 700}, {1600, 900}, {2560, 1440}}, [][2]int64{{400, 800}}) {
-			p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(size[0], size[1])))
-			for _, view := range names {
-				got := eval[*struct {
-					Bad   []string
-					Names int
-				}](p, show, quoted(view))
-				if got == nil {
-					continue
-				}
-				seen[view] = true
-				for _, what := range got.Bad {
-					t.Errorf("%s, %d px, %s: %s", view, size[0], scheme, what)
-				}
-				if *screensFlag != "" {
-					picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
-					p.must(err)
-					p.must(os.WriteFile(filepath.Join(*screensFlag, fmt.Sprintf("%s-%s-%d-%s.png", file, view, size[0], scheme)), picture, 0o644))
+	var names []string
+	for page, open := range pages {
+		t.Run(page, func(t *testing.T) {
+			p := open(t)
+			like := func(what string) {
+				_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: what}},
+				})
+				p.must(err)
+			}
+			defer like("")
+			names = eval[[]string](p, "(() => {%s return Object.keys(views); })()", views)
+			for _, scheme := range short.Of([]string{"light", "dark"}, []string{"dark"}) {
+				like(scheme)
+				for _, size := range short.Of([][2]int64{{400, 800}, {900, 700}, {1000, 620}, {1600, 900}, {2560, 1440}}, [][2]int64{{400, 800}}) {
+					p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(size[0], size[1])))
+					for _, view := range names {
+						got := eval[*struct {
+							Bad   []string
+							Names int
+						}](p, show, quoted(view))
+						if got == nil {
+							continue
+						}
+						seen[view] = true
+						for _, what := range got.Bad {
+							t.Errorf("%s, %d px, %s: %s", view, size[0], scheme, what)
+						}
+						if *screensFlag != "" {
+							picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+							p.must(err)
+							p.must(os.WriteFile(filepath.Join(*screensFlag, fmt.Sprintf("%s-%s-%d-%s.png", page, view, size[0], scheme)), picture, 0o644))
+						}
+					}
 				}
 			}
-		}
+		})
 	}
-	if *largeFlag == "" && len(seen) < len(names)-3 { // one state, no compiler
+	if *largeFlag == "" && len(seen) < len(names)-1 { // no compiler, to try changes
 		t.Errorf("the page has %d of %d views", len(seen), len(names))
 	}
 }

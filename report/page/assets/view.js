@@ -89,6 +89,10 @@ class View {
     this.prepare();
     this.listen();
     new ResizeObserver(() => this.resize()).observe(stage);
+    // Controls that grow make room for themselves; what they leave is kept, and the drawing does not jump back.
+    const controls = new ResizeObserver(() => this.fitted && this.space().some((most, i) => most > this.spaced[i]) && this.fit());
+    this.controls = [".top", ".legend"].map(c => stage.parentElement.querySelector(c));
+    for (const e of this.controls) controls.observe(e);
     this.recolour();
     this.resize();
     this.fit();
@@ -270,8 +274,14 @@ class View {
     this.refresh(); // now: what had another size is empty
   }
 
+  // space is what the controls take above and below the drawing; in a narrow window they are beside it.
+  space() {
+    if (matchMedia("(max-width: 820px)").matches) return [0, 0];
+    return this.controls.map((e, i) => Math.max([28, 40][i], e.offsetHeight - 6));
+  }
+
   fit() {
-    const {left, top, right, bottom} = (this.heat || this).box, margin = 36, narrow = matchMedia("(max-width: 820px)").matches, below = narrow ? 0 : 40, above = narrow ? 0 : 22; // the legend, and what is shown: beside the drawing in a narrow window
+    const {left, top, right, bottom} = (this.heat || this).box, margin = 36, [above, below] = this.spaced = this.space();
     const w = Math.max(1, right - left), h = Math.max(1, bottom - top);
     const tools = 22; // at the right
     this.scale = Math.max(1e-3, Math.min((this.width - 2 * margin - tools) / w, (this.height - 2 * margin - above - below) / h, 1.6));
@@ -529,6 +539,12 @@ class View {
     }
     c.setLineDash([]);
     c.globalAlpha = 1;
+    // The lines end below the nodes, which are on the canvas beneath.
+    c.globalCompositeOperation = "destination-out";
+    c.beginPath();
+    for (const {a, b} of this.marks) for (const n of [a, b]) if (n < this.D.nodes && !this.boxes.hides(n)) this.addNode(c, n);
+    c.fill();
+    c.globalCompositeOperation = "source-over";
   }
 
   // addNode adds a node's outline to the path.
@@ -576,7 +592,8 @@ class View {
           }
         }
       }
-      const above = isSwitch !== (D.layout === "grid");
+      const host = isSwitch && D.hosts[n].length > 2 ? D.hosts[n][0] : n; // where a row of hosts is close above, the name is below
+      const above = isSwitch !== (D.layout === "grid") && (D.y[host] >= D.y[n] || y - this.screen(host)[1] > r + D.radius[host] * s + 16);
       const half = c.measureText(text).width / 2;
       if (half < 1) return;
       const near = x >= left && x <= right && (some || isSwitch && !inside); // else it is cut where the node is
