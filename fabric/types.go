@@ -15,6 +15,17 @@ import (
 // not a valid node GUID.
 type GUID uint64
 
+// MadeGUID is what a port has in place of its GUID where a text has only its LID and number, as
+// iblinkinfo --switches-only: no vendor gives it, since the bit of local administration is set.
+func MadeGUID(lid LID, num PortNum) GUID {
+	return madeGUID | GUID(lid)<<8 | GUID(num)
+}
+
+const madeGUID = 0x0269627700000000
+
+// IsMade returns true for what MadeGUID returns.
+func (g GUID) IsMade() bool { return g>>32 == madeGUID>>32 }
+
 // ParseGUID reads 1 to 16 hexadecimal digits, with or without 0x in front,
 // in either case: the unpadded form of ibnetdiscover and the padded one of
 // OpenSM alike.

@@ -36,6 +36,7 @@ func FuzzLinkInfo(f *testing.F) {
 		f.Add(data)
 	}
 	f.Add([]byte(info))
+	f.Add([]byte(info[:strings.Index(info, "CA:")])) // as of switches only
 	f.Fuzz(func(t *testing.T, data []byte) { checkParse(t, data) })
 }
 

@@ -23,7 +23,8 @@ import (
 //
 //	0x0000000000000101 "                        host 1"      4    1[  ] ==( ..)==>  0x0002c90000000001      1    5[  ] "leaf 1" ( )
 //
-// The GUID is that of the port; all ports of a switch have the one of its port 0.
+// The GUID is that of the port; all ports of a switch have the one of its port 0. With --switches-only
+// there are rows of switches alone.
 
 var (
 	// infoHead is a head: type and description of an adapter or router, or GUID, description and
@@ -89,6 +90,9 @@ func (p *parser) readLinkInfo() error {
 		return nil
 	})
 	if err != nil {
+		return err
+	}
+	if rows, err = p.addAdapters(rows); err != nil {
 		return err
 	}
 	inferKinds(rows, func(e *listPort) fabric.NodeType { return e.kind })
@@ -183,6 +187,83 @@ func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 		link.Speed = fabric.FDR10
 	}
 	return link, bytes.Contains(text, []byte("Down"))
+}
+
+// addAdapters adds the rows of adapters where the text has only those of switches (--switches-only). A port at
+// the other end of a switch's row, of a node without rows, is that of an adapter; without -l it has a GUID made
+// of its LID and port number.
+func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
+	type node struct {
+		guid fabric.GUID
+		name string // without -l, with the LID
+		lid  fabric.LID
+	}
+	of := func(e *listPort, byGUID bool) node {
+		if byGUID {
+			return node{guid: e.guid}
+		}
+		return node{name: e.name, lid: e.lid}
+	}
+	ports := make(map[node]map[fabric.PortNum]bool, len(rows)/8+1) // that have rows, or are named by those of others
+	add := func(n node, num fabric.PortNum) {
+		if ports[n] == nil {
+			ports[n] = make(map[fabric.PortNum]bool)
+		}
+		ports[n][num] = true
+	}
+	listed := make(map[node]bool)
+	for i := range rows {
+		if x := &rows[i]; x.linked {
+			add(of(&x.peer, x.peer.guid != 0), x.peer.num)
+		}
+	}
+	for i := range rows {
+		x := &rows[i]
+		for _, n := range []node{of(&x.own, true), of(&x.own, false)} {
+			listed[n] = true
+			add(n, x.own.num)
+		}
+	}
+	for i := range rows {
+		if e := &rows[i].own; e.kind != fabric.Switch && (e.kind != 0 || len(ports[of(e, true)]) == 1) {
+			return rows, nil // an adapter has rows, so all have
+		}
+	}
+	known, adapters := "GUID", 0
+	for i := range len(rows) {
+		x := &rows[i]
+		n := of(&x.peer, x.peer.guid != 0)
+		if !x.linked || listed[n] {
+			continue
+		}
+		const lost = "link dropped"
+		var err error
+		switch {
+		case len(ports[n]) > 1:
+			err = p.fail(x.at, p.column(x.at), lost, "connected to port %d of %q here, which has other ports and no rows: a switch has rows; is the text cut short?", x.peer.num, x.peer.name)
+		case x.peer.guid == 0 && x.peer.lid == 0:
+			err = p.fail(x.at, p.column(x.at), lost, "connected to %q here, which has no rows, GUID or LID: want iblinkinfo -l, which has GUIDs, or of the whole fabric, not of switches only", x.peer.name)
+		}
+		if err != nil {
+			if x.linked = false; err != errDropped {
+				return nil, err
+			}
+			continue
+		}
+		x.peer.kind = fabric.CA
+		if x.peer.guid == 0 {
+			x.peer.guid, known = fabric.MadeGUID(x.peer.lid, x.peer.num), "LID and name, and have made up GUIDs: iblinkinfo -l has theirs"
+		}
+		y := *x
+		y.own, y.peer, y.peer.bad = x.peer, x.own, ""
+		x.peer.bad = "" // of one LID, the adapter's row tells
+		rows = append(rows, y)
+		adapters++
+	}
+	if adapters > 0 {
+		p.note(rows[0].at, 0, "the rows are those of switches alone: %d ports of adapters are known from them by %s", adapters, known)
+	}
+	return rows, nil
 }
 
 // cableKey is a cable as the row of one end names it.

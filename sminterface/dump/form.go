@@ -69,7 +69,7 @@ var infos = [formCount]Info{
 	NetDiscover:   {"ibnetdiscover text", state.Topology, "ibnetdiscover, ibdiagnet, `ibweave compile`, `discover` and `gen`", "labels of ports, unless ibdiagnet wrote it"},
 	SubnetList:    {"opensm-subnet.lst", state.Topology, "OpenSM, and ibdiagnet as lst", "LMC, kind of port 0, labels, nodes without a cable"},
 	PortList:      {"ports of ibnetdiscover -p", state.Topology, "`ibnetdiscover -p`", lacksOfLists + "; an adapter has no more ports than are listed"},
-	LinkInfo:      {"iblinkinfo text", state.Topology, "`iblinkinfo`, also with -l", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart"},
+	LinkInfo:      {"iblinkinfo text", state.Topology, "`iblinkinfo`, also with -l and --switches-only", lacksOfLists + "; with -l the types of nodes, so that a node with several ports under one GUID is a switch, and routers are taken for adapters; without -l two nodes with the same description, LID and port number cannot be told apart, and of switches only GUIDs of adapters are made up"},
 	NetDump:       {"ibdiagnet's net_dump", state.Topology, "ibdiagnet", "system GUIDs, vendors, devices, LMC, kind of port 0, nodes without a cable to a switch; the GUID of an adapter is taken for that of its node, and routers are taken for adapters"},
 	UFMLinks:      {"links of UFM", state.Topology, "UFM, for `/ufmRest/resources/links`", lacksOfLists + "; LIDs, speeds, ports above the highest one with a cable; routers are taken for adapters"},
 	LFTs:          {"opensm-lfts.dump", state.ForwardingTables, "OpenSM", "rows without a path"},

@@ -377,6 +377,9 @@ func (r *lftReader) findOwners() {
 		}
 		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s%s", l, guid, name[:min(len(name), 70)]) // a description has 64 bytes at most
 		if p := r.f.LIDPort(fabric.LID(l)); p != fabric.NoPort {
+			if r.f.PortGUID(p).IsMade() {
+				continue
+			}
 			err = fmt.Errorf("LID %d belongs to %s, %s, in the fabric, here to %s", l, r.f.PortGUID(p), r.f.PortName(p), guid)
 		}
 		r.note(start, fabric.Contradiction, err)
