@@ -29,8 +29,8 @@ type Options struct {
 	// Demand, if not nil, says what hosts send in the fabric, which has its LIDs, nil for nothing. Tables
 	// are fitted to it as far as the engine leaves a choice of ports.
 	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
-	// UniformFloor is how many times its load without Demand the load of one route from each host to
-	// each LID may be; 0 stands for lft.DefaultUniformFloor.
+	// UniformFloor is how many times the greatest load of one route from each host to each LID may
+	// become when tables are fitted to Demand; 0 stands for lft.DefaultUniformFloor.
 	UniformFloor float64
 	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" is what
 	// the engine needs, else identity when Route.VLs is more than 1, else one

@@ -31,9 +31,9 @@ func (b *Builder) Grow(nodes, ports int) {
 	b.nodes, b.base, b.slots = slices.Grow(b.nodes, nodes), slices.Grow(b.base, nodes), slices.Grow(b.slots, ports)
 }
 
-// AddNode adds a node and returns its index in the builder. Order is set by
-// Build. Switch port 0 gets the node's GUID, port p of a CA or router gets
-// GUID+p until SetPort says otherwise.
+// AddNode adds a node and returns its index in the builder. Build sets Node.Order.
+// Switch port 0 gets the node's GUID, port p of a CA or router gets GUID+p until SetPort
+// says otherwise.
 func (b *Builder) AddNode(n Node) (int, error) {
 	switch {
 	case n.NumPorts > MaxPortNum:

@@ -69,8 +69,8 @@ type LIDOptions struct {
 	// GUID2LID overrides the LIDs of the topology for KeepLIDs. The LIDs of
 	// ports that the fabric does not have stay reserved, as with OpenSM.
 	GUID2LID []LIDRange
-	// MeshBases is for MeshLIDs: it gives base LIDs by PortID for ports that have
-	// the LMCs, by PortID as well, and 0 for ports that get any free LID.
+	// MeshBases is for MeshLIDs: from the LMC of each port it gives the base LID, both by PortID;
+	// 0 leaves a port to any free LID.
 	MeshBases func(lmc []uint8) ([]fabric.LID, error)
 }
 

@@ -62,8 +62,8 @@ const PartBlocks = firstStepBlocks
 // Changed says whether entries have changed.
 func (x *Fit) Changed() bool { return x.undo != nil }
 
-// DefaultUniformFloor is how many times its load without a demand the load of one route from each
-// host to each LID may be for a demand, by default.
+// DefaultUniformFloor is how many times the greatest load of uniform traffic may become, by
+// default, when tables are fitted to a demand.
 const DefaultUniformFloor = 1.1
 
 // Fit moves routes so that the greatest load under a demand is small: at most opt.Slack times a lower bound,

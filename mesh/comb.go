@@ -207,7 +207,7 @@ type combLayout struct {
 	sl    []fabric.SL
 }
 
-// combLane is the SLs whose packets meet on some VL, and their comb.
+// combLane is the SLs that share a VL, also by way of others, and the comb for groups on them.
 type combLane struct {
 	sls    []fabric.SL // ascending
 	pinned bool        // by groups

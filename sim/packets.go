@@ -105,8 +105,8 @@ func (s *Sim) askAll(c int32) {
 		s.queue(b)
 	}
 	for b != none {
-		// With the last branch that is granted the cell and its branches may go:
-		// that is the last one here, or all are granted together.
+		// Granting the last branch may free the cell and its branches: it is the last here,
+		// or all were granted at once.
 		br := &s.branches.items[b]
 		if br.granted {
 			return

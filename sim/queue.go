@@ -202,7 +202,7 @@ func (t Time) String() string {
 	return strconv.FormatFloat(t.Nanoseconds(), 'f', -1, 64) + "ns"
 }
 
-// BytePs is how long a byte takes at a data rate in megabits a second, in
+// bytePs is how long a byte takes at a data rate in megabits a second, in
 // 1/1024 ps and rounded up: exact for all rates of InfiniBand but FDR and FDR10.
 func bytePs(mbps int) int64 {
 	return (8_000_000*1024 + int64(mbps) - 1) / int64(mbps)

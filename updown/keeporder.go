@@ -85,8 +85,8 @@ func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	return chosen
 }
 
-// sinkRootless puts the switches at the end that have no upward link, one in each component
-// excepted. It is nil if others have none then.
+// sinkRootless moves switches without an upward link to the end, except the first of each component.
+// It returns nil if more switches than components then lack an upward link.
 func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []int32, components int) *Order {
 	first := make([]bool, components)
 	var stay, sink []fabric.NodeID

@@ -194,8 +194,7 @@ type tree struct {
 // the destination.
 type choice struct {
 	known bool
-	// from and to are the part of tree.index that lists them, none for all.
-	// Where any one is wanted, from is itself the index.
+	// index[from:to] of the tree are their places in a switch's list; from == to means all.
 	from, to int32
 }
 

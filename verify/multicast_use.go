@@ -71,7 +71,7 @@ func (c *multicast) reportUse(out *Collector) {
 	c.reportLone(out)
 }
 
-// reportNoEndPort is about masks without an end port.
+// reportNoEndPort reports MLIDs whose masks lead to no end port.
 func (c *multicast) reportNoEndPort(out *Collector) {
 	var empty []fabric.LID
 	for i, mlid := range c.Tables.MLIDs() {
@@ -94,7 +94,7 @@ func (c *multicast) reportNoEndPort(out *Collector) {
 	})
 }
 
-// reportLone is about groups with one member.
+// reportLone reports groups with one member.
 func (c *multicast) reportLone(out *Collector) {
 	alone := map[int]fabric.PortID{} // by group; NoPort for several members
 	for _, t := range c.trees {

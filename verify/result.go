@@ -181,7 +181,7 @@ type Partition struct {
 	LimitedHosts string      `json:"limited_hosts"`
 }
 
-// IdleChannel is a channel between switches without routes: the port that it leaves.
+// IdleChannel is a channel between switches that no route takes; Endpoint is its sending port.
 type IdleChannel struct {
 	Endpoint
 	Reason string `json:"reason"` // one of IdleReasons
@@ -282,13 +282,13 @@ type Endpoint struct {
 	Label string `json:"label,omitempty"`
 }
 
-// EndpointOf names port p.
+// EndpointOf returns the Endpoint of port p.
 func EndpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
 	n := f.Owner(p)
 	return Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
 }
 
-// EndpointsOf names ports.
+// EndpointsOf returns the Endpoint of each port.
 func EndpointsOf(f *fabric.Fabric, ports ...fabric.PortID) []Endpoint {
 	list := make([]Endpoint, len(ports))
 	for i, p := range ports {

@@ -100,15 +100,15 @@ func Unverified(f *fabric.Fabric) *Result {
 // bytes for each pair of switches, and less in fabrics where that would be
 // more than 256 MB.
 //
-// Where path SLs are not known, a finding is certain when it is there whatever they are.
-// A rule with findings that depend on them is undecided. It takes a second check then.
-// Paths of unknown SL are followed with SLs that the sender's own table keeps: where it
-// drops some, whether the path has one of those is undecided.
+// Where path SLs are not known, a first check lets those paths have any SL. If findings may depend
+// on that, a second one leaves the paths out: its findings are returned, and rules with more
+// in the first are undecided. Where a sender's own table drops some SLs, and not all, the
+// rules of dropped SLs are undecided for its paths of unknown SL.
 //
 // A pair of a port and a LID is delivered when packets of every SL that it may
 // have arrive. Where the forwarding tables lead to the LID and an SL-to-VL
-// table on the way has VL 15, it is unreachable. Packets that arrive make
-// dependencies, and no others.
+// table on the way has VL 15, it is unreachable. Only packets that arrive make
+// dependencies.
 //
 // For an MLID without a tree, or of which no tree has senders, every end port in its masks is taken
 // to send and to receive, on SL 0. That leaves the rules of multicast undecided where there are trees.

@@ -41,8 +41,8 @@ func (c *checker) checkPlanes() bool {
 	return len(systems) > 0
 }
 
-// lanes lists the far ends of the lanes on a port of all chips, NoPort for a chip without one or with
-// an aggregation node.
+// lanes lists for each chip the port at the far end of its port num, NoPort for none or one of an
+// aggregation node; some is the last that is not NoPort.
 func (p *planes) lanes(chips []fabric.NodeID, num fabric.PortNum) (far []fabric.PortID, some fabric.PortID) {
 	some = fabric.NoPort
 	for _, s := range chips {

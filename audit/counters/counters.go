@@ -85,8 +85,8 @@ type Channel struct {
 	Use    float64           `json:"use,omitempty"`
 	Load   float64           `json:"load"` // B of the package comment
 	Routes int64             `json:"routes"`
-	// RouteLoad is R, PerRoute T, and ByRouting the share of routing; the last two are 0 where there are no
-	// routes or bytes.
+	// RouteLoad is R of the package comment, PerRoute T, ByRouting the share of routing. The
+	// last two are 0 without routes or bytes.
 	RouteLoad float64 `json:"route_load"`
 	PerRoute  float64 `json:"per_route"`
 	ByRouting float64 `json:"by_routing"`

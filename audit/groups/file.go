@@ -133,7 +133,7 @@ func (r *reader) pattern(n *yaml.Node, text string) (*regexp.Regexp, error) {
 
 const wantGroups = "groups with their hosts, re: and a regular expression, or slurm:FILE"
 
-// grouping reads the value of a key.
+// grouping reads the value of key name: groups with their hosts, re:PATTERN or slurm:FILE.
 func (r *reader) grouping(name string, n *yaml.Node) (g grouping, err error) {
 	g.name = name
 	if n.Kind == yaml.ScalarNode {

@@ -432,7 +432,7 @@ const maxPoints = 100_000
 // leastLoad is one message in minutes; time and memory are without end far below.
 const leastLoad = 1e-6
 
-// parseLoads reads "0.1,0.2:0.9:0.1".
+// parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.
 func parseLoads(item string) ([]float64, error) {
 	bad := errors.New("want loads from 0.000001 to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1")
 	var n [3]float64

@@ -330,7 +330,8 @@ type badLID struct {
 	peer   bool // it is that of the peer of the port
 }
 
-// noteBadLID keeps a LID if it has a text. That the peer has LID 0 is for the peer's own line to say.
+// noteBadLID keeps a LID that no port can have, if x has one, but not a peer's LID 0: the
+// peer's own line reports that.
 func (p *parser) noteBadLID(x badLID) {
 	if x.text != "" && !(x.peer && x.text == "0") {
 		if x.column == 0 {

@@ -75,7 +75,8 @@ func (n *nameReader) readMapLine(l *Line) error {
 	return n.take(guid, string(m[2]), false)
 }
 
-// nodeLine is a line of ibswitches or the like, and nodeBegin one that may be broken.
+// nodeLine matches a line of ibswitches or the like, nodeBegin the start of one: a line that
+// has only the start is refused.
 var (
 	nodeLine  = regexp.MustCompile(`^` + headerWords + `[ \t]*:[ \t]*(0x[0-9a-fA-F]{1,16})[ \t]*ports [^"]*"(.*)"`)
 	nodeBegin = regexp.MustCompile(`^` + headerWords + `[ \t]*:`)

@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 )
 
-// What the real iblinkinfo prints of switches only has the adapters, too: with -l the fabric is that of all rows,
-// without it is so but for the GUIDs of adapters.
+// What the real iblinkinfo prints of switches only has the adapters, too: with -l the fabric is that of all rows;
+// without it only GUIDs of adapters are others.
 func TestLinkInfoOfSwitches(t *testing.T) {
 	var b fabric.Builder
 	add := func(kind fabric.NodeType, guid fabric.GUID, name string, ports fabric.PortNum, lids ...fabric.LID) int {

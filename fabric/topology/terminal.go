@@ -34,15 +34,15 @@ func withoutEscapes(data []byte) []byte {
 const (
 	minColumns = 60
 	maxColumns = 400
-	// maxTrimmed is how many blanks at the end of a row a copy may lack: those of the tabs in
-	// front of a comment.
+	// maxTrimmed is the most blanks that a copied row may have lost at its end, where tabs
+	// stood before a comment.
 	maxTrimmed = 16
 )
 
-// unwrapped joins the rows of lines that a terminal has cut at its last column, and puts
-// empty lines in the place of rows that are joined. It says how many rows that are, at
-// how many columns, and the first line. Text is wrapped where its longest rows go on in the
-// next one, which begins as no line of the topology does. Other data is returned as it is.
+// unwrapped joins rows that a terminal has cut at its last column, and puts an empty line where a
+// joined row was. It returns how many rows it joined, the column, and the place of the first line
+// that was cut. It returns data as it is unless two or more, and most, of the longest rows go on
+// in a row that begins like no line of the topology.
 func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
 	if !hasOddRow(data) {
 		return data, 0, 0, place{}

@@ -171,7 +171,7 @@ func (l *lastBlock) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// memberReader says of what archive a damaged member is.
+// memberReader reads a member, and names the archive in its errors.
 type memberReader struct {
 	archive string
 	from    io.Reader

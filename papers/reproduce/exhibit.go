@@ -27,7 +27,7 @@ func (f *Figure) add(what, paper string, computed any) {
 	f.Rows = append(f.Rows, Row{what, paper, fmt.Sprint(computed)})
 }
 
-// yes is how rows answer.
+// yes returns "yes" or "no", as rows say it.
 func yes(b bool) string {
 	if b {
 		return "yes"
@@ -39,7 +39,7 @@ func yes(b bool) string {
 type rowsClaim struct {
 	spec, words, exhibit string
 	why                  string // where it holds
-	// Rows that differ for a reason: with them alone the claim holds as something else.
+	// Rows that may differ from the paper: if no other rows do, the claim holds as what `as` says.
 	differ  []string
 	differs func(what string) bool // the same, if not nil
 	as      string

@@ -364,7 +364,8 @@ func WritePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	return err
 }
 
-// check says why c cannot be drawn: no panel, numbers that are none, or not positive on a logarithm.
+// check returns an error if c has no panel, or a point that is not finite, or not positive on a
+// logarithmic axis.
 func (c *Chart) check() error {
 	if len(c.Panels) == 0 {
 		return fmt.Errorf("chart %q has no panel", c.Title)

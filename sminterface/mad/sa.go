@@ -48,9 +48,8 @@ func (a *Adm) Append(b []byte) []byte {
 	return b
 }
 
-// Unmarshal reads a MAD of AdmHeaderSize bytes or more: the records of an
-// answer may be fewer than fill a MAD. Data is a part of b. It returns ErrShort
-// for fewer, and an error for another class. a is unchanged then.
+// Unmarshal reads a MAD of at least AdmHeaderSize bytes. Data is a part of b. It returns ErrShort
+// if b is shorter, another error for another class, and leaves a unchanged on error.
 func (a *Adm) Unmarshal(b []byte) error {
 	if len(b) < AdmHeaderSize {
 		return fmt.Errorf("%w: %d bytes, a MAD of subnet administration has %d", ErrShort, len(b), AdmHeaderSize)

@@ -69,7 +69,7 @@ func (in *Input) readAdaptive(f *fabric.Fabric) (err error) {
 	return err
 }
 
-// sampledMark begins a dump that was not read as a whole, and is what State.Sampled says.
+// sampledMark begins a dump that was read in part; the rest of its line goes into State.Sampled.
 const sampledMark = "# sampled: "
 
 // read reads the file of a part for the fabric, which was read before.

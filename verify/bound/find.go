@@ -10,9 +10,8 @@ import (
 
 // Options are the choices of Find.
 type Options struct {
-	// Rounds is for how many rounds lengths are sought, for each kind of paths; 0 for as
-	// many as take little time, in large fabrics none, and below 0 for none. Cuts are
-	// always tried.
+	// Rounds is how many rounds Find searches for lengths, for each kind of paths. 0 is a number
+	// that takes little time (none in large fabrics), below 0 is none. Cuts are always tried.
 	Rounds int
 	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 2 % of
 	// it, no lengths are sought, whatever Rounds says.

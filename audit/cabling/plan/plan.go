@@ -69,7 +69,7 @@ func (c *Cable) fail(format string, args ...any) *fabric.ParseError {
 	return &fabric.ParseError{File: c.File, Line: c.Line, Text: c.Text, Err: fmt.Errorf(format, args...)}
 }
 
-// The forms.
+// The forms of a plan's file.
 const (
 	NDT  = "ndt"
 	CSV  = "csv"
