@@ -44,8 +44,8 @@ const chassis = `\[[ \t]*\d*[ \t]*\][ \t]*`
 const (
 	rowGUID = 1 + iota
 	rowName
-	rowLID
-	rowPort
+	rowLID // and port number
+	_
 	rowState
 	rowSilent
 	rowDown
