@@ -175,13 +175,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 		if lacks[sw] == 0 {
 			continue
 		}
-		ports, _ := f.SwitchLinks(sw)
-		has := len(ports)
-		for _, p := range s.surplus {
-			if f.Owner(p) == sw || f.Owner(f.Peer(p)) == sw {
-				has--
-			}
-		}
+		has := len(f.Neighbors(sw)) - text.CountIf(s.surplus, func(p fabric.PortID) bool { return f.Owner(p) == sw || f.Owner(f.Peer(p)) == sw })
 		l := Lack{verify.SwitchOf(f, sw), lacks[sw], has}
 		if l.Cables >= misfitCables && l.Cables >= l.Has {
 			s.misfits = append(s.misfits, l.Name)
@@ -303,12 +297,7 @@ func recognizeGridOf(f *fabric.Fabric, dims []int) *Shape {
 
 // gridKind is the kind of a grid and its name.
 func gridKind(g mesh.Shape) (kind, name string) {
-	rings := 0
-	for _, w := range g.Wrap {
-		if w {
-			rings++
-		}
-	}
+	rings := text.CountIf(g.Wrap, func(ring bool) bool { return ring })
 	switch {
 	case len(g.Dims) == 1 && rings == 1:
 		return Ring, g.String()

@@ -109,5 +109,5 @@ func (c *checker) checkAggregation() {
 
 // hasAggregation returns true where a fabric has any aggregation node.
 func hasAggregation(f *fabric.Fabric) bool {
-	return slices.ContainsFunc(firstNodes(f.NumNodes()), func(n fabric.NodeID) bool { return f.Kind(n) == fabric.AggregationKind })
+	return slices.ContainsFunc(f.Nodes(), func(n fabric.NodeID) bool { return f.Kind(n) == fabric.AggregationKind })
 }

@@ -125,13 +125,7 @@ func (d *Document) printHot(b *text.Sheet) {
 func (d *Document) causes() string {
 	var list []string
 	for _, c := range Causes {
-		n := 0
-		for i := range d.Hot {
-			if d.Hot[i].Cause == c {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := text.CountIf(d.Hot, func(h sharedChannel) bool { return h.Cause == c }); n > 0 {
 			list = append(list, text.Grouped(n)+" "+string(c))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -102,11 +103,7 @@ func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, 
 
 // guidsOf lists the GUIDs of nodes.
 func guidsOf(f *fabric.Fabric) []fabric.GUID {
-	guids := make([]fabric.GUID, f.NumNodes())
-	for n := range guids {
-		guids[n] = f.Node(fabric.NodeID(n)).GUID
-	}
-	return guids
+	return text.Each(f.Nodes(), func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
 
 // port finds a port of f, whose nodes have some GUIDs in the job.

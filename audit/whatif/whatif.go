@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -156,11 +157,7 @@ type Part struct {
 
 // Names names what fails.
 func (c *Case) Names() string {
-	names := make([]string, len(c.Failed))
-	for i, p := range c.Failed {
-		names[i] = p.String()
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(text.Each(c.Failed, Part.String), " and ")
 }
 
 func (p Part) String() string {
@@ -184,14 +181,7 @@ func (c *Case) Trivial(before *Before) bool {
 }
 
 // hosts is how many cables of hosts fail.
-func (c *Case) hosts() (n int) {
-	for i := range c.Failed {
-		if c.Failed[i].Host {
-			n++
-		}
-	}
-	return n
-}
+func (c *Case) hosts() int { return text.CountIf(c.Failed, func(p Part) bool { return p.Host }) }
 
 // Orders are the names of the orders that Sort knows.
 var Orders = []string{"harm", "load", "entries", "name"}
