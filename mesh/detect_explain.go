@@ -128,12 +128,7 @@ func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGrid
 
 // lacking is how many things are missing, for messages.
 func (g *Grid) lacking() string {
-	switches := 0
-	for _, m := range g.Missing {
-		if m.Dir == NoDir {
-			switches++
-		}
-	}
+	switches := text.CountIf(g.Missing, func(m Fault) bool { return m.Dir == NoDir })
 	var lacks []string
 	if switches > 0 {
 		lacks = append(lacks, text.Count(switches, "switch", "switches"))

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -56,13 +57,8 @@ func newSearch(g *links, s Shape, allowed int, steps *int) *search {
 }
 
 // spare counts the free positions next to one.
-func (r *search) spare(p int) (free int) {
-	for _, q := range r.around[p] {
-		if r.at[q] == fabric.NoNode {
-			free++
-		}
-	}
-	return free
+func (r *search) spare(p int) int {
+	return text.CountIf(r.around[p], func(q int) bool { return r.at[q] == fabric.NoNode })
 }
 
 // fits returns true if there is room around p for the neighbours that its switch still lacks.
