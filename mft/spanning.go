@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // SpanningTree is a tree of all switches, or several where cables are missing. A group takes the
@@ -114,13 +115,7 @@ func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 func (t *SpanningTree) upPort(r int32, cable int) fabric.PortID {
 	above := t.Switch[t.Parent[r]]
 	ports, to := t.Fabric.SwitchLinks(t.Switch[r])
-	n := 0
-	for _, s := range to {
-		if s == above {
-			n++
-		}
-	}
-	cable %= n
+	cable %= text.CountIf(to, func(s fabric.NodeID) bool { return s == above })
 	for i, s := range to {
 		if s == above {
 			if cable == 0 {

@@ -165,10 +165,7 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 			}
 		}
 	}
-	order := make([]fabric.NodeID, f.NumSwitches())
-	for s := range order {
-		order[s] = fabric.NodeID(s)
-	}
+	order := f.Switches()
 	if level != nil {
 		slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return cmp.Compare(level[a], level[b]) })
 	}

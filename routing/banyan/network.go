@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -73,13 +74,7 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 		return nil, fmt.Errorf("%d switches; a network of n stages has n * 2^(n-1)", f.NumSwitches())
 	}
 	size := w.Size()
-	ports := 0
-	for _, p := range f.CAPorts() {
-		if f.PortCounts(p, fabric.ForLoad) {
-			ports++
-		}
-	}
-	if ports != 2*size {
+	if ports := text.CountIf(f.CAPorts(), func(p fabric.PortID) bool { return f.PortCounts(p, fabric.ForLoad) }); ports != 2*size {
 		return nil, fmt.Errorf("%d ports of channel adapters; a network of %d stages has %d", ports, w.Stages, 2*size)
 	}
 	last := fabric.NoNode

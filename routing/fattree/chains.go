@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -101,13 +102,7 @@ func (c *chains) findUplinks() {
 		uplinks, parents := 1, 1
 		for _, list := range lists {
 			uplinks = max(uplinks, len(list))
-			distinct := 0
-			for _, d := range list {
-				if d.copy == 0 {
-					distinct++
-				}
-			}
-			parents = max(parents, distinct)
+			parents = max(parents, text.CountIf(list, func(d digitUplink) bool { return d.copy == 0 }))
 		}
 		for _, u := range switches {
 			list := lists[c.digit[u]]
