@@ -130,6 +130,16 @@ func CountIf[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
+// Where returns the elements of a list that are of a kind, nil for none.
+func Where[T any](list []T, is func(T) bool) (some []T) {
+	for _, x := range list {
+		if is(x) {
+			some = append(some, x)
+		}
+	}
+	return some
+}
+
 // Bytes returns a number of bytes with three digits and K, M, G, T or P.
 func Bytes(n float64) string {
 	const units = "KMGTP"
