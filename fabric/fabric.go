@@ -225,6 +225,12 @@ func (f *Fabric) SwitchLinks(s NodeID) (ports []PortID, to []NodeID) {
 	return f.chans[a:b], f.to[a:b]
 }
 
+// LinksBetween lists those of SwitchLinks from switch s to switch t.
+func (f *Fabric) LinksBetween(s, t NodeID) []PortID {
+	ports, _ := f.SwitchLinks(s)
+	return text.Where(ports, func(p PortID) bool { return f.PeerSwitch(p) == t })
+}
+
 // Neighbors is SwitchLinks without the channels.
 func (f *Fabric) Neighbors(s NodeID) []NodeID { return f.to[f.first[s]:f.first[s+1]] }
 
