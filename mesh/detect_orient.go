@@ -293,12 +293,7 @@ func (r *reading) agrees(s fabric.NodeID) bool {
 
 // corners lists the corners, by GUID, at most 16 of them.
 func (r *reading) corners() string {
-	var list []fabric.NodeID
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
-		if r.corner(s) {
-			list = append(list, s)
-		}
-	}
+	list := text.Where(r.f.Switches(), r.corner)
 	if len(list) == 0 {
 		return "no corner has a switch"
 	}

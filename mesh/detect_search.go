@@ -124,9 +124,9 @@ func (r *search) run() bool {
 // candidates gives the free positions that are next to all neighbours of x
 // that have positions, the one with the fewest switches around it first.
 func (r *search) candidates(x fabric.NodeID) []int {
-	var free []int
-	placed := slices.DeleteFunc(slices.Clone(r.g.of(x)), func(y fabric.NodeID) bool { return r.position[y] < 0 })
+	placed := text.Where(r.g.of(x), func(y fabric.NodeID) bool { return r.position[y] >= 0 })
 	if len(placed) == 0 {
+		var free []int
 		for p, s := range r.at {
 			if s == fabric.NoNode {
 				free = append(free, p)
@@ -134,11 +134,9 @@ func (r *search) candidates(x fabric.NodeID) []int {
 		}
 		return free
 	}
-	for _, p := range r.around[r.position[placed[0]]] {
-		if r.at[p] == fabric.NoNode && !slices.ContainsFunc(placed, func(y fabric.NodeID) bool { return !slices.Contains(r.around[r.position[y]], p) }) {
-			free = append(free, p)
-		}
-	}
+	free := text.Where(r.around[r.position[placed[0]]], func(p int) bool {
+		return r.at[p] == fabric.NoNode && !slices.ContainsFunc(placed, func(y fabric.NodeID) bool { return !slices.Contains(r.around[r.position[y]], p) })
+	})
 	slices.SortFunc(free, func(p, q int) int {
 		return cmp.Or(len(r.around[p])-r.spare(p)-len(r.around[q])+r.spare(q), p-q)
 	})

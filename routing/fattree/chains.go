@@ -302,12 +302,7 @@ func (c *chains) listParallels(u int32) (groups [][]uplink) {
 			if first.copy > 0 {
 				continue
 			}
-			var group []uplink
-			for _, up := range c.ups[v] {
-				if up.to == first.to {
-					group = append(group, up)
-				}
-			}
+			group := text.Where(c.ups[v], func(up uplink) bool { return up.to == first.to })
 			if len(group) > 1 {
 				groups = append(groups, group)
 			}
