@@ -204,18 +204,6 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 	return &Shape{Kind: Banyan, Name: name, Parallel: 1, Cables: switchCables(f)}
 }
 
-// parallel lists the ports of a switch that lead to another one, by number.
-func parallel(f *fabric.Fabric, a, b fabric.NodeID) []fabric.PortID {
-	var list []fabric.PortID
-	ports, to := f.SwitchLinks(a)
-	for i, p := range ports {
-		if to[i] == b {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
 // describeIrregular describes what fits no shape.
 func describeIrregular(f *fabric.Fabric) *Shape {
 	n := f.NumSwitches()

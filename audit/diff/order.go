@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -123,12 +124,7 @@ func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 		for left := rest; left != 0; left &= left - 1 {
 			bit := left & -left
 			l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(left))
-			more := constraints
-			for _, c := range b.constraints {
-				if c.lid == l {
-					more = append(more, c)
-				}
-			}
+			more := append(constraints, text.Where(b.constraints, func(c before) bool { return c.lid == l })...)
 			if s, ok := stagesOf(n, more); ok {
 				p.LIDs, constraints, stage, lids = append(p.LIDs, l), more, s, lids|bit
 			}

@@ -281,12 +281,10 @@ func missing(f, g *fabric.Fabric) []fabric.Cable {
 // without lists the cables of a list that another one has not, whatever their rates.
 func without(list, other []fabric.Cable) (rest []fabric.Cable) {
 	at := byPort(other)
-	for _, c := range list {
-		if has, ok := at[c.A]; !ok || has.A != c.A || has.B != c.B {
-			rest = append(rest, c)
-		}
-	}
-	return rest
+	return text.Where(list, func(c fabric.Cable) bool {
+		has, ok := at[c.A]
+		return !ok || has.A != c.A || has.B != c.B
+	})
 }
 
 // byPort is cables by both of their ends.
