@@ -65,16 +65,11 @@ func (r *search) spare(p int) int {
 func (r *search) fits(p int) bool { return r.at[p] == fabric.NoNode || r.spare(p) >= r.open[r.at[p]] }
 
 // put places x at p, which is free and next to all its neighbours with positions, and returns true if that may be. It
-// has to be taken back with remove in either case.
+// has to be taken back in either case.
 func (r *search) put(x fabric.NodeID, p int) bool {
 	r.at[p], r.position[x] = x, p
 	r.move(x, 1)
 	return r.missing <= r.allowed && r.fits(p) && !slices.ContainsFunc(r.around[p], func(q int) bool { return !r.fits(q) })
-}
-
-func (r *search) remove(x fabric.NodeID) {
-	r.move(x, -1)
-	r.at[r.position[x]], r.position[x] = fabric.NoNode, -1
 }
 
 // move counts what x makes of its neighbours, or takes that off: those with positions have one less to
@@ -113,7 +108,8 @@ func (r *search) run() bool {
 		}
 		*r.steps--
 		over := r.put(x, p) && r.run()
-		r.remove(x)
+		r.move(x, -1)
+		r.at[p], r.position[x] = fabric.NoNode, -1
 		if over {
 			return true
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // SpanningTree is a tree of all switches, or several where cables are missing. A group takes the
@@ -103,9 +104,7 @@ func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 			ports = append(ports, f.Peer(p))
 		}
 	}
-	for _, p := range g.Receivers {
-		ports = append(ports, f.Attachment(p))
-	}
+	ports = append(ports, text.Each(g.Receivers, f.Attachment)...)
 	slices.Sort(ports)
 	return ports
 }
