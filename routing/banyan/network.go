@@ -29,12 +29,7 @@ func (w *Network) Size() int { return 1 << w.Stages }
 // WrapAround says whether the two ports of each address are on one channel
 // adapter, so that it can send on what it received, as a second phase needs.
 func (w *Network) WrapAround() bool {
-	for a, p := range w.Outputs {
-		if w.Fabric.Owner(p) != w.Fabric.Owner(w.Inputs[a]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(w.Outputs, w.Inputs, func(p, q fabric.PortID) bool { return w.Fabric.Owner(p) == w.Fabric.Owner(q) })
 }
 
 // Element is a switch by its stage and its number from the top.
@@ -204,9 +199,7 @@ func (w *Network) placeElements() error {
 // processors may send to it. Addresses are in any order, each once.
 func (w *Network) Group(name string, addresses ...int) mft.Group {
 	g := mft.Group{Name: name, Senders: slices.Sorted(slices.Values(w.Outputs))}
-	for _, a := range addresses {
-		g.Receivers = append(g.Receivers, w.Inputs[a])
-	}
+	g.Receivers = text.Each(addresses, func(a int) fabric.PortID { return w.Inputs[a] })
 	slices.Sort(g.Receivers)
 	return g
 }

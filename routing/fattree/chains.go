@@ -86,10 +86,7 @@ func (c *chains) findDigits(l int) {
 // findUplinks finds the uplinks of all digits, and which switches have them.
 func (c *chains) findUplinks() {
 	c.uplinksOf = make([][]*uplink, len(c.switches))
-	var counts []int
-	for _, u := range c.leaves {
-		counts = append(counts, c.indexCount[u])
-	}
+	counts := text.Each(c.leaves, func(u int32) int { return c.indexCount[u] })
 	slots := levels.MedianHost(counts) // of a switch of the level
 	for l, switches := range c.byLevel[:c.height()] {
 		if l == 0 {
