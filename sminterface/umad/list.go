@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // PortInfo is a port of this machine.
@@ -161,10 +162,7 @@ func (s system) attach(list []PortInfo) {
 // names lists what a folder of /sys has, nothing for one that cannot be read.
 func (s system) names(dir string) (list []string) {
 	entries, _ := fs.ReadDir(s, dir)
-	for _, e := range entries {
-		list = append(list, e.Name())
-	}
-	return list
+	return text.Each(entries, fs.DirEntry.Name)
 }
 
 // Select finds a port by mlx5_0:1, by mlx5_0 (its first port that is active,
@@ -195,9 +193,6 @@ func Select(list []PortInfo, name string) (PortInfo, error) {
 			return p, nil
 		}
 	}
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = p.String()
-	}
+	names := text.Each(list, PortInfo.String)
 	return PortInfo{}, fmt.Errorf("no InfiniBand port %q with a umad device: want DEVICE[:PORT], a port GUID or a network interface of %s", name, strings.Join(names, ", "))
 }
