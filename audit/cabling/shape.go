@@ -212,7 +212,8 @@ func describeIrregular(f *fabric.Fabric) *Shape {
 		ports, _ := f.SwitchLinks(sw)
 		low, high = min(low, len(ports)), max(high, len(ports))
 	}
-	if level := levels.Of(f); isLevelled(f, level) {
+	// Levels are those of half of the cables, which join neighbouring ones, and of seven of eight hosts, on leaves.
+	if level := levels.Of(f); slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8 {
 		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
 		s.Levels = levelSizes(level)
 		s.Name = fmt.Sprintf("irregular tree of %d levels: %s", len(s.Levels), levelNames(s.Levels))

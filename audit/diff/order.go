@@ -89,9 +89,7 @@ func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 		return order
 	}
 	order.Kind = OrderBlocks
-	for _, b := range blocks {
-		order.Blocks = append(order.Blocks, BlockOrder{Block: b.number, Passes: b.passes(f)})
-	}
+	order.Blocks = text.Each(blocks, func(b *blockOrder) BlockOrder { return BlockOrder{Block: b.number, Passes: b.passes(f)} })
 	return order
 }
 

@@ -104,10 +104,7 @@ func orderText(o *Order) string {
 	case OrderAny:
 		return "any order of switches is free of loops"
 	case OrderSwitches:
-		var sizes []string
-		for _, stage := range o.Stages {
-			sizes = append(sizes, text.Grouped(len(stage)))
-		}
+		sizes := text.Each(o.Stages, func(stage []fabric.GUID) string { return text.Grouped(len(stage)) })
 		return fmt.Sprintf("free of loops in %s of switches: %s; --format json lists them", text.CountGrouped(len(sizes), "stage", "stages"), text.Few(sizes, few))
 	}
 	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each, which --format json lists"

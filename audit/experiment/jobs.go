@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
@@ -352,9 +353,7 @@ func WriteJobsCSV(w io.Writer, list []JobsCompared) error {
 // JobsChart draws the times of jobs by routing.
 func JobsChart(title string, list []JobsCompared) *chart.Chart {
 	y := chart.Axis{Scale: chart.Linear}
-	for i := range list {
-		y.Names = append(y.Names, list[i].Routing)
-	}
+	y.Names = text.Each(list, func(c JobsCompared) string { return c.Routing })
 	c := &chart.Chart{Title: title}
 	for _, panel := range []struct {
 		title, label string

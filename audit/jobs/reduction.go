@@ -104,10 +104,8 @@ func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) 
 	}
 	for _, j := range t.jobs {
 		for set := 0; set < len(j.streams) && j.streams[set].set == set; set++ { // the first pattern has all sets
-			var ports []fabric.PortID
-			for _, e := range j.streams[set].end[:len(j.streams[set].end)-j.streams[set].storage] {
-				ports = append(ports, j.ends[e])
-			}
+			ends := j.streams[set].end
+			ports := text.Each(ends[:len(ends)-j.streams[set].storage], func(e int32) fabric.PortID { return j.ends[e] })
 			slices.Sort(ports)
 			ports = slices.Compact(ports)
 			var r *Reduction

@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // isFile tells a file of edits from a topology or a cabling plan.
@@ -311,9 +312,7 @@ func Write(job *Job, steps []Step) []byte {
 	}{[][]string{}}
 	for i := range steps {
 		var list []string
-		for _, c := range steps[i].Batch.Unplug {
-			list = append(list, "unplug "+port(c.A))
-		}
+		list = text.Each(steps[i].Batch.Unplug, func(c fabric.Cable) string { return "unplug " + port(c.A) })
 		for _, c := range steps[i].Batch.Plug {
 			for _, p := range [...]fabric.PortID{c.A, c.B} {
 				n := f.Owner(p)

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -148,25 +149,18 @@ func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Opt
 			return nil, err
 		}
 		if reason != "" {
-			p.refuse(b, reason)
+			p.plan.Refused = append(p.plan.Refused, Refusal{p.links(b.Unplug), p.links(b.Plug), reason})
 			break
 		}
 	}
 	return p.plan, nil
 }
 
-// refuse notes what is not done.
-func (p *planner) refuse(b Batch, reason string) {
-	p.plan.Refused = append(p.plan.Refused, Refusal{p.links(b.Unplug), p.links(b.Plug), reason})
-}
-
 // links names cables.
 func (p *planner) links(cables []fabric.Cable) []Link {
-	list := []Link{}
-	for _, c := range cables {
-		list = append(list, Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()})
-	}
-	return list
+	return text.Each(cables, func(c fabric.Cable) Link {
+		return Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()}
+	})
 }
 
 // take does a step. It gives the reason where that is not possible; then nothing has changed.

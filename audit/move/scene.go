@@ -249,10 +249,9 @@ func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.No
 
 // cablesOf lists the cables of f, whose nodes have some GUIDs in the job.
 func (j *Job) cablesOf(f *fabric.Fabric, guids []fabric.GUID) []fabric.Cable {
-	list := f.Cables()
-	for i, c := range list {
-		list[i] = ordered(fabric.Cable{A: j.port(f, guids, c.A), B: j.port(f, guids, c.B), Link: c.Link})
-	}
+	list := text.Each(f.Cables(), func(c fabric.Cable) fabric.Cable {
+		return ordered(fabric.Cable{A: j.port(f, guids, c.A), B: j.port(f, guids, c.B), Link: c.Link})
+	})
 	slices.SortFunc(list, compareCables)
 	return list
 }
@@ -266,11 +265,7 @@ func ordered(c fabric.Cable) fabric.Cable {
 
 // firstEnds lists the ports at one end of cables.
 func firstEnds(cables []fabric.Cable) []fabric.PortID {
-	list := make([]fabric.PortID, len(cables))
-	for i, c := range cables {
-		list[i] = c.A
-	}
-	return list
+	return text.Each(cables, func(c fabric.Cable) fabric.PortID { return c.A })
 }
 
 // missing lists the cables that f has and g has not, whatever their rates.
