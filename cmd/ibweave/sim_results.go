@@ -137,10 +137,7 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 		}
 	}
 	if t.Multicast > 0 {
-		n := t.Sources
-		if n == 0 {
-			n = sim.CountSenders(r.Trees)
-		}
+		n := cmp.Or(t.Sources, sim.CountSenders(r.Trees))
 		said := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, text.CountGrouped(len(r.Trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
 		if t.Repeat {
 			said = fmt.Sprintf("%g %% of messages to groups from %s, as unicast", 100*t.Multicast, text.CountGrouped(n, "source", "sources"))
