@@ -15,19 +15,19 @@ import (
 
 // PortInfo is a port of this machine.
 type PortInfo struct {
-	Device    string // of the kernel: mlx5_0
-	Number    fabric.PortNum
-	GUID      fabric.GUID // of the port, 0 when not known
-	LID       fabric.LID
-	LMC       uint8
-	SMLID     fabric.LID
-	State     string // ACTIVE
-	LinkLayer string // InfiniBand or Ethernet
-	Rate      string // 100 Gb/sec (4X EDR)
-	Umad      string // umad0, "" without
+	Device    string         `json:"device"` // of the kernel: mlx5_0
+	Number    fabric.PortNum `json:"port"`
+	GUID      fabric.GUID    `json:"port_guid"` // of the port, 0 when not known
+	LID       fabric.LID     `json:"lid"`
+	LMC       uint8          `json:"lmc"`
+	SMLID     fabric.LID     `json:"sm_lid"`
+	State     string         `json:"state"`      // ACTIVE
+	LinkLayer string         `json:"link_layer"` // InfiniBand or Ethernet
+	Rate      string         `json:"rate"`       // 100 Gb/sec (4X EDR)
+	Umad      string         `json:"umad"`       // umad0, "" without
 	// Netdevs are the network interfaces of the port, sorted: IPoIB's, or Ethernet's
 	// where that is the link layer.
-	Netdevs []string
+	Netdevs []string `json:"netdevs"`
 }
 
 // String is mlx5_0:1.
