@@ -68,14 +68,8 @@ func (t *printer) printFigures(r *Result) {
 	if len(equal) > 0 {
 		t.Row("equal", "%s", strings.Join(equal, ", "))
 	}
-	var single []string
-	for _, f := range r.Findings {
-		if f.Rule == NotCompared {
-			single = append(single, f.Message)
-		}
-	}
-	if len(single) > 0 {
-		t.Row("not compared", "%s", strings.Join(single, ", "))
+	if single := text.Where(r.Findings, func(x Finding) bool { return x.Rule == NotCompared }); len(single) > 0 {
+		t.Row("not compared", "%s", strings.Join(text.Each(single, func(x Finding) string { return x.Message }), ", "))
 	}
 	if c := r.Transition; c != nil && c.Order.Kind != OrderNone {
 		loops := "no forwarding loop"

@@ -291,13 +291,9 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 }
 
 // apart lists the switches of f that have no cable in rest.
-func apart(f, rest *fabric.Fabric) (list []fabric.GUID) {
-	for n := range fabric.NodeID(f.NumSwitches()) {
-		if f.HasCable(n) && !rest.HasCable(n) {
-			list = append(list, f.Node(n).GUID)
-		}
-	}
-	return list
+func apart(f, rest *fabric.Fabric) []fabric.GUID {
+	cut := text.Where(f.Switches(), func(n fabric.NodeID) bool { return f.HasCable(n) && !rest.HasCable(n) })
+	return text.Each(cut, func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
 
 // listNodes lists who comes, goes and is down meanwhile.

@@ -356,9 +356,7 @@ func (c *checker) add(rule string, line int, ends []int, format string, args ...
 	if line > 0 {
 		x.File, x.Line = c.Name, line
 	}
-	for _, i := range ends[:min(len(ends), maxPorts)] {
-		x.Ports = append(x.Ports, verify.EndpointOf(c.Fabric, c.ends[i]))
-	}
+	x.Ports = append(x.Ports, text.Each(ends[:min(len(ends), maxPorts)], func(i int) verify.Endpoint { return verify.EndpointOf(c.Fabric, c.ends[i]) })...)
 	c.found = append(c.found, x)
 	return &c.found[len(c.found)-1]
 }

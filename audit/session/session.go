@@ -112,10 +112,7 @@ func (s *Session) Steps() []string {
 
 // Drained lists what is drained, as steps name it.
 func (s *Session) Drained() (list []string) {
-	for _, d := range s.now().drained {
-		list = append(list, d.at.String())
-	}
-	return list
+	return text.Each(s.now().drained, func(d drained) string { return d.at.String() })
 }
 
 // Clone is an independent copy: steps of the one are none of the other.
