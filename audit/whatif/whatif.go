@@ -358,7 +358,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	first := newTrial(base, route, base.Verify.Scale())
 	r.Before.Hosts = len(first.hosts.ports)
 	for range cap(trials) - 1 {
-		trials <- first.clone()
+		c := *first
+		c.route.Kept = first.route.Kept.Clone()
+		trials <- &c
 	}
 	trials <- first
 	var done atomic.Int64
@@ -400,13 +402,6 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: t.previous, Verify: base.Verify})
 	}
 	return t
-}
-
-// clone returns a trial whose kept tables change apart from those of t.
-func (t *trial) clone() *trial {
-	c := *t
-	c.route.Kept = t.route.Kept.Clone()
-	return &c
 }
 
 // try has something fail.
