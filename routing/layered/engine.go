@@ -126,8 +126,7 @@ func describeLanes(n int) string {
 
 // renameError puts this engine's name into a *lft.DomainError of another engine.
 func (e Engine) renameError(err error) error {
-	var domain *lft.DomainError
-	if errors.As(err, &domain) {
+	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
 		return &lft.DomainError{Engine: e.Name(), Reason: domain.Reason}
 	}
 	return err
