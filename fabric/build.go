@@ -150,11 +150,8 @@ func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok
 // Build makes the Fabric; the builder may be used further. Errors: a zero or
 // duplicate node GUID, and what WithLIDs says of the LIDs.
 func (b *Builder) Build() (*Fabric, error) {
-	order := make([]int, len(b.nodes)) // by NodeID: the node
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, k int) int { return cmp.Or(compareNodes(&b.nodes[i], &b.nodes[k]), i-k) })
+	order := (&Fabric{nodes: b.nodes}).Nodes() // by NodeID: the node
+	slices.SortFunc(order, func(i, k NodeID) int { return cmp.Or(compareNodes(&b.nodes[i], &b.nodes[k]), int(i-k)) })
 	n, slots := len(order), len(b.slots)
 	f := &Fabric{
 		nodes: make([]Node, n), base: make([]PortID, n+1), lids: &lids{}, names: &names{},

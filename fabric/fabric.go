@@ -15,6 +15,8 @@ import (
 	"iter"
 	"slices"
 	"sync"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Node is a switch, channel adapter or router.
@@ -88,10 +90,13 @@ func (f *Fabric) NumNodes() int { return len(f.nodes) }
 func (f *Fabric) NumSwitches() int { return f.switches }
 
 // Switches lists all switches, in a slice of its own.
-func (f *Fabric) Switches() []NodeID {
-	list := make([]NodeID, f.switches)
-	for s := range list {
-		list[s] = NodeID(s)
+func (f *Fabric) Switches() []NodeID { return f.Nodes()[:f.switches] }
+
+// Nodes lists all nodes, in a slice of its own.
+func (f *Fabric) Nodes() []NodeID {
+	list := make([]NodeID, len(f.nodes))
+	for n := range list {
+		list[n] = NodeID(n)
 	}
 	return list
 }
@@ -122,11 +127,7 @@ func (f *Fabric) Num(p PortID) PortNum { return PortNum(p - f.base[f.owner[p]]) 
 
 // Nums lists the numbers of ports on their nodes; never nil.
 func (f *Fabric) Nums(ports []PortID) []int {
-	list := make([]int, len(ports))
-	for i, p := range ports {
-		list[i] = int(f.Num(p))
-	}
-	return list
+	return text.Each(ports, func(p PortID) int { return int(f.Num(p)) })
 }
 
 // Peer is the port at the other end of p's cable, or NoPort.
@@ -222,6 +223,12 @@ func (f *Fabric) Attachment(end PortID) PortID {
 func (f *Fabric) SwitchLinks(s NodeID) (ports []PortID, to []NodeID) {
 	a, b := f.first[s], f.first[s+1]
 	return f.chans[a:b], f.to[a:b]
+}
+
+// LinksBetween lists those of SwitchLinks from switch s to switch t.
+func (f *Fabric) LinksBetween(s, t NodeID) []PortID {
+	ports, _ := f.SwitchLinks(s)
+	return text.Where(ports, func(p PortID) bool { return f.PeerSwitch(p) == t })
 }
 
 // Neighbors is SwitchLinks without the channels.

@@ -3,6 +3,8 @@ package fabric
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Label is what is printed on the cage of a port, as ibdiagnet tells it: "1/12/2" is ASIC,
@@ -43,11 +45,7 @@ func portText(p PortNum, label string) string {
 
 // Texts is Text of ports.
 func (l PortLabels) Texts(ports []int) []string {
-	list := make([]string, len(ports))
-	for i, p := range ports {
-		list[i] = l.Text(PortNum(p))
-	}
-	return list
+	return text.Each(ports, func(p int) string { return l.Text(PortNum(p)) })
 }
 
 // SetLabel sets the label of a port; "" takes it away.

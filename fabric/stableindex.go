@@ -29,9 +29,7 @@ func NewStableIndex(fabrics ...*Fabric) *StableIndex {
 			}
 			slot := int32(x.Slots())
 			x.slot[n.GUID] = slot
-			for range int(n.NumPorts) + 1 {
-				x.Owner = append(x.Owner, slot)
-			}
+			x.Owner = append(x.Owner, slices.Repeat([]int32{slot}, int(n.NumPorts)+1)...)
 			x.Base = append(x.Base, int32(len(x.Owner)))
 		}
 	}
@@ -87,12 +85,9 @@ type Snapshot struct {
 func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
 	n := x.Slots()
 	v := &Snapshot{
-		Index: x, Fabric: f, Node: make([]NodeID, n), Slot: make([]int32, f.NumSwitches()),
-		Peer: make([]int32, x.NumPorts()), Dest: make([]int32, int(f.MaxLID())+1), Sources: make([]int32, n), Others: make([]int32, n),
+		Index: x, Fabric: f, Node: slices.Repeat([]NodeID{NoNode}, n), Slot: make([]int32, f.NumSwitches()),
+		Peer: slices.Repeat([]int32{NoCable}, x.NumPorts()), Dest: make([]int32, int(f.MaxLID())+1), Sources: make([]int32, n), Others: make([]int32, n),
 		Whole: true,
-	}
-	for s := range v.Node {
-		v.Node[s] = NoNode
 	}
 	for s := range NodeID(f.NumSwitches()) {
 		node := f.Node(s)
@@ -101,9 +96,6 @@ func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
 			return nil, false
 		}
 		v.Slot[s] = slot
-	}
-	for i := range v.Peer {
-		v.Peer[i] = NoCable
 	}
 	for s := range NodeID(f.NumSwitches()) {
 		v.addSwitch(s)

@@ -218,12 +218,9 @@ type combLane struct {
 func (l *combLayout) notes() []string {
 	var list []string
 	for k := range l.lanes {
-		names := make([]string, len(l.lanes[k].sls))
-		for i, sl := range l.lanes[k].sls {
-			names[i] = strconv.Itoa(int(sl))
-		}
+		names := text.Each(l.lanes[k].sls, func(sl fabric.SL) string { return strconv.Itoa(int(sl)) })
 		list = append(list, fmt.Sprintf("comb: trunk %v of the %v for %s, SL %s",
-			l.lanes[k].tree.trunk, l.g, text.Count(count(l.lane, k), "group", "groups"), strings.Join(names, ", ")))
+			l.lanes[k].tree.trunk, l.g, text.Count(text.CountIf(l.lane, func(lane int) bool { return lane == k }), "group", "groups"), strings.Join(names, ", ")))
 	}
 	return list
 }

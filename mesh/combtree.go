@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -48,11 +49,7 @@ func newCombTree(g *Grid, order []int, trunk Trunk) *combTree {
 			distance[s] += abs(int(x) - root[d])
 		}
 	}
-	for at := range g.Positions() {
-		if s := g.At(at); s != fabric.NoNode {
-			t.near = append(t.near, s)
-		}
-	}
+	t.near = text.Where(g.at, func(s fabric.NodeID) bool { return s != fabric.NoNode })
 	slices.SortStableFunc(t.near, func(a, b fabric.NodeID) int { return distance[a] - distance[b] })
 	for s := range fabric.NodeID(n) {
 		x := g.Coord(s)

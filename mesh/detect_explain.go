@@ -103,11 +103,7 @@ func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, foun
 	if fit == nil {
 		return nil, nil, nil
 	}
-	for _, c := range cables {
-		if !fit.neighbors(c[0], c[1]) {
-			odd = append(odd, c)
-		}
-	}
+	odd = text.Where(cables, func(c cable) bool { return !fit.neighbors(c[0], c[1]) })
 	g = newLinks(f, odd)
 	found, _ = accept(g, fit)
 	return odd, g, found
@@ -120,7 +116,7 @@ func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGrid
 	var names []string
 	for _, c := range out {
 		names = append(names, fmt.Sprintf("between %s, which joins %s and %s", cableName(f, c), grid.coordinatesOf(c[0]), grid.coordinatesOf(c[1])))
-		e.Cables = append(e.Cables, cablePorts(f, c)...)
+		e.Cables = append(e.Cables, f.LinksBetween(c[0], c[1])...)
 	}
 	e.Reason = fmt.Sprintf("all cables fit %s%s, but not that %s", withArticle(grid.String()), grid.lacking(), strings.Join(names, "; nor that "))
 	return e
@@ -128,12 +124,7 @@ func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGrid
 
 // lacking is how many things are missing, for messages.
 func (g *Grid) lacking() string {
-	switches := 0
-	for _, m := range g.Missing {
-		if m.Dir == NoDir {
-			switches++
-		}
-	}
+	switches := text.CountIf(g.Missing, func(m Fault) bool { return m.Dir == NoDir })
 	var lacks []string
 	if switches > 0 {
 		lacks = append(lacks, text.Count(switches, "switch", "switches"))
@@ -147,22 +138,10 @@ func (g *Grid) lacking() string {
 	return " that lacks " + text.List(lacks, "and")
 }
 
-// cablePorts is the ports of the first switch of c that lead to the second.
-func cablePorts(f *fabric.Fabric, c cable) []fabric.PortID {
-	var list []fabric.PortID
-	ports, to := f.SwitchLinks(c[0])
-	for i, t := range to {
-		if t == c[1] {
-			list = append(list, ports[i])
-		}
-	}
-	return list
-}
-
 // cableName is the ports at both ends of a cable with their switches, and how
 // many more cables there are between these.
 func cableName(f *fabric.Fabric, c cable) string {
-	ports := cablePorts(f, c)
+	ports := f.LinksBetween(c[0], c[1])
 	p, q := ports[0], f.Peer(ports[0])
 	name := fmt.Sprintf("%s (%s) and %s (%s)", f.PortName(p), f.Node(c[0]).GUID, f.PortName(q), f.Node(c[1]).GUID)
 	if more := len(ports) - 1; more > 0 {

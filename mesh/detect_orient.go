@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // reading is a fit with its dimensions in order and with directions.
@@ -150,7 +151,8 @@ func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 	slices.SortFunc(twos, byNumber)
 	fours := len(twos) / 2 // that there may be, of two axes each
 	if dims != nil {
-		fours = max(0, count(dims, 4)-count(found.Dims, 4))
+		isFour := func(size int) bool { return size == 4 }
+		fours = max(0, text.CountIf(dims, isFour)-text.CountIf(found.Dims, isFour))
 	}
 	join := func(i, j int, a *axis) {
 		whole = append(whole, a)
@@ -175,16 +177,6 @@ func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 		r.axes = ordered(r.axes, dims)
 	}
 	return r
-}
-
-func count(list []int, x int) int {
-	n := 0
-	for _, y := range list {
-		if y == x {
-			n++
-		}
-	}
-	return n
 }
 
 // byNumber orders dimensions by the usual port number in either direction, then
@@ -301,12 +293,7 @@ func (r *reading) agrees(s fabric.NodeID) bool {
 
 // corners lists the corners, by GUID, at most 16 of them.
 func (r *reading) corners() string {
-	var list []fabric.NodeID
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
-		if r.corner(s) {
-			list = append(list, s)
-		}
-	}
+	list := text.Where(r.f.Switches(), r.corner)
 	if len(list) == 0 {
 		return "no corner has a switch"
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -56,29 +57,19 @@ func newSearch(g *links, s Shape, allowed int, steps *int) *search {
 }
 
 // spare counts the free positions next to one.
-func (r *search) spare(p int) (free int) {
-	for _, q := range r.around[p] {
-		if r.at[q] == fabric.NoNode {
-			free++
-		}
-	}
-	return free
+func (r *search) spare(p int) int {
+	return text.CountIf(r.around[p], func(q int) bool { return r.at[q] == fabric.NoNode })
 }
 
 // fits returns true if there is room around p for the neighbours that its switch still lacks.
 func (r *search) fits(p int) bool { return r.at[p] == fabric.NoNode || r.spare(p) >= r.open[r.at[p]] }
 
 // put places x at p, which is free and next to all its neighbours with positions, and returns true if that may be. It
-// has to be taken back with remove in either case.
+// has to be taken back in either case.
 func (r *search) put(x fabric.NodeID, p int) bool {
 	r.at[p], r.position[x] = x, p
 	r.move(x, 1)
 	return r.missing <= r.allowed && r.fits(p) && !slices.ContainsFunc(r.around[p], func(q int) bool { return !r.fits(q) })
-}
-
-func (r *search) remove(x fabric.NodeID) {
-	r.move(x, -1)
-	r.at[r.position[x]], r.position[x] = fabric.NoNode, -1
 }
 
 // move counts what x makes of its neighbours, or takes that off: those with positions have one less to
@@ -117,7 +108,8 @@ func (r *search) run() bool {
 		}
 		*r.steps--
 		over := r.put(x, p) && r.run()
-		r.remove(x)
+		r.move(x, -1)
+		r.at[p], r.position[x] = fabric.NoNode, -1
 		if over {
 			return true
 		}
@@ -128,9 +120,9 @@ func (r *search) run() bool {
 // candidates gives the free positions that are next to all neighbours of x
 // that have positions, the one with the fewest switches around it first.
 func (r *search) candidates(x fabric.NodeID) []int {
-	var free []int
-	placed := slices.DeleteFunc(slices.Clone(r.g.of(x)), func(y fabric.NodeID) bool { return r.position[y] < 0 })
+	placed := text.Where(r.g.of(x), func(y fabric.NodeID) bool { return r.position[y] >= 0 })
 	if len(placed) == 0 {
+		var free []int
 		for p, s := range r.at {
 			if s == fabric.NoNode {
 				free = append(free, p)
@@ -138,11 +130,9 @@ func (r *search) candidates(x fabric.NodeID) []int {
 		}
 		return free
 	}
-	for _, p := range r.around[r.position[placed[0]]] {
-		if r.at[p] == fabric.NoNode && !slices.ContainsFunc(placed, func(y fabric.NodeID) bool { return !slices.Contains(r.around[r.position[y]], p) }) {
-			free = append(free, p)
-		}
-	}
+	free := text.Where(r.around[r.position[placed[0]]], func(p int) bool {
+		return r.at[p] == fabric.NoNode && !slices.ContainsFunc(placed, func(y fabric.NodeID) bool { return !slices.Contains(r.around[r.position[y]], p) })
+	})
 	slices.SortFunc(free, func(p, q int) int {
 		return cmp.Or(len(r.around[p])-r.spare(p)-len(r.around[q])+r.spare(q), p-q)
 	})

@@ -105,13 +105,7 @@ func (s Shape) Coordinates(position int) string { return coordinates(s.coords(po
 
 // rings is how many dimensions are rings.
 func (s Shape) rings() int {
-	n := 0
-	for _, ring := range s.Wrap {
-		if ring {
-			n++
-		}
-	}
-	return n
+	return text.CountIf(s.Wrap, func(ring bool) bool { return ring })
 }
 
 // String is the shape: "16x16 mesh", "8x8 torus" when all dimensions are

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -156,12 +157,9 @@ func newRepairer(g *Grid, base *lft.Routing, opt lft.Options) (*repairer, error)
 	if r.order = r.turns.sorted(); len(r.order) < r.turns.channels() {
 		return nil, errors.New("mesh: the tables to repair have a credit loop")
 	}
-	vls := opt.VLs
-	if vls == 0 {
-		vls = maxRepairVLs
-	}
-	r.limit = min(vls-r.firstVL, lft.NumSLs-r.firstSL)
-	r.tree = newTree(len(r.node))
+	r.limit = min(cmp.Or(opt.VLs, maxRepairVLs)-r.firstVL, lft.NumSLs-r.firstSL)
+	n := len(r.node)
+	r.tree = tree{way: make([]Dir, n), length: make([]int32, n), clear: make([]uint16, n)}
 	return r, nil
 }
 

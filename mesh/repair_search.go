@@ -157,10 +157,6 @@ type tree struct {
 	path   []int32
 }
 
-func newTree(switches int) tree {
-	return tree{way: make([]Dir, switches), length: make([]int32, switches), clear: make([]uint16, switches)}
-}
-
 // all is the set of the VLs.
 func (r *repairer) all() uint16 { return 1<<len(r.vls) - 1 }
 

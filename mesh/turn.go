@@ -119,21 +119,15 @@ func routeTurns(ctx context.Context, m TurnModel, g *Grid, opt lft.Options) (*lf
 	if err != nil {
 		return nil, err
 	}
-	if broken > 0 {
-		if err := bypass(ctx, p, model, tables); err != nil {
+	if broken > 0 { // replace NoPath where the model has a way to the destination
+		if err := eachSwitch(ctx, g.Fabric.NumSwitches(), func() func(fabric.NodeID) {
+			b := &bypasses{paths: p, turns: model, hops: make([]int32, g.Fabric.NumSwitches())}
+			return func(t fabric.NodeID) { b.to(t, tables) }
+		}); err != nil {
 			return nil, err
 		}
 	}
 	return &lft.Routing{Engine: m.Name(), Fabric: g.Fabric, Tables: tables}, nil
-}
-
-// bypass replaces NoPath where the model has a way to the destination.
-func bypass(ctx context.Context, p *paths, model turns, tables *lft.Tables) error {
-	g := p.g
-	return eachSwitch(ctx, g.Fabric.NumSwitches(), func() func(fabric.NodeID) {
-		b := &bypasses{paths: p, turns: model, hops: make([]int32, g.Fabric.NumSwitches())}
-		return func(t fabric.NodeID) { b.to(t, tables) }
-	})
 }
 
 // bypasses finds ways to one destination after the other: scratch of a worker.

@@ -367,8 +367,7 @@ func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, op
 		}
 		plan, err := s.Build(ctx, r, part, Options{Balance: opt.Balance})
 		if err != nil {
-			var no *RefusedError
-			if !errors.As(err, &no) {
+			if _, refused := errors.AsType[*RefusedError](err); !refused {
 				return nil, nil, err
 			}
 			for i := range part {

@@ -60,11 +60,7 @@ func (b *budget) share(ctx context.Context) (*sharing, error) {
 		return nil, &BudgetError{MLIDs: b.free}
 	}
 	several := s.several()
-	groups := make([]Group, len(several))
-	for i, c := range several {
-		groups[i] = s.unite(c)
-	}
-	list, _, err := draftWith(ctx, b.schemes[len(b.schemes)-1], b.r, groups, b.opt)
+	list, _, err := draftWith(ctx, b.schemes[len(b.schemes)-1], b.r, text.Each(several, s.unite), b.opt)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +86,10 @@ func newSharing(b *budget) *sharing {
 	s := &sharing{
 		f:        b.r.Fabric,
 		groups:   b.groups,
-		maxStray: b.opt.MaxStray,
+		maxStray: cmp.Or(b.opt.MaxStray, DefaultMaxStray),
 		of:       make([]int, n),
 		clusters: make([]cluster, n),
 		byPort:   make([][]int, b.r.Fabric.NumPorts()),
-	}
-	if s.maxStray == 0 {
-		s.maxStray = DefaultMaxStray
 	}
 	for i := range b.groups {
 		g := &b.groups[i]

@@ -120,12 +120,6 @@ func (w *maskGraph) follow(start edge, all bool) (twice, from int32) {
 	return twice, from
 }
 
-// wasLeftBy returns true if the last packet left by port p of a switch.
-func (w *maskGraph) wasLeftBy(p fabric.PortID) bool {
-	i, is := slices.BinarySearch(w.ports, p)
-	return is && w.seen[i]
-}
-
 // findFault sends a packet of a sender, and describes that two copies of it leave by one port, which is
 // a loop or brings somebody two copies; "" if none do.
 func (w *maskGraph) findFault(sender fabric.PortID) string {
@@ -175,7 +169,7 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 		return ""
 	}
 	for _, d := range receivers {
-		if d != sender && !w.wasLeftBy(w.f.Attachment(d)) {
+		if i, is := slices.BinarySearch(w.ports, w.f.Attachment(d)); d != sender && !(is && w.seen[i]) {
 			return fmt.Sprintf("packets of sender %s do not reach receiver %s", w.f.PortName(sender), w.f.PortName(d))
 		}
 	}
@@ -231,11 +225,7 @@ func (w *maskGraph) portNames(ports []fabric.PortID) string {
 	if len(ports) == 0 {
 		return "nothing"
 	}
-	var names []string
-	for _, p := range ports {
-		names = append(names, w.f.PortName(p))
-	}
-	return text.Ends(names, most, ", ", "... %d more ...")
+	return text.Ends(text.Each(ports, w.f.PortName), most, ", ", "... %d more ...")
 }
 
 // resize makes a list of length n, whose elements may be any.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // SpanningTree is a tree of all switches, or several where cables are missing. A group takes the
@@ -103,31 +104,13 @@ func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 			ports = append(ports, f.Peer(p))
 		}
 	}
-	for _, p := range g.Receivers {
-		ports = append(ports, f.Attachment(p))
-	}
+	ports = append(ports, text.Each(g.Receivers, f.Attachment)...)
 	slices.Sort(ports)
 	return ports
 }
 
 // upPort is the port of one of the cables from a switch to its parent.
 func (t *SpanningTree) upPort(r int32, cable int) fabric.PortID {
-	above := t.Switch[t.Parent[r]]
-	ports, to := t.Fabric.SwitchLinks(t.Switch[r])
-	n := 0
-	for _, s := range to {
-		if s == above {
-			n++
-		}
-	}
-	cable %= n
-	for i, s := range to {
-		if s == above {
-			if cable == 0 {
-				return ports[i]
-			}
-			cable--
-		}
-	}
-	panic("mft: a switch without a cable to its parent")
+	ports := t.Fabric.LinksBetween(t.Switch[r], t.Switch[t.Parent[r]])
+	return ports[cable%len(ports)]
 }

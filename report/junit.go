@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -61,10 +62,7 @@ func caseText(texts []string) string {
 // megabytes, so that the findings of a rule are cut after maxOutput bytes.
 func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 	suite := junitSuite{Name: opt.subject()}
-	var names []string
-	for _, rule := range opt.rules() {
-		names = append(names, rule.Name)
-	}
+	names := text.Each(opt.rules(), func(rule verify.Rule) string { return rule.Name })
 	for _, u := range r.Undecided {
 		if !slices.Contains(names, u.Rule) {
 			names = append(names, u.Rule)

@@ -210,13 +210,7 @@ func idle(r *verify.Result, opt *Options, b *text.Sheet) {
 	}
 	var parts []string
 	for _, reason := range verify.IdleReasons {
-		n := 0
-		for i := range list {
-			if list[i].Reason == reason {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := text.CountIf(list, func(x verify.IdleChannel) bool { return x.Reason == reason }); n > 0 {
 			parts = append(parts, text.Grouped(n)+" "+idleWords[reason])
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -55,12 +56,8 @@ type DeadlockError struct {
 // Channels is the cycle as the channels that are waited for, each once, in the
 // form of verify's witnesses.
 func (e *DeadlockError) Channels() []Hop {
-	var waited, hops []Hop
-	for _, w := range e.Waits {
-		if w.Reason != Starved {
-			waited = append(waited, w.For)
-		}
-	}
+	waited := text.Each(text.Where(e.Waits, func(w Wait) bool { return w.Reason != Starved }), func(w Wait) Hop { return w.For })
+	var hops []Hop
 	for i, h := range waited {
 		// A worm that waits for a channel, and the one that has it and waits for room
 		// behind it, wait at the same place: the second one's packet is in the way.

@@ -284,9 +284,7 @@ func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 			d.noise.rngs = append(d.noise.rngs, rand.New(rand.NewPCG(d.Seed, uint64(p))))
 		}
 	}
-	if d.noise.bytes = s.cfg.MTU; d.noise.bytes == 0 {
-		d.noise.bytes = min(4096, s.cfg.FlitBytes*s.cfg.BufferFlits-s.cfg.HeaderBytes)
-	}
+	d.noise.bytes = cmp.Or(s.cfg.MTU, min(4096, s.cfg.FlitBytes*s.cfg.BufferFlits-s.cfg.HeaderBytes))
 	n := len(d.noise.hosts)
 	d.noise.sent, d.noise.stands = make([]int, n), make([]bool, n)
 	if d.Background > 0 && n > 1 {

@@ -19,6 +19,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -390,10 +391,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 		pt.to, pt.node, pt.sink = int32(p), int32(node), true
 	case peer != fabric.NoPort:
 		pt.to, pt.node, pt.sink = int32(peer), int32(f.Owner(peer)), !f.IsSwitch(f.Owner(peer))
-		if mbps == 0 {
-			mbps = f.Link(p).Mbps()
-		}
-		if mbps == 0 {
+		if mbps = cmp.Or(mbps, f.Link(p).Mbps()); mbps == 0 {
 			return fmt.Errorf("%s: the fabric does not say how fast its link is: set Config.Mbps", f.PortName(p))
 		}
 		pt.rate = bytePs(mbps)

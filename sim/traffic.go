@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -381,12 +382,7 @@ func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop
 	if !(stop.RelativeError >= 0) || stop.MinMessages < 0 || stop.MaxQueue < 0 {
 		return nil, fmt.Errorf("a stop with less than nothing: %+v", stop)
 	}
-	if stop.MinMessages == 0 {
-		stop.MinMessages = 10_000
-	}
-	if stop.MaxQueue == 0 {
-		stop.MaxQueue = 1000
-	}
+	stop.MinMessages, stop.MaxQueue = cmp.Or(stop.MinMessages, 10_000), cmp.Or(stop.MaxQueue, 1000)
 	o := &open{Traffic: traffic, warm: stop.WarmUp, out: &Measured{}}
 	s, err := New(net, cfg, o)
 	if err != nil {

@@ -68,7 +68,8 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 	if opt.Expected == nil && !c.checkPlanes() {
 		c.checkRails()
 	}
-	if opt.Expected == nil || !hasAggregation(opt.Expected) {
+	isAggregation := func(n fabric.NodeID) bool { return opt.Expected.Kind(n) == fabric.AggregationKind }
+	if opt.Expected == nil || !slices.ContainsFunc(opt.Expected.Nodes(), isAggregation) {
 		c.checkAggregation()
 	}
 	c.checkNodes()

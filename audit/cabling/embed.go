@@ -49,7 +49,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 				continue
 			}
 			if slices.ContainsFunc(have[s], func(x fabric.NodeID) bool {
-				return place[x] != fabric.NoNode && len(parallel(full, t, place[x])) < len(parallel(f, s, x))
+				return place[x] != fabric.NoNode && len(full.LinksBetween(t, place[x])) < len(f.LinksBetween(s, x))
 			}) {
 				continue
 			}
@@ -104,7 +104,7 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	for t, near := range adjacency(full) {
 		h := hole{name: full.Name(fabric.NodeID(t)).String()}
 		for _, to := range near {
-			cables := len(parallel(full, fabric.NodeID(t), to))
+			cables := len(full.LinksBetween(fabric.NodeID(t), to))
 			switch sw := at[to]; {
 			case sw == fabric.NoNode:
 			case at[t] == fabric.NoNode:
@@ -112,7 +112,7 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 			case fabric.NodeID(t) < to:
 				pairs = append(pairs, cables)
 				s.Cables += cables
-				if k := cables - len(parallel(f, at[t], sw)); k > 0 {
+				if k := cables - len(f.LinksBetween(at[t], sw)); k > 0 {
 					s.addDeficit(f, free, k, at[t], sw, lead, lead)
 				}
 			}

@@ -228,7 +228,7 @@ func (c *checker) linksShown() []fabric.Link {
 
 // units returns by node the first chip of its system, the node itself where it is no chip.
 func (c *checker) units() []fabric.NodeID {
-	unit := firstNodes(c.f.NumNodes())
+	unit := c.f.Nodes()
 	for _, chips := range c.f.Systems() {
 		for _, s := range chips {
 			unit[s] = chips[0]
@@ -279,14 +279,9 @@ func (c *checker) checkLevels(s *Shape) {
 		}
 	}
 	for level := int32(0); s.Kind == Tree && int(level) < len(s.Levels)-1; level++ {
-		switches := slices.DeleteFunc(firstNodes(f.NumSwitches()), func(sw fabric.NodeID) bool { return s.level[sw] != level })
-		up := text.Each(switches, func(sw fabric.NodeID) (n int) {
-			for _, t := range f.Neighbors(sw) {
-				if s.level[t] == level+1 {
-					n++
-				}
-			}
-			return n
+		switches := slices.DeleteFunc(f.Switches(), func(sw fabric.NodeID) bool { return s.level[sw] != level })
+		up := text.Each(switches, func(sw fabric.NodeID) int {
+			return text.CountIf(f.Neighbors(sw), func(t fabric.NodeID) bool { return s.level[t] == level+1 })
 		})
 		usual := mode(up)
 		for i, sw := range switches {

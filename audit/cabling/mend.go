@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Recabled is one slip of a hand: cables that share ports and differ from the expected
@@ -35,10 +36,9 @@ func (m *Move) Text(f *fabric.Fabric) string {
 
 // mend is the moves in words, behind a message.
 func (r *Recabled) mend(f *fabric.Fabric) string {
-	var list []string
-	for _, x := range r.Surplus {
-		list = append(list, fmt.Sprintf("take out the cable from %s to %s", f.PortName(x[0]), f.PortName(x[1])))
-	}
+	list := text.Each(r.Surplus, func(x [2]fabric.PortID) string {
+		return fmt.Sprintf("take out the cable from %s to %s", f.PortName(x[0]), f.PortName(x[1]))
+	})
 	for i := range r.Moves {
 		if text := r.Moves[i].Text(f); !slices.Contains(list, text) {
 			list = append(list, text)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -92,12 +93,8 @@ func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 	short := map[fabric.NodeID]bool{}
 	for _, chips := range systems {
 		like := sizes[p.modelOf(chips[0])]
-		usual, n := mode(like), 0
-		for _, k := range like {
-			if k == usual {
-				n++
-			}
-		}
+		usual := mode(like)
+		n := text.CountIf(like, func(k int) bool { return k == usual })
 		if len(chips) < usual && 4*n >= 3*len(like) {
 			short[chips[0]] = true
 			p.add(UnevenPlanes, usual-len(chips), nodeEndpoints(p.f, chips...), "%s has %d planes, and %d of the %d systems like it have %d", p.systemName(chips), len(chips), n, len(like), usual)
@@ -110,12 +107,7 @@ func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 // lead to another system, unless a finding says already that a cable is missing there.
 func (p *planes) compareLanes(chips []fabric.NodeID, num fabric.PortNum, short map[fabric.NodeID]bool) {
 	far, some := p.lanes(chips, num)
-	lacking := 0
-	for _, q := range far {
-		if q == fabric.NoPort {
-			lacking++
-		}
-	}
+	lacking := text.CountIf(far, func(q fabric.PortID) bool { return q == fabric.NoPort })
 	if some == fabric.NoPort || lacking == 0 || 2*lacking > len(chips) || short[p.unit[p.f.Owner(some)]] {
 		return
 	}

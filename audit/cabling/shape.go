@@ -175,13 +175,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 		if lacks[sw] == 0 {
 			continue
 		}
-		ports, _ := f.SwitchLinks(sw)
-		has := len(ports)
-		for _, p := range s.surplus {
-			if f.Owner(p) == sw || f.Owner(f.Peer(p)) == sw {
-				has--
-			}
-		}
+		has := len(f.Neighbors(sw)) - text.CountIf(s.surplus, func(p fabric.PortID) bool { return f.Owner(p) == sw || f.Owner(f.Peer(p)) == sw })
 		l := Lack{verify.SwitchOf(f, sw), lacks[sw], has}
 		if l.Cables >= misfitCables && l.Cables >= l.Has {
 			s.misfits = append(s.misfits, l.Name)
@@ -210,18 +204,6 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 	return &Shape{Kind: Banyan, Name: name, Parallel: 1, Cables: switchCables(f)}
 }
 
-// parallel lists the ports of a switch that lead to another one, by number.
-func parallel(f *fabric.Fabric, a, b fabric.NodeID) []fabric.PortID {
-	var list []fabric.PortID
-	ports, to := f.SwitchLinks(a)
-	for i, p := range ports {
-		if to[i] == b {
-			list = append(list, p)
-		}
-	}
-	return list
-}
-
 // describeIrregular describes what fits no shape.
 func describeIrregular(f *fabric.Fabric) *Shape {
 	n := f.NumSwitches()
@@ -230,7 +212,8 @@ func describeIrregular(f *fabric.Fabric) *Shape {
 		ports, _ := f.SwitchLinks(sw)
 		low, high = min(low, len(ports)), max(high, len(ports))
 	}
-	if level := levels.Of(f); isLevelled(f, level) {
+	// Levels are those of half of the cables, which join neighbouring ones, and of seven of eight hosts, on leaves.
+	if level := levels.Of(f); slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8 {
 		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
 		s.Levels = levelSizes(level)
 		s.Name = fmt.Sprintf("irregular tree of %d levels: %s", len(s.Levels), levelNames(s.Levels))
@@ -303,12 +286,7 @@ func recognizeGridOf(f *fabric.Fabric, dims []int) *Shape {
 
 // gridKind is the kind of a grid and its name.
 func gridKind(g mesh.Shape) (kind, name string) {
-	rings := 0
-	for _, w := range g.Wrap {
-		if w {
-			rings++
-		}
-	}
+	rings := text.CountIf(g.Wrap, func(ring bool) bool { return ring })
 	switch {
 	case len(g.Dims) == 1 && rings == 1:
 		return Ring, g.String()

@@ -456,12 +456,6 @@ func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
 	return nil
 }
 
-// isLevelled says whether a fabric that is no fat tree has levels nevertheless: half of the
-// cables join neighbouring ones, and seven of eight hosts are on leaves.
-func isLevelled(f *fabric.Fabric, level []int32) bool {
-	return slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8
-}
-
 // above is the share of the hosts that are above leaves.
 func above(f *fabric.Fabric, level []int32) float64 {
 	all, above := 0, 0

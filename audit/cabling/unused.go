@@ -106,8 +106,3 @@ func (c *checker) checkAggregation() {
 			f.Name(n), used, nodes, f.Num(p))
 	})
 }
-
-// hasAggregation returns true where a fabric has any aggregation node.
-func hasAggregation(f *fabric.Fabric) bool {
-	return slices.ContainsFunc(firstNodes(f.NumNodes()), func(n fabric.NodeID) bool { return f.Kind(n) == fabric.AggregationKind })
-}

@@ -150,14 +150,9 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	var why []string
-	for _, c := range e.Candidates {
-		reason := c.Refused
-		if reason == "" {
-			reason = "needs " + text.Count(c.VLs, "VL", "VLs")
-		}
-		why = append(why, c.Engine+": "+reason)
-	}
+	why := text.Each(e.Candidates, func(c Candidate) string {
+		return c.Engine + ": " + cmp.Or(c.Refused, "needs "+text.Count(c.VLs, "VL", "VLs"))
+	})
 	return fmt.Sprintf("no engine routes this fabric on %s: %s", text.Count(e.VLs, "VL", "VLs"), strings.Join(why, "; "))
 }
 
@@ -203,9 +198,6 @@ func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) 
 	return q.Bisection, nil
 }
 
-// isQuick returns true for a fabric on which measuring bandwidth takes tenths of a second at most.
-func isQuick(f *fabric.Fabric) bool { return entries(f) <= maxMeasured }
-
 // try routes f with some engines, at the same time.
 func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []string) ([]Candidate, error) {
 	opt.Groups, opt.Stage, opt.Progress, opt.Route.Previous = nil, nil, nil, nil
@@ -222,7 +214,7 @@ func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []str
 		} else if err != nil {
 			return err
 		}
-		list[i] = candidate(r)
+		list[i] = Candidate{Engine: r.Engine.Name(), VLs: r.Verify.CreditLoops.VLs, Load: r.Verify.GreatestLoad(), Result: r}
 		return list[i].measure(ctx, opt.Demand)
 	})
 }
@@ -243,10 +235,6 @@ func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *f
 	t, err := bound.TimesUnder(ctx, r.Fabric, r.Tables, d)
 	c.Jobs = max(t.Switches, t.Hosts)
 	return err
-}
-
-func candidate(r *compile.Result) Candidate {
-	return Candidate{Engine: r.Engine.Name(), VLs: r.Verify.CreditLoops.VLs, Load: r.Verify.GreatestLoad(), Result: r}
 }
 
 // hasErrors returns true for tables with errors.
@@ -328,7 +316,7 @@ type Judgement struct {
 func Judge(ctx context.Context, r *compile.Result, chosen *Choice) (j Judgement, err error) {
 	g := r.Routing.Fabric
 	j.Shape, j.Choice = cabling.Recognize(g), chosen
-	if chosen == nil && !isQuick(g) {
+	if chosen == nil && entries(g) > maxMeasured { // else measuring takes tenths of a second at most
 		return j, nil
 	}
 	if j.Diversity, err = quality.Disjointness(ctx, g, r.Routing.Tables); err != nil {

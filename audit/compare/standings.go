@@ -81,12 +81,7 @@ func (s *Standings) Text(b *text.Sheet) {
 	if c := s.Fabric; c.Switches > 0 {
 		fmt.Fprintf(b, "fabric: %s\n\n", c)
 	}
-	var shown []*Contender
-	for _, x := range s.Contenders {
-		if x.Refused == "" {
-			shown = append(shown, x)
-		}
-	}
+	shown := text.Where(s.Contenders, func(x *Contender) bool { return x.Refused == "" })
 	if len(shown) > 0 {
 		b.Columns(s.rows(shown), 0)
 		if shown[0].Groups != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/paths"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -284,13 +285,9 @@ func (h *Channel) why() Cause {
 
 // findSharers says who shares the first channels between switches.
 func (x *explainer) findSharers(t *lft.Tables) {
-	var channels []fabric.PortID
-	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
-		if c := x.Hot[i].channel; x.f.PeerSwitch(c) != fabric.NoNode {
-			channels = append(channels, c)
-		}
-	}
-	shares := paths.Sharers(x.f, t, channels)
+	channels := text.Each(x.Hot[:min(x.opt.Top, len(x.Hot))], func(h Channel) fabric.PortID { return h.channel })
+	between := func(c fabric.PortID) bool { return x.f.PeerSwitch(c) != fabric.NoNode }
+	shares := paths.Sharers(x.f, t, text.Where(channels, between))
 	for i := range x.Hot[:min(x.opt.Top, len(x.Hot))] {
 		h := &x.Hot[i]
 		share := shares[h.channel]

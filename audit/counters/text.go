@@ -125,13 +125,7 @@ func (d *Document) printHot(b *text.Sheet) {
 func (d *Document) causes() string {
 	var list []string
 	for _, c := range Causes {
-		n := 0
-		for i := range d.Hot {
-			if d.Hot[i].Cause == c {
-				n++
-			}
-		}
-		if n > 0 {
+		if n := text.CountIf(d.Hot, func(h sharedChannel) bool { return h.Cause == c }); n > 0 {
 			list = append(list, text.Grouped(n)+" "+string(c))
 		}
 	}
@@ -268,20 +262,13 @@ func cellOf(list []Error, counter string) string {
 
 // printRestarts writes how many hosts and switches were restarted.
 func (d *Document) printRestarts(b *text.Sheet) {
-	var hosts, switches []string
-	for _, r := range d.Restarts {
-		if r.Switch {
-			switches = append(switches, r.Name)
-		} else {
-			hosts = append(hosts, r.Name)
-		}
-	}
 	for _, x := range []struct {
 		one, many string
-		names     []string
-	}{{"host was", "hosts were", hosts}, {"switch was", "switches were", switches}} {
-		if n := len(x.names); n > 0 {
-			fmt.Fprintf(b, "\n%s restarted, since all links went down: %s\n", text.CountGrouped(n, x.one, x.many), hostlist.Shorten(hostlist.Fold(x.names)))
+		isSwitch  bool
+	}{{"host was", "hosts were", false}, {"switch was", "switches were", true}} {
+		list := text.Where(d.Restarts, func(r Restart) bool { return r.Switch == x.isSwitch })
+		if names := text.Each(list, func(r Restart) string { return r.Name }); len(names) > 0 {
+			fmt.Fprintf(b, "\n%s restarted, since all links went down: %s\n", text.CountGrouped(len(names), x.one, x.many), hostlist.Shorten(hostlist.Fold(names)))
 		}
 	}
 }

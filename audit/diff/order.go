@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -88,9 +89,7 @@ func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 		return order
 	}
 	order.Kind = OrderBlocks
-	for _, b := range blocks {
-		order.Blocks = append(order.Blocks, BlockOrder{Block: b.number, Passes: b.passes(f)})
-	}
+	order.Blocks = text.Each(blocks, func(b *blockOrder) BlockOrder { return BlockOrder{Block: b.number, Passes: b.passes(f)} })
 	return order
 }
 
@@ -123,12 +122,7 @@ func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 		for left := rest; left != 0; left &= left - 1 {
 			bit := left & -left
 			l := fabric.LID(b.number*lft.BlockSize + bits.TrailingZeros64(left))
-			more := constraints
-			for _, c := range b.constraints {
-				if c.lid == l {
-					more = append(more, c)
-				}
-			}
+			more := append(constraints, text.Where(b.constraints, func(c before) bool { return c.lid == l })...)
 			if s, ok := stagesOf(n, more); ok {
 				p.LIDs, constraints, stage, lids = append(p.LIDs, l), more, s, lids|bit
 			}

@@ -66,7 +66,10 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 		}
 	}
 	c.r.Pairs = d
-	workers, err := par.ForEachWith(ctx, 0, len(targets), p.newWorker, func(w *pairWorker, i int) error {
+	m, n := p.Old.NumSwitches(), p.New.NumSwitches()
+	workers, err := par.ForEachWith(ctx, 0, len(targets), func() *pairWorker {
+		return &pairWorker{old: lft.NewForest(p.Old), new: lft.NewForest(p.New), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n)}
+	}, func(w *pairWorker, i int) error {
 		p.countPairs(w, targets[i])
 		return nil
 	})
@@ -118,11 +121,6 @@ func (p *pairCounter) groupSources() {
 		p.groups[k].ports++
 		p.groupOf[x] = k
 	}
-}
-
-func (p *pairCounter) newWorker() *pairWorker {
-	m, n := p.Old.NumSwitches(), p.New.NumSwitches()
-	return &pairWorker{old: lft.NewForest(p.Old), new: lft.NewForest(p.New), oldHops: make([]int32, m), newHops: make([]int32, n), same: make([]bool, n)}
 }
 
 // countPairs counts the pairs of a destination.

@@ -436,10 +436,7 @@ func (r *Result) differences() (list []difference) {
 		add(LIDsDiffer, "LIDs", int64(len(d.Changed)), "%s", text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"))
 	}
 	if d := r.LFTs; d != nil {
-		count := d.Changed + d.Gone + d.New
-		if count == 0 {
-			count = d.Blocks // the same destinations by other LIDs
-		}
+		count := cmp.Or(d.Changed+d.Gone+d.New, d.Blocks) // the same destinations by other LIDs
 		changed := fmt.Sprintf("%s of %s changed", text.Grouped(d.Changed), text.Grouped(d.Entries))
 		add(LFTsDiffer, "entries", count, "%s; %s of %s blocks to write, on %s",
 			join(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")),

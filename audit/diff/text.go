@@ -68,14 +68,8 @@ func (t *printer) printFigures(r *Result) {
 	if len(equal) > 0 {
 		t.Row("equal", "%s", strings.Join(equal, ", "))
 	}
-	var single []string
-	for _, f := range r.Findings {
-		if f.Rule == NotCompared {
-			single = append(single, f.Message)
-		}
-	}
-	if len(single) > 0 {
-		t.Row("not compared", "%s", strings.Join(single, ", "))
+	if single := text.Where(r.Findings, func(x Finding) bool { return x.Rule == NotCompared }); len(single) > 0 {
+		t.Row("not compared", "%s", strings.Join(text.Each(single, func(x Finding) string { return x.Message }), ", "))
 	}
 	if c := r.Transition; c != nil && c.Order.Kind != OrderNone {
 		loops := "no forwarding loop"
@@ -104,10 +98,7 @@ func orderText(o *Order) string {
 	case OrderAny:
 		return "any order of switches is free of loops"
 	case OrderSwitches:
-		var sizes []string
-		for _, stage := range o.Stages {
-			sizes = append(sizes, text.Grouped(len(stage)))
-		}
+		sizes := text.Each(o.Stages, func(stage []fabric.GUID) string { return text.Grouped(len(stage)) })
 		return fmt.Sprintf("free of loops in %s of switches: %s; --format json lists them", text.CountGrouped(len(sizes), "stage", "stages"), text.Few(sizes, few))
 	}
 	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each, which --format json lists"

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -31,9 +32,7 @@ func (c *comparison) findTransition(ctx context.Context) error {
 	}
 	t.Loops, t.OldLoops, t.NewLoops, t.Unordered = len(w.transient), w.own[0], w.own[1], w.unordered
 	t.Order = makeOrder(c.New, w.blocks)
-	for _, l := range w.transient[:min(maxWitnesses, len(w.transient))] {
-		t.Cycles = append(t.Cycles, w.shortestLoop(l))
-	}
+	t.Cycles = append(t.Cycles, text.Each(w.transient[:min(maxWitnesses, len(w.transient))], w.shortestLoop)...)
 	return c.findCreditLoops(ctx, w)
 }
 

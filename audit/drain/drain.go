@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -395,13 +396,8 @@ func SwitchPart(f *fabric.Fabric, chips []fabric.NodeID) Part {
 
 // CablePart is the cable at a port, with the hosts at its ends.
 func CablePart(f *fabric.Fabric, p fabric.PortID) Part {
-	part := Part{Name: f.PortName(p), Cables: []fabric.PortID{p}}
-	for _, end := range [...]fabric.PortID{p, f.Peer(p)} {
-		if n := f.Owner(end); !f.IsSwitch(n) {
-			part.Nodes = append(part.Nodes, n)
-		}
-	}
-	return part
+	hosts := text.Where([]fabric.NodeID{f.Owner(p), f.Owner(f.Peer(p))}, func(n fabric.NodeID) bool { return !f.IsSwitch(n) })
+	return Part{Name: f.PortName(p), Cables: []fabric.PortID{p}, Nodes: hosts}
 }
 
 // AddSwitch adds a switch with all of its cables, and the hosts on it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -85,11 +86,8 @@ func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 		if !ok {
 			of = mft.Tree{Group: t.Group, Name: t.Name, MGID: t.MGID, MLID: t.MLID, SL: t.SL}
 		}
-		for _, p := range t.Senders {
-			if p = c.Port[p]; p != fabric.NoPort {
-				of.Senders = append(of.Senders, p)
-			}
-		}
+		there := text.Each(t.Senders, func(p fabric.PortID) fabric.PortID { return c.Port[p] })
+		of.Senders = append(of.Senders, text.Where(there, func(p fabric.PortID) bool { return p != fabric.NoPort })...)
 		meant[t.MLID] = of
 	}
 	var trees []mft.Tree

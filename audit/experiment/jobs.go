@@ -13,6 +13,7 @@ import (
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
@@ -265,11 +266,7 @@ type JobsCompared struct {
 
 // Compare joins the points of each routing.
 func (r *JobsRun) Compare() (list []JobsCompared) {
-	var names []string
-	for i := range r.Works {
-		names = append(names, r.Works[i].Job)
-	}
-	names = append(names, jobs.Background)
+	names := append(text.Each(r.Works, func(w jobs.Work) string { return w.Job }), jobs.Background)
 	for i := range r.Routings {
 		x, all := &r.Routings[i], r.Result(i, -1)
 		c := JobsCompared{
@@ -325,10 +322,8 @@ func (r *JobsRun) Document(parameters map[string]string, list []JobsCompared) an
 		Jobs       []job             `json:"jobs"`
 		Routings   []JobsCompared    `json:"routings"`
 		Best       string            `json:"best,omitempty"`
-	}{Fabric: sizeOf(r.Routings[0].Net.Fabric), Parameters: parameters, Scale: r.Scale, Background: r.Background, Jobs: []job{}, Routings: list, Best: list[Best(list)].Routing}
-	for i := range r.Works {
-		doc.Jobs = append(doc.Jobs, job{r.Works[i].Job, r.Works[i].Hosts, r.Works[i].Ranks})
-	}
+	}{Fabric: sizeOf(r.Routings[0].Net.Fabric), Parameters: parameters, Scale: r.Scale, Background: r.Background, Routings: list, Best: list[Best(list)].Routing}
+	doc.Jobs = text.Each(r.Works, func(w jobs.Work) job { return job{w.Job, w.Hosts, w.Ranks} })
 	return &doc
 }
 
@@ -351,10 +346,7 @@ func WriteJobsCSV(w io.Writer, list []JobsCompared) error {
 
 // JobsChart draws the times of jobs by routing.
 func JobsChart(title string, list []JobsCompared) *chart.Chart {
-	y := chart.Axis{Scale: chart.Linear}
-	for i := range list {
-		y.Names = append(y.Names, list[i].Routing)
-	}
+	y := chart.Axis{Scale: chart.Linear, Names: text.Each(list, func(c JobsCompared) string { return c.Routing })}
 	c := &chart.Chart{Title: title}
 	for _, panel := range []struct {
 		title, label string

@@ -5,6 +5,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Ranks are the ports that take part, each once: those with a LID and a cable.
@@ -24,11 +25,7 @@ func (r *Ranks) sends(p fabric.PortID) bool { return r.f.LID(p) != 0 && r.f.Peer
 
 // AddAll adds all ports that count for load.
 func (r *Ranks) AddAll() {
-	for _, p := range r.f.CAPorts() {
-		if r.sends(p) && r.f.PortCounts(p, fabric.ForLoad) {
-			r.Ports = append(r.Ports, p)
-		}
-	}
+	r.Ports = append(r.Ports, text.Where(r.f.CAPorts(), func(p fabric.PortID) bool { return r.sends(p) && r.f.PortCounts(p, fabric.ForLoad) })...)
 }
 
 // Add adds the hosts of a list of names, which may have brackets; each host's adapters are in natural order of

@@ -125,9 +125,7 @@ func (r *Run) Simulate(ctx context.Context, i int) (sim.Result, error) {
 		m, err = sim.Burst(ctx, x.Net, cfg, traffic, r.Burst, stop.MaxTime)
 	default:
 		gap := traffic.Gap(r.mbps)
-		if stop.WarmUp == 0 {
-			stop.WarmUp = 20 * gap
-		}
+		stop.WarmUp = cmp.Or(stop.WarmUp, 20*gap)
 		if stop.MaxTime == 0 {
 			stop.MaxTime = stop.WarmUp + max(2000, 20*sim.Time(stop.MinMessages)/sim.Time(len(traffic.Hosts)))*gap
 		}

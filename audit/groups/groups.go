@@ -45,11 +45,7 @@ type Group struct {
 
 // HostsOf is the hosts of a group, in natural order.
 func (s *Set) HostsOf(g *Group) []names.Host {
-	list := make([]names.Host, len(g.Hosts))
-	for i, h := range g.Hosts {
-		list[i] = s.hosts[h]
-	}
-	return list
+	return text.Each(g.Hosts, func(h int32) names.Host { return s.hosts[h] })
 }
 
 // name names the group.
@@ -75,7 +71,7 @@ func (s *Set) Parts(adapters []fabric.NodeID) []Part {
 	list := []Part{}
 	for i := range s.Groups {
 		g := &s.Groups[i]
-		hosts := countWhere(g.Hosts, func(h int32) bool {
+		hosts := text.CountIf(g.Hosts, func(h int32) bool {
 			return slices.ContainsFunc(s.hosts[h].Nodes, func(n fabric.NodeID) bool { return in[n] })
 		})
 		if hosts > 0 {
@@ -136,10 +132,7 @@ func (s *Set) nothing(x *File) error {
 	if len(s.hosts) == 0 {
 		return fmt.Errorf("%s: %w, in which no adapter describes itself by the name of one; want descriptions like \"n001 HCA-1\", %s: in the file, or a --node-name-map", x.name, ErrNoHosts, hostRegexp)
 	}
-	var all []string
-	for i := range s.hosts {
-		all = append(all, s.hosts[i].Name)
-	}
+	all := text.Each(s.hosts, func(h names.Host) string { return h.Name })
 	return fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, hostlist.Shorten(hostlist.Fold(all)))
 }
 
@@ -177,11 +170,7 @@ func (g *grouping) definitions(hosts []names.Host) []definition {
 		}
 		byName[name].hosts = append(byName[name].hosts, hosts[i].Name)
 	}
-	var list []definition
-	for _, name := range text.SortNatural(found) {
-		list = append(list, *byName[name])
-	}
-	return list
+	return text.Each(text.SortNatural(found), func(name string) definition { return *byName[name] })
 }
 
 // in finds the hosts of a definition, ascending, and the names that are no hosts.

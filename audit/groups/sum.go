@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -61,8 +62,8 @@ func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables)
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		states[i] = State{
-			Name: g.name(), Hosts: len(g.Hosts), Absent: g.Absent, CutOff: countWhere(g.Hosts, func(h int32) bool { return cut[h] }),
-			Leaves: len(leavesOf(f, g.Nodes)), Uplinks: countWhere(g.Uplinks, func(p fabric.PortID) bool { return f.Peer(p) != fabric.NoPort }),
+			Name: g.name(), Hosts: len(g.Hosts), Absent: g.Absent, CutOff: text.CountIf(g.Hosts, func(h int32) bool { return cut[h] }),
+			Leaves: len(leavesOf(f, g.Nodes)), Uplinks: text.CountIf(g.Uplinks, func(p fabric.PortID) bool { return f.Peer(p) != fabric.NoPort }),
 		}
 	}
 	if tables != nil {
@@ -71,16 +72,6 @@ func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables)
 		}
 	}
 	return slices.DeleteFunc(states, func(x State) bool { return x.Group == NoGroup && x.Hosts == 0 }), nil
-}
-
-// countWhere counts the items of a list for which is returns true.
-func countWhere[T any](list []T, is func(T) bool) (n int) {
-	for _, x := range list {
-		if is(x) {
-			n++
-		}
-	}
-	return n
 }
 
 // measureTraffic fills in what tables do.
@@ -270,8 +261,8 @@ func (s *Set) Losses(g *fabric.Fabric) (list []Loss) {
 	for i := range s.Groups {
 		x := Loss{
 			Name:    s.Groups[i].name(),
-			Uplinks: countWhere(s.Groups[i].Uplinks, func(p fabric.PortID) bool { return g.Peer(p) == fabric.NoPort }),
-			CutOff:  countWhere(s.Groups[i].Hosts, func(h int32) bool { return cut[h] && !s.cut[h] }),
+			Uplinks: text.CountIf(s.Groups[i].Uplinks, func(p fabric.PortID) bool { return g.Peer(p) == fabric.NoPort }),
+			CutOff:  text.CountIf(s.Groups[i].Hosts, func(h int32) bool { return cut[h] && !s.cut[h] }),
 		}
 		if x.Uplinks > 0 || x.CutOff > 0 {
 			list = append(list, x)
@@ -309,9 +300,5 @@ func Add(list []Worst, losses []Loss, failure string) {
 
 // Start is groups before any failure.
 func Start(before []State) []Worst {
-	list := []Worst{}
-	for i := range before {
-		list = append(list, Worst{Name: before[i].Name, Hosts: before[i].Hosts, AllLinks: before[i].Uplinks})
-	}
-	return list
+	return text.Each(before, func(x State) Worst { return Worst{Name: x.Name, Hosts: x.Hosts, AllLinks: x.Uplinks} })
 }

@@ -65,10 +65,7 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 	if len(rows) == 0 {
 		return ""
 	}
-	lines := [][]string{strings.Split(head, "\t")}
-	for _, x := range rows {
-		lines = append(lines, cells(x))
-	}
+	lines := append([][]string{strings.Split(head, "\t")}, text.Each(rows, cells)...)
 	var b text.Sheet
 	w := b.Table()
 	for _, line := range lines {

@@ -198,10 +198,7 @@ func (b *binder) bind(j *job, hosts []Host, number []int32) (*flows, error) {
 		}
 	}
 	// Ends are known now.
-	t.hostOf = make([]int32, len(t.ends))
-	for i, p := range t.ends {
-		t.hostOf[i] = number[b.f.Owner(p)]
-	}
+	t.hostOf = text.Each(t.ends, func(p fabric.PortID) int32 { return number[b.f.Owner(p)] })
 	for i := range t.streams {
 		s := &t.streams[i]
 		s.ranks = make([][]int32, len(t.ends))

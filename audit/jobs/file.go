@@ -28,6 +28,7 @@
 package jobs
 
 import (
+	"cmp"
 	"regexp"
 	"strconv"
 
@@ -265,9 +266,7 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 			return p, err
 		}
 		p.operation, p.ranks = m.Operation(), m.Ranks()
-		if size == 0 {
-			size = 1
-		}
+		size = cmp.Or(size, 1)
 	}
 	p.size, p.weight = size, weight
 	return p, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Host is a host that can run jobs.
@@ -50,10 +51,7 @@ func Hosts(f *fabric.Fabric, kinds ...fabric.Kind) (list []Host) {
 
 // List names hosts as a file of traffic does: names with numbers in brackets, in natural order, or GUIDs.
 func List(hosts []Host) string {
-	var list []string
-	for i := range hosts {
-		list = append(list, hosts[i].Name)
-	}
+	list := text.Each(hosts, func(h Host) string { return h.Name })
 	if len(hosts) > 0 && hosts[0].guid {
 		return strings.Join(list, ",")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -364,10 +365,8 @@ func (m *meter) loads(most int) *LoadsOf {
 
 // cable is a channel with some of its loads.
 func (m *meter) cable(p fabric.PortID, loads []Load) Cable {
-	c := Cable{verify.CableOf(m.t.f, p), m.bytes[p], m.bytes[p] / m.rate[p], []Part{}}
-	for _, l := range loads {
-		c.Jobs = append(c.Jobs, Part{m.t.Name(l.Job), l.Bytes})
-	}
+	parts := text.Each(loads, func(l Load) Part { return Part{m.t.Name(l.Job), l.Bytes} })
+	c := Cable{verify.CableOf(m.t.f, p), m.bytes[p], m.bytes[p] / m.rate[p], parts}
 	slices.SortStableFunc(c.Jobs, func(a, b Part) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	return c
 }

@@ -45,11 +45,8 @@ func PartsOf(works []Work) (list []*WorkPart) {
 func MulticastGroups(works []Work) (list []mft.Group) {
 	for i, p := range PartsOf(works) {
 		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
-		for _, m := range p.Program.Messages {
-			if m.Dst == traffic.All {
-				g.Senders = append(g.Senders, p.Ports[m.Src])
-			}
-		}
+		toAll := text.Where(p.Program.Messages, func(m traffic.Message) bool { return m.Dst == traffic.All })
+		g.Senders = text.Each(toAll, func(m traffic.Message) fabric.PortID { return p.Ports[m.Src] })
 		slices.Sort(g.Senders)
 		if g.Senders = slices.Compact(g.Senders); len(g.Senders) == 1 {
 			g.Receivers = slices.DeleteFunc(g.Receivers, func(p fabric.PortID) bool { return p == g.Senders[0] })

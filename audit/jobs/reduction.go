@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/traffic"
@@ -89,10 +90,7 @@ func (t *Traffic) Aggregate(tables *lft.Tables, radix int) (trees []*Reduction, 
 			}
 		}
 	}
-	for _, pair := range sortedPairs(pairs) {
-		meetings = append(meetings, pairs[pair])
-	}
-	return trees, meetings
+	return trees, text.Each(sortedPairs(pairs), func(pair [2]int32) *Meeting { return pairs[pair] })
 }
 
 // Reductions places a tree for each part of the works with an all-reduce of several ports, nil for other parts, in the
@@ -106,10 +104,8 @@ func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) 
 	}
 	for _, j := range t.jobs {
 		for set := 0; set < len(j.streams) && j.streams[set].set == set; set++ { // the first pattern has all sets
-			var ports []fabric.PortID
-			for _, e := range j.streams[set].end[:len(j.streams[set].end)-j.streams[set].storage] {
-				ports = append(ports, j.ends[e])
-			}
+			ends := j.streams[set].end
+			ports := text.Each(ends[:len(ends)-j.streams[set].storage], func(e int32) fabric.PortID { return j.ends[e] })
 			slices.Sort(ports)
 			ports = slices.Compact(ports)
 			var r *Reduction
@@ -142,12 +138,7 @@ func (x *reducer) place(ports []fabric.PortID) *Reduction {
 			continue
 		}
 		if r, err := x.grow(ports, fabric.NodeID(root)); err == nil {
-			shared := 0
-			for _, p := range r.uses {
-				if x.used[p] {
-					shared++
-				}
-			}
+			shared := text.CountIf(r.uses, func(p fabric.PortID) bool { return x.used[p] })
 			if cost := []int{shared, r.Levels, r.Switches}; least == nil || slices.Compare(cost, least) < 0 {
 				best, least = r, cost
 			}

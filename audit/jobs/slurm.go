@@ -164,12 +164,9 @@ func readSqueue(name string, data []byte) (map[string]slurmJob, error) {
 	}
 	if err := json.Unmarshal(data, &doc); err != nil {
 		e := &fabric.ParseError{File: name, Err: fmt.Errorf("%w; want what squeue --json prints", err)}
-		var syntax *json.SyntaxError
-		var kind *json.UnmarshalTypeError
-		switch {
-		case errors.As(err, &syntax):
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			e.Line = 1 + bytes.Count(data[:min(max(syntax.Offset-1, 0), int64(len(data)))], []byte("\n"))
-		case errors.As(err, &kind):
+		} else if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 			e.Line = 1 + bytes.Count(data[:min(kind.Offset, int64(len(data)))], []byte("\n"))
 		}
 		return nil, e

@@ -3,6 +3,7 @@ package move
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // isFile tells a file of edits from a topology or a cabling plan.
@@ -85,14 +87,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 
 // cables lists those that are there.
 func (r *reader) cables() []fabric.Cable {
-	var list []fabric.Cable
-	for p, c := range r.at {
-		if p == c.A {
-			list = append(list, c)
-		}
-	}
-	slices.SortFunc(list, compareCables)
-	return list
+	return slices.Compact(slices.SortedFunc(maps.Values(r.at), compareCables)) // each is at both of its ends
 }
 
 // read splits the file into steps of edits, one step where it leaves the order open.
@@ -114,19 +109,14 @@ func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err erro
 		steps = append(steps, step)
 		return err
 	}
-	keys := 0
 	err = r.Mapping(root, map[string]func(*yaml.Node) error{
-		"edits": func(n *yaml.Node) error {
-			keys++
-			return readStep(n)
-		},
+		"edits": readStep,
 		"steps": func(n *yaml.Node) error {
-			keys++
 			isWritten = true
 			return r.List(n, "lists of edits", readStep)
 		},
 	})
-	if err == nil && keys != 1 {
+	if err == nil && len(root.Content) != 2 { // a key and what it has
 		err = r.Fail(root, "want either edits: or steps:")
 	}
 	return steps, isWritten, err
@@ -302,18 +292,15 @@ func Write(job *Job, steps []Step) []byte {
 		return quote(text)
 	}
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%s:%d", name(f.Owner(p)), f.Num(p)) }
-	known := make([]bool, f.NumNodes())
-	for n := range known {
-		_, known[n] = job.before.NodeByGUID(f.Node(fabric.NodeID(n)).GUID)
-	}
+	known := text.Each(f.Nodes(), func(n fabric.NodeID) bool {
+		_, known := job.before.NodeByGUID(f.Node(n).GUID)
+		return known
+	})
 	file := struct {
 		Steps [][]string `yaml:"steps"`
 	}{[][]string{}}
 	for i := range steps {
-		var list []string
-		for _, c := range steps[i].Batch.Unplug {
-			list = append(list, "unplug "+port(c.A))
-		}
+		list := text.Each(steps[i].Batch.Unplug, func(c fabric.Cable) string { return "unplug " + port(c.A) })
 		for _, c := range steps[i].Batch.Plug {
 			for _, p := range [...]fabric.PortID{c.A, c.B} {
 				n := f.Owner(p)

@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -148,25 +149,18 @@ func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Opt
 			return nil, err
 		}
 		if reason != "" {
-			p.refuse(b, reason)
+			p.plan.Refused = append(p.plan.Refused, Refusal{p.links(b.Unplug), p.links(b.Plug), reason})
 			break
 		}
 	}
 	return p.plan, nil
 }
 
-// refuse notes what is not done.
-func (p *planner) refuse(b Batch, reason string) {
-	p.plan.Refused = append(p.plan.Refused, Refusal{p.links(b.Unplug), p.links(b.Plug), reason})
-}
-
 // links names cables.
 func (p *planner) links(cables []fabric.Cable) []Link {
-	list := []Link{}
-	for _, c := range cables {
-		list = append(list, Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()})
-	}
-	return list
+	return text.Each(cables, func(c fabric.Cable) Link {
+		return Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()}
+	})
 }
 
 // take does a step. It gives the reason where that is not possible; then nothing has changed.
@@ -297,13 +291,9 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 }
 
 // apart lists the switches of f that have no cable in rest.
-func apart(f, rest *fabric.Fabric) (list []fabric.GUID) {
-	for n := range fabric.NodeID(f.NumSwitches()) {
-		if f.HasCable(n) && !rest.HasCable(n) {
-			list = append(list, f.Node(n).GUID)
-		}
-	}
-	return list
+func apart(f, rest *fabric.Fabric) []fabric.GUID {
+	cut := text.Where(f.Switches(), func(n fabric.NodeID) bool { return f.HasCable(n) && !rest.HasCable(n) })
+	return text.Each(cut, func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
 
 // listNodes lists who comes, goes and is down meanwhile.

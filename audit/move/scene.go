@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -102,11 +103,7 @@ func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, 
 
 // guidsOf lists the GUIDs of nodes.
 func guidsOf(f *fabric.Fabric) []fabric.GUID {
-	guids := make([]fabric.GUID, f.NumNodes())
-	for n := range guids {
-		guids[n] = f.Node(fabric.NodeID(n)).GUID
-	}
-	return guids
+	return text.Each(f.Nodes(), func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
 
 // port finds a port of f, whose nodes have some GUIDs in the job.
@@ -252,10 +249,9 @@ func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.No
 
 // cablesOf lists the cables of f, whose nodes have some GUIDs in the job.
 func (j *Job) cablesOf(f *fabric.Fabric, guids []fabric.GUID) []fabric.Cable {
-	list := f.Cables()
-	for i, c := range list {
-		list[i] = ordered(fabric.Cable{A: j.port(f, guids, c.A), B: j.port(f, guids, c.B), Link: c.Link})
-	}
+	list := text.Each(f.Cables(), func(c fabric.Cable) fabric.Cable {
+		return ordered(fabric.Cable{A: j.port(f, guids, c.A), B: j.port(f, guids, c.B), Link: c.Link})
+	})
 	slices.SortFunc(list, compareCables)
 	return list
 }
@@ -269,11 +265,7 @@ func ordered(c fabric.Cable) fabric.Cable {
 
 // firstEnds lists the ports at one end of cables.
 func firstEnds(cables []fabric.Cable) []fabric.PortID {
-	list := make([]fabric.PortID, len(cables))
-	for i, c := range cables {
-		list[i] = c.A
-	}
-	return list
+	return text.Each(cables, func(c fabric.Cable) fabric.PortID { return c.A })
 }
 
 // missing lists the cables that f has and g has not, whatever their rates.
@@ -284,12 +276,10 @@ func missing(f, g *fabric.Fabric) []fabric.Cable {
 // without lists the cables of a list that another one has not, whatever their rates.
 func without(list, other []fabric.Cable) (rest []fabric.Cable) {
 	at := byPort(other)
-	for _, c := range list {
-		if has, ok := at[c.A]; !ok || has.A != c.A || has.B != c.B {
-			rest = append(rest, c)
-		}
-	}
-	return rest
+	return text.Where(list, func(c fabric.Cable) bool {
+		has, ok := at[c.A]
+		return !ok || has.A != c.A || has.B != c.B
+	})
 }
 
 // byPort is cables by both of their ends.

@@ -29,9 +29,7 @@ func Compare(ctx context.Context, old, now *state.State) (*page.Old, error) {
 		return nil, err
 	}
 	o := &page.Old{Replaced: map[fabric.GUID]fabric.GUID{}, Changes: changes(d, old.Fabric, now.Fabric)}
-	for _, f := range d.Findings {
-		o.Summary = append(o.Summary, page.Note{Severity: f.Severity, Text: f.Message})
-	}
+	o.Summary = text.Each(d.Findings, func(f diff.Finding) page.Note { return page.Note{Severity: f.Severity, Text: f.Message} })
 	for _, x := range d.Nodes.Replaced {
 		o.Replaced[x.Old.GUID] = x.New.GUID
 	}
@@ -149,11 +147,8 @@ func GroupLoads(ctx context.Context, x *state.State, g *groups.Group) (c page.Co
 	if err != nil {
 		return c, err
 	}
-	c = page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", FromTables: true, Values: make([]float64, len(loads))}
-	for p, n := range loads {
-		c.Values[p] = float64(n)
-	}
-	return c, nil
+	values := text.Each(loads, func(n int64) float64 { return float64(n) })
+	return page.Counter{Name: "group " + g.String(), Unit: "routes from and to it", FromTables: true, Values: values}, nil
 }
 
 // Groupings returns groups of hosts as a page draws them; nil for none.

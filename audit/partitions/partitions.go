@@ -8,6 +8,7 @@
 package partitions
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -106,9 +107,7 @@ func Check(a *Audit) *Result {
 	}
 	slices.Sort(keys)
 	r := &Result{Counts: verify.PartitionCounts{Ports: n, List: []verify.Partition{}}}
-	for _, key := range slices.Compact(keys) {
-		r.Counts.List = append(r.Counts.List, c.look(key))
-	}
+	r.Counts.List = text.Each(slices.Compact(keys), c.look)
 	r.Counts.Partitions = len(r.Counts.List)
 	c.judgePorts()
 	c.judgeConf()
@@ -131,10 +130,7 @@ func Check(a *Audit) *Result {
 
 // look judges a partition, and counts its members: by the tables, or by the file without tables.
 func (c *checker) look(key fabric.PKey) verify.Partition {
-	said := c.said[key]
-	if said == nil {
-		said = &dump.Partition{PKey: key}
-	}
+	said := cmp.Or(c.said[key], &dump.Partition{PKey: key})
 	wanted, asSelf := c.wanted(said, false), c.wanted(said, true)
 	if i := c.manager; i >= 0 {
 		wanted[i] = asSelf[i]
@@ -360,9 +356,7 @@ func (c *checker) add(rule string, line int, ends []int, format string, args ...
 	if line > 0 {
 		x.File, x.Line = c.Name, line
 	}
-	for _, i := range ends[:min(len(ends), maxPorts)] {
-		x.Ports = append(x.Ports, verify.EndpointOf(c.Fabric, c.ends[i]))
-	}
+	x.Ports = append(x.Ports, text.Each(ends[:min(len(ends), maxPorts)], func(i int) verify.Endpoint { return verify.EndpointOf(c.Fabric, c.ends[i]) })...)
 	c.found = append(c.found, x)
 	return &c.found[len(c.found)-1]
 }

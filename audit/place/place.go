@@ -17,6 +17,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -130,9 +131,7 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 		s := &sets[i]
 		s.Rank = i + 1
 		s.Hosts = jobs.List(p.pick(s.members))
-		for _, h := range p.pick(s.members) {
-			s.Names = append(s.Names, h.Name)
-		}
+		s.Names = text.Each(p.pick(s.members), func(h jobs.Host) string { return h.Name })
 		r.Sets = append(r.Sets, *s)
 	}
 	return r, nil
@@ -152,23 +151,13 @@ func compare(a, b Set) int {
 }
 
 func (p *placer) pick(members []int) []jobs.Host {
-	list := make([]jobs.Host, len(members))
-	for i, h := range members {
-		list[i] = p.hosts[h]
-	}
-	return list
-}
-
-// job is the job on some hosts.
-func (p *placer) job(members []int) (*jobs.Traffic, error) {
-	t := p.empty.Clear()
-	return t, t.Add("job", p.pick(members), p.opt.Pattern, p.opt.Bytes, p.opt.PerHost)
+	return text.Each(members, func(h int) jobs.Host { return p.hosts[h] })
 }
 
 // judge fills in what a set costs.
 func (p *placer) judge(ctx context.Context, s *Set) error {
-	t, err := p.job(s.members)
-	if err != nil {
+	t := p.empty.Clear()
+	if err := t.Add("job", p.pick(s.members), p.opt.Pattern, p.opt.Bytes, p.opt.PerHost); err != nil {
 		return err
 	}
 	by, lost, err := t.Loads(ctx, p.tables)

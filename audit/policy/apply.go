@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -96,10 +97,7 @@ func (w *Waiver) matches(x *verify.Finding) bool {
 
 // what is the waiver in words.
 func (w *Waiver) what() string {
-	s := w.Rule
-	if s == "" {
-		s = "finding"
-	}
+	s := cmp.Or(w.Rule, "finding")
 	if w.Fingerprint != "" {
 		s += " " + w.Fingerprint
 	}

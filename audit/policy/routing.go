@@ -20,12 +20,7 @@ import (
 // of f.
 func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r *verify.Result) ([]verify.Finding, error) {
 	if t == nil {
-		demands := len(p.Require)
-		for _, limit := range [...]float64{float64(p.MaxHops), p.MaxImbalance} {
-			if limit > 0 {
-				demands++
-			}
-		}
+		demands := len(p.Require) + text.CountIf([]float64{float64(p.MaxHops), p.MaxImbalance}, func(limit float64) bool { return limit > 0 })
 		if demands == 0 {
 			return nil, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -171,11 +172,7 @@ func (m *measurement) result(hottest int) *Result {
 	}
 	r.Links = loadsOf(all)
 	slices.SortStableFunc(channels, func(a, b Channel) int { return cmp.Compare(b.Routes, a.Routes) })
-	for _, ch := range channels[:min(hottest, len(channels))] {
-		if ch.Routes > 0 {
-			r.Hottest = append(r.Hottest, ch)
-		}
-	}
+	r.Hottest = append(r.Hottest, text.Where(channels[:min(hottest, len(channels))], func(ch Channel) bool { return ch.Routes > 0 })...)
 	return r
 }
 

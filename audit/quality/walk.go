@@ -8,19 +8,16 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // senders lists the ports of patterns of traffic: CA ports with a LID and a cable to a switch
 // that count for bisections, in the order of CAPorts.
 func senders(f *fabric.Fabric) []fabric.PortID {
-	var ends []fabric.PortID
-	for _, p := range f.CAPorts() {
-		if f.PeerSwitch(p) != fabric.NoNode && f.LID(p) != 0 && f.PortCounts(p, fabric.ForBisection) {
-			ends = append(ends, p)
-		}
-	}
-	return ends
+	return text.Where(f.CAPorts(), func(p fabric.PortID) bool {
+		return f.PeerSwitch(p) != fabric.NoNode && f.LID(p) != 0 && f.PortCounts(p, fabric.ForBisection)
+	})
 }
 
 // rates is the data rate of each port's cable; all the same when any is unknown.

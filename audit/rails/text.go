@@ -26,7 +26,8 @@ func (d *Document) Print(b *text.Sheet, hosts []*Host) {
 	t := b.Table()
 	fmt.Fprintln(t, "\nRAIL\tADAPTERS\tPORTS\tLEAVES\tMISSING\tMISPLACED\tMEETS OTHERS")
 	for _, r := range d.Rails {
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Rail, cmp.Or(text.Few(r.Adapters, 4), "-"), r.Ports, r.Leaves, r.Missing, r.Misplaced, meeting(r.MeetsAt))
+		meets := cmp.Or(map[int]string{-1: "nowhere", 0: "on leaves", 1: "on spines"}[r.MeetsAt], fmt.Sprintf("on level %d", r.MeetsAt))
+		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%s\n", r.Rail, cmp.Or(text.Few(r.Adapters, 4), "-"), r.Ports, r.Leaves, r.Missing, r.Misplaced, meets)
 	}
 	if len(hosts) > 0 {
 		fmt.Fprintln(t, "\nHOST\tADAPTER\tRAIL\tLEAF")
@@ -43,11 +44,6 @@ func (d *Document) Print(b *text.Sheet, hosts []*Host) {
 	_ = t.Flush() // a buffer takes all
 	d.printLoads(b)
 	d.printFindings(b)
-}
-
-// meeting says in words where a rail meets others.
-func meeting(level int) string {
-	return cmp.Or(map[int]string{-1: "nowhere", 0: "on leaves", 1: "on spines"}[level], fmt.Sprintf("on level %d", level))
 }
 
 // printLoads writes the loads of all patterns.

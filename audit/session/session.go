@@ -112,10 +112,7 @@ func (s *Session) Steps() []string {
 
 // Drained lists what is drained, as steps name it.
 func (s *Session) Drained() (list []string) {
-	for _, d := range s.now().drained {
-		list = append(list, d.at.String())
-	}
-	return list
+	return text.Each(s.now().drained, func(d drained) string { return d.at.String() })
 }
 
 // Clone is an independent copy: steps of the one are none of the other.
@@ -146,7 +143,10 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	scale := s.scale()
 	a.Before, a.After = drain.LoadOf(before.Rest.Verify, scale), drain.LoadOf(next.Rest.Verify, scale)
 	a.Kept, a.Verify = next.Rest.Routing.Kept, r.Verify
-	a.listWrites(old.Routing, r.Routing)
+	compile.EachChange(old.Routing, r.Routing, func(s fabric.NodeID, entries, blocks int) {
+		a.Changes.Add(entries, blocks)
+		a.Writes = append(a.Writes, Write{verify.SwitchOf(r.Routing.Fabric, s), entries, blocks})
+	})
 	if a.Moved, err = diff.CountRerouted(ctx, state.Of(old.Routing), state.Of(r.Routing)); err != nil {
 		return nil, err
 	}
@@ -382,12 +382,4 @@ func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	}
 	last := plan.Windows[0].Steps[len(list)-1]
 	return &tried{whole: now.whole, drained: parts, Tables: last.Tables, plan: plan, back: now}, nil
-}
-
-// listWrites lists and sums up what is written to each switch.
-func (a *Answer) listWrites(old, r *lft.Routing) {
-	compile.EachChange(old, r, func(s fabric.NodeID, entries, blocks int) {
-		a.Changes.Add(entries, blocks)
-		a.Writes = append(a.Writes, Write{verify.SwitchOf(r.Fabric, s), entries, blocks})
-	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Kind is what a step does.
@@ -147,17 +148,11 @@ func (s *Session) Export() (*Export, error) {
 
 // edits is a step of a file for package move: the cables that f has and g has not, then the others.
 func edits(f, g *fabric.Fabric) string {
-	var list []string
 	end := func(p fabric.PortID) End { return End{f.Node(f.Owner(p)).GUID, f.Num(p)} }
-	for _, c := range f.Cables() {
-		if g.Peer(c.A) != c.B {
-			list = append(list, fmt.Sprintf("unplug %s", end(c.A)))
-		}
-	}
-	for _, c := range g.Cables() {
-		if f.Peer(c.A) != c.B {
-			list = append(list, strings.TrimRight(fmt.Sprintf("plug %s %s %s", end(c.A), end(c.B), c.Link), " "))
-		}
-	}
+	gone := text.Where(f.Cables(), func(c fabric.Cable) bool { return g.Peer(c.A) != c.B })
+	come := text.Where(g.Cables(), func(c fabric.Cable) bool { return f.Peer(c.A) != c.B })
+	list := append(text.Each(gone, func(c fabric.Cable) string { return fmt.Sprintf("unplug %s", end(c.A)) }), text.Each(come, func(c fabric.Cable) string {
+		return strings.TrimRight(fmt.Sprintf("plug %s %s %s", end(c.A), end(c.B), c.Link), " ")
+	})...)
 	return "  - - " + strings.Join(list, "\n    - ") + "\n"
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -156,11 +157,7 @@ type Part struct {
 
 // Names names what fails.
 func (c *Case) Names() string {
-	names := make([]string, len(c.Failed))
-	for i, p := range c.Failed {
-		names[i] = p.String()
-	}
-	return strings.Join(names, " and ")
+	return strings.Join(text.Each(c.Failed, Part.String), " and ")
 }
 
 func (p Part) String() string {
@@ -184,14 +181,7 @@ func (c *Case) Trivial(before *Before) bool {
 }
 
 // hosts is how many cables of hosts fail.
-func (c *Case) hosts() (n int) {
-	for i := range c.Failed {
-		if c.Failed[i].Host {
-			n++
-		}
-	}
-	return n
-}
+func (c *Case) hosts() int { return text.CountIf(c.Failed, func(p Part) bool { return p.Host }) }
 
 // Orders are the names of the orders that Sort knows.
 var Orders = []string{"harm", "load", "entries", "name"}
@@ -368,7 +358,9 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	first := newTrial(base, route, base.Verify.Scale())
 	r.Before.Hosts = len(first.hosts.ports)
 	for range cap(trials) - 1 {
-		trials <- first.clone()
+		c := *first
+		c.route.Kept = first.route.Kept.Clone()
+		trials <- &c
 	}
 	trials <- first
 	var done atomic.Int64
@@ -410,13 +402,6 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 		route.Kept.Start(&compile.Result{Engine: base.Engine, Routing: t.previous, Verify: base.Verify})
 	}
 	return t
-}
-
-// clone returns a trial whose kept tables change apart from those of t.
-func (t *trial) clone() *trial {
-	c := *t
-	c.route.Kept = t.route.Kept.Clone()
-	return &c
 }
 
 // try has something fail.

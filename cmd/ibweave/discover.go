@@ -168,21 +168,6 @@ func (a *app) discoverCommand() *cobra.Command {
 	return cmd
 }
 
-// devicePort is umad.PortInfo in JSON.
-type devicePort struct {
-	Device    string         `json:"device"`
-	Number    fabric.PortNum `json:"port"`
-	GUID      fabric.GUID    `json:"port_guid"`
-	LID       fabric.LID     `json:"lid"`
-	LMC       uint8          `json:"lmc"`
-	SMLID     fabric.LID     `json:"sm_lid"`
-	State     string         `json:"state"`
-	LinkLayer string         `json:"link_layer"`
-	Rate      string         `json:"rate"`
-	Umad      string         `json:"umad"`
-	Netdevs   []string       `json:"netdevs"`
-}
-
 func (a *app) devicesCommand() *cobra.Command {
 	var form cli.OutputForm
 	cmd := &cobra.Command{
@@ -203,9 +188,9 @@ func (a *app) devicesCommand() *cobra.Command {
 
 // deviceDocument is the ports in JSON.
 func deviceDocument(list []umad.PortInfo) map[string]any {
-	return map[string]any{"ports": text.Each(list, func(p umad.PortInfo) devicePort {
+	return map[string]any{"ports": text.Each(list, func(p umad.PortInfo) umad.PortInfo {
 		p.Netdevs = append([]string{}, p.Netdevs...) // no null
-		return devicePort(p)
+		return p
 	})}
 }
 

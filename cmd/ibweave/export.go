@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"regexp"
@@ -155,9 +156,7 @@ func (a *app) slurm(o *slurmOptions) (err error) {
 	if err != nil {
 		return inputf("%s: %w; want descriptions like \"n001 HCA-1\", a --host-regexp, or a --node-name-map", o.topology, err)
 	}
-	if o.blockSize == 0 {
-		o.blockSize = t.SmallestLeaf()
-	}
+	o.blockSize = cmp.Or(o.blockSize, t.SmallestLeaf())
 	if blocks, _ := t.Blocks(o.blockSize); len(blocks) == 0 && o.format != "conf" {
 		return usagef("--block-size %d: every leaf has fewer hosts", o.blockSize)
 	}

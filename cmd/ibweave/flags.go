@@ -15,16 +15,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// count returns how many elements of a list are of a kind.
-func count[T any](list []T, is func(T) bool) (n int) {
-	for _, x := range list {
-		if is(x) {
-			n++
-		}
-	}
-	return n
-}
-
 // lenientFlag defines --lenient.
 func lenientFlag(flags *pflag.FlagSet, to *bool) {
 	flags.BoolVar(to, "lenient", false, "leave out of the input what is broken, and list it")

@@ -21,6 +21,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 	"github.com/ibweave/ibweave/verify"
@@ -157,13 +158,7 @@ var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
 
 // kindNames lists a command's subcommands.
 func kindNames(cmd *cobra.Command) []string {
-	var names []string
-	for _, c := range cmd.Commands() {
-		if c.IsAvailableCommand() {
-			names = append(names, c.Name())
-		}
-	}
-	return names
+	return text.Each(text.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
 }
 
 // allNames is kindNames with the commands that are hidden, and what commands were called.

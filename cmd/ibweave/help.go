@@ -22,14 +22,6 @@ import (
 // version is the release; the revision comes from the build.
 const version = outdir.Version
 
-// formsCommand is the help topic about the forms of text: the table of package dump.
-func (a *app) formsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "forms",
-		Short: "the forms of text that commands read",
-	}
-}
-
 // helpTexts has the help text of each command, by its name, with its examples below "Examples:".
 //
 //go:embed help/*.txt

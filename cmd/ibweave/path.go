@@ -144,13 +144,8 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	var shares map[fabric.PortID]*paths.Sharing
 	if o.allFrom == "" {
-		var busiest []fabric.PortID
-		for _, p := range found {
-			if p.Busiest >= 0 {
-				busiest = append(busiest, p.Channel)
-			}
-		}
-		shares = paths.Sharers(f, r.Tables, busiest)
+		busy := text.Where(found, func(p paths.Path) bool { return p.Busiest >= 0 })
+		shares = paths.Sharers(f, r.Tables, text.Each(busy, func(p paths.Path) fabric.PortID { return p.Channel }))
 	}
 	for i := range found {
 		x := sharedPath{Path: found[i]}

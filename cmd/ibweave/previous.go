@@ -6,6 +6,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state/open"
 )
@@ -73,7 +74,7 @@ func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
 
 // sharesSwitches returns true if most switches of g are in f: it is the same fabric, changed.
 func sharesSwitches(f, g *fabric.Fabric) bool {
-	return 2*count(g.Switches(), func(s fabric.NodeID) bool {
+	return 2*text.CountIf(g.Switches(), func(s fabric.NodeID) bool {
 		_, shared := f.SwitchByGUID(g.Node(s).GUID)
 		return shared
 	}) > g.NumSwitches()

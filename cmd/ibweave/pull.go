@@ -112,7 +112,7 @@ func describePKeys(tables [][]fabric.PKey) string {
 // printPulled prints what was read, for people.
 func (a *app) printPulled(dir string, s *open.Swept) error {
 	n := text.Grouped[int]
-	read := count(s.Unread, func(unread bool) bool { return !unread })
+	read := text.CountIf(s.Unread, func(unread bool) bool { return !unread })
 	masks, mfts := 0, s.Multicast.Tables
 	for _, l := range mfts.MLIDs() {
 		masks += len(mfts.Ports(l))

@@ -96,7 +96,8 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.writeOutput), a.formsCommand(), movedCommand("reproduce"), movedCommand("schedule"))
+	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
+	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.writeOutput), forms, movedCommand("reproduce"), movedCommand("schedule"))
 	root.SetOut(a.exact)
 	describe(root)
 	a.addCobraCommands(root)

@@ -271,7 +271,7 @@ func (in *simulation) checkPictures(routings int) error {
 
 // check says what is wrong with flags by themselves.
 func (in *simulation) check(args []string) error {
-	kinds := count([]string{"load", "burst", "traffic"}, in.given)
+	kinds := text.CountIf([]string{"load", "burst", "traffic"}, in.given)
 	files := in.Topology != "" || in.HasTables() || in.PLFT != ""
 	if in.router != "" {
 		if err := in.checkRouter(args); err != nil {

@@ -40,7 +40,7 @@ func (a *app) judgeSimulated(r *experiment.Run) error {
 		dropped += r.Results[i].Dropped
 		strayed += r.Results[i].Strayed
 	}
-	deadlocks := count(r.Results, func(x sim.Result) bool { return x.Deadlock != nil })
+	deadlocks := text.CountIf(r.Results, func(x sim.Result) bool { return x.Deadlock != nil })
 	if deadlocks > 0 {
 		fmt.Fprintf(a.stderr, "ibweave: deadlock at %d of %s\n", deadlocks, text.CountGrouped(len(r.Results), "point", "points"))
 	}
@@ -103,7 +103,7 @@ func (in *simulation) writeText(w *text.Sheet, r *experiment.Run) {
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
 	_ = t.Flush() // a buffer takes all
-	if n := count(r.Results, func(x sim.Result) bool { return x.State == sim.StateMaxTime }); n > 0 {
+	if n := text.CountIf(r.Results, func(x sim.Result) bool { return x.State == sim.StateMaxTime }); n > 0 {
 		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
 		if !open {
 			why = "packets were still under way"
@@ -137,10 +137,7 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 		}
 	}
 	if t.Multicast > 0 {
-		n := t.Sources
-		if n == 0 {
-			n = sim.CountSenders(r.Trees)
-		}
+		n := cmp.Or(t.Sources, sim.CountSenders(r.Trees))
 		said := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, text.CountGrouped(len(r.Trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
 		if t.Repeat {
 			said = fmt.Sprintf("%g %% of messages to groups from %s, as unicast", 100*t.Multicast, text.CountGrouped(n, "source", "sources"))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
@@ -57,7 +58,7 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 			fmt.Fprintln(a.stderr, x.Message)
 			continue
 		}
-		n := count(in.findings, func(other verify.Finding) bool { return other.Rule == x.Rule })
+		n := text.CountIf(in.findings, func(other verify.Finding) bool { return other.Rule == x.Rule })
 		x.Fingerprint = capture.Fingerprint(x.Rule, n+1)
 		in.findings = append(in.findings, x)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // DropLinks takes n random cables between switches away, such that switches
@@ -24,34 +25,17 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	if n == 0 {
 		return f, nil
 	}
-	var cables []fabric.PortID // the lower port of each
-	for _, p := range f.Channels() {
-		if p < f.Peer(p) {
-			cables = append(cables, p)
-		}
-	}
+	cables := text.Where(f.Channels(), func(p fabric.PortID) bool { return p < f.Peer(p) }) // the lower port of each
 	newRand(seed).Shuffle(len(cables), func(i, j int) { cables[i], cables[j] = cables[j], cables[i] })
 
 	joined := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
-	needed := make([]bool, len(cables))
-	spare := len(cables)
-	for i, p := range slices.Backward(cables) {
-		if joined.Join(f.Owner(p), f.PeerSwitch(p)) {
-			needed[i] = true
-			spare--
-		}
-	}
-	if n > spare {
+	slices.Reverse(cables)
+	spare := text.Where(cables, func(p fabric.PortID) bool { return !joined.Join(f.Owner(p), f.PeerSwitch(p)) })
+	if n > len(spare) {
 		return nil, fmt.Errorf("%d links to drop: want at most %d, since the other %d of the %d links between switches keep them connected",
-			n, spare, len(cables)-spare, len(cables))
+			n, len(spare), len(cables)-len(spare), len(cables))
 	}
-	var dropped []fabric.PortID
-	for i, p := range cables {
-		if !needed[i] && len(dropped) < n {
-			dropped = append(dropped, p)
-		}
-	}
-	return f.Without(dropped...), nil
+	return f.Without(spare[len(spare)-n:]...), nil
 }
 
 // Remaining returns the part of f that a subnet manager sees when cables are gone, each named by one

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -40,10 +41,7 @@ func FatTree(spec FatTreeSpec) (*fabric.Fabric, error) {
 		return nil, fmt.Errorf("fat tree of %d levels: want 2 or 3", spec.Levels)
 	}
 	half := radix / 2
-	if hosts == 0 {
-		hosts = half
-	}
-	if hosts < 1 || hosts >= radix {
+	if hosts = cmp.Or(hosts, half); hosts < 1 || hosts >= radix {
 		return nil, fmt.Errorf("fat tree of radix %d with %d hosts per leaf: want 1 to %d, so that a port is left to go up", radix, hosts, radix-1)
 	}
 	tree := TreeSpec{Ports: radix, Pods: []int{radix}, Hosts: hosts, Spines: min(half, radix-hosts)}

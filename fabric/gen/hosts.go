@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // adapterOf takes "adapter 3 host 1 unit 0" apart: the third adapter from 0 of a host. Others
@@ -69,13 +70,7 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 		}
 		remove--
 	}
-	var left []fabric.NodeID
-	for n := range gone {
-		if !gone[n] {
-			left = append(left, fabric.NodeID(n))
-		}
-	}
-	return f.Part(left)
+	return f.Part(text.Where(f.Nodes(), func(n fabric.NodeID) bool { return !gone[n] }))
 }
 
 // addServiceHosts puts hosts on the first free ports of switches that have none and are

@@ -171,11 +171,7 @@ func (t *tree) checkPorts() error {
 
 // most is how many leaves the largest block has.
 func (t *tree) most() int {
-	most := 0
-	for i := range t.blocks {
-		most = max(most, t.blocks[i].size)
-	}
-	return most
+	return slices.MaxFunc(t.blocks, func(a, b block) int { return a.size - b.size }).size
 }
 
 // podName is what follows the name of a switch of a pod.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Of is by switch its level, 0 for leaves. A fabric that is no tree has levels too: Share
@@ -21,11 +22,10 @@ import (
 //
 // It takes O(cables x ports of a switch).
 func Of(f *fabric.Fabric) []int32 {
-	r := &ranker{f: f, near: make([][]fabric.NodeID, f.NumSwitches()), hosts: Hosts(f), shared: make([]int32, f.NumSwitches())}
-	for s := range r.near {
-		_, to := f.SwitchLinks(fabric.NodeID(s))
-		r.near[s] = slices.Compact(slices.Sorted(slices.Values(to)))
+	near := func(s fabric.NodeID) []fabric.NodeID {
+		return slices.Compact(slices.Sorted(slices.Values(f.Neighbors(s))))
 	}
+	r := &ranker{f: f, near: text.Each(f.Switches(), near), hosts: Hosts(f), shared: make([]int32, f.NumSwitches())}
 	if f.NumSwitches() == 0 {
 		return nil
 	}
@@ -48,29 +48,21 @@ func Of(f *fabric.Fabric) []int32 {
 // Share is the share of the cables between switches that join neighbouring levels, 1
 // without such cables.
 func Share(f *fabric.Fabric, level []int32) float64 {
-	all, good := len(f.Channels()), 0
-	for _, p := range f.Channels() {
-		if d := level[f.Owner(p)] - level[f.PeerSwitch(p)]; d == 1 || d == -1 {
-			good++
-		}
-	}
-	if all == 0 {
+	all := f.Channels()
+	if len(all) == 0 {
 		return 1
 	}
-	return float64(good) / float64(all)
+	return float64(text.CountIf(all, func(p fabric.PortID) bool {
+		d := level[f.Owner(p)] - level[f.PeerSwitch(p)]
+		return d == 1 || d == -1
+	})) / float64(len(all))
 }
 
 // Hosts counts by switch the ports of nodes that count for the shape: see fabric.Kind.
 func Hosts(f *fabric.Fabric) []int {
-	hosts := make([]int, f.NumSwitches())
-	for s := range hosts {
-		for _, p := range f.HostsOn(fabric.NodeID(s)) {
-			if f.PortCounts(p, fabric.ForShape) {
-				hosts[s]++
-			}
-		}
-	}
-	return hosts
+	return text.Each(f.Switches(), func(s fabric.NodeID) int {
+		return text.CountIf(f.HostsOn(s), func(p fabric.PortID) bool { return f.PortCounts(p, fabric.ForShape) })
+	})
 }
 
 // ranker finds levels.
@@ -163,14 +155,8 @@ func (r *ranker) findLeaves(parts int) (leaves []fabric.NodeID) {
 	for s, h := range r.hosts {
 		counts[r.part[s]] = append(counts[r.part[s]], h)
 	}
-	least := make([]int, parts)
-	for i := range least {
-		least[i] = (MedianHost(counts[i]) + 1) / 2
-	}
-	many := make([]bool, len(r.near))
-	for s, h := range r.hosts {
-		many[s] = h >= least[r.part[s]]
-	}
+	least := text.Each(counts, func(list []int) int { return (MedianHost(list) + 1) / 2 })
+	many := text.Each(r.f.Switches(), func(s fabric.NodeID) bool { return r.hosts[s] >= least[r.part[s]] })
 	r.isLeaf = make([]bool, len(r.near))
 	others := make([]bool, parts) // leaves that are no pendants
 	for s := range fabric.NodeID(len(r.near)) {
@@ -321,11 +307,5 @@ func (r *ranker) compare(s fabric.NodeID, c, other int32) (most, beside float64,
 
 // countNear counts the neighbours of a switch on a level.
 func (r *ranker) countNear(s fabric.NodeID, level int32) int {
-	n := 0
-	for _, t := range r.near[s] {
-		if r.level[t] == level {
-			n++
-		}
-	}
-	return n
+	return text.CountIf(r.near[s], func(t fabric.NodeID) bool { return r.level[t] == level })
 }

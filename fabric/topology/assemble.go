@@ -372,15 +372,9 @@ func (p *parser) tellLID(x *badLID, told map[endRef]bool) error {
 		}
 		e = p.endOf(p.ports[e.line].back)
 	}
-	n, num := &p.nodes[e.node], fabric.ManagementPort
 	cabled := e.line >= 0 && p.ports[e.line].back >= 0
-	if e.line >= 0 {
-		num = p.ports[e.line].num
-	} else {
-		for range p.cabled(n) {
-			cabled = true
-			break
-		}
+	for range p.cabled(&p.nodes[e.node]) {
+		cabled = cabled || e.line < 0
 	}
 	l, _ := p.lids(e)
 	message := fmt.Sprintf("LID %s: want 1 to %d; taken as none", x.text, fabric.MaxUnicastLID)
@@ -394,8 +388,16 @@ func (p *parser) tellLID(x *badLID, told map[endRef]bool) error {
 	}
 	told[e] = true
 	q := p.problem(fabric.InvalidLID, x.at, x.column, message)
-	q.Node, q.Port = n.guid, num
+	q.Node, q.Port = p.nodes[e.node].guid, p.num(e)
 	return nil
+}
+
+// num is the number of an end port.
+func (p *parser) num(e endRef) fabric.PortNum {
+	if e.line < 0 {
+		return fabric.ManagementPort
+	}
+	return p.ports[e.line].num
 }
 
 // lidOwners holds for each LID the number of the line that gives it to a port,
@@ -438,17 +440,12 @@ func (p *parser) claim(owner *lidOwners, e endRef) error {
 
 // tellTwice makes a Problem of a LID of an end port, which the port of an earlier line has too.
 func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
-	name, num := func(e endRef) fabric.Name { return fabric.Name{Text: p.nodes[e.node].desc} }, func(e endRef) fabric.PortNum {
-		if e.line < 0 {
-			return fabric.ManagementPort
-		}
-		return p.ports[e.line].num
-	}
 	for first := range p.endPorts() {
 		if _, has := p.lids(first); has.num == line {
-			message := fmt.Sprintf("LID %d, which %s has too, by line %d; taken as none", lid, name(first).At(num(first), ""), line)
+			name := fabric.Name{Text: p.nodes[first.node].desc}.At(p.num(first), "")
+			message := fmt.Sprintf("LID %d, which %s has too, by line %d; taken as none", lid, name, line)
 			q := p.problem(fabric.DuplicateLID, at, p.lidColumn(at, strconv.Itoa(lid)), message)
-			q.Node, q.Port = p.nodes[e.node].guid, num(e)
+			q.Node, q.Port = p.nodes[e.node].guid, p.num(e)
 			return
 		}
 	}

@@ -66,11 +66,13 @@ func (p *parser) readWord(l *Line, c *comment) (known bool, err error) {
 // LIDs of ports that no subnet manager has brought up: 65535, -1, or none.
 func (p *parser) readLID(l *Line, c *comment) error {
 	v, start, word := commentNumber(l)
+	next := start.nextToken()
+	_, isLink := linkOf(next)
 	switch {
-	case word && (c.lid > 0 || !start.Done() && string(start.nextToken()) != "lmc" && !start.isLink()):
+	case word && (c.lid > 0 || len(next) > 0 && string(next) != "lmc" && !isLink):
 		return nil // of a description
 	case !word && v <= uint64(fabric.MaxUnicastLID):
-		l.At = start.At + len(start.nextToken())
+		l.At = start.At + len(next)
 		c.lid = fabric.LID(v)
 		if v == 0 && c.bad == "" {
 			c.bad, c.badAt = "0", start.At
@@ -79,7 +81,7 @@ func (p *parser) readLID(l *Line, c *comment) error {
 	}
 	what := "without a number"
 	if !word {
-		what = string(start.nextToken())
+		what = string(next)
 		l.At = start.At + len(what)
 	}
 	if p.strict {
@@ -117,12 +119,6 @@ func commentNumber(l *Line) (v uint64, start Line, word bool) {
 		return math.MaxUint64, start, false
 	}
 	return v, start, false
-}
-
-// isLink says whether 4xNDR or the like comes next.
-func (l Line) isLink() bool {
-	_, ok := linkOf(l.token())
-	return ok
 }
 
 // masks are what ibsim lets a port run at, one bit each: IBA's LinkWidthEnabled,

@@ -61,7 +61,7 @@ func recognize(data []byte, within int) (Form, int) {
 		l.SkipBlanks()
 		form := formOf(l.Rest())
 		from := at + l.At
-		if form == UFMLinks && !isUFM(data[from:min(len(data), from+left)]) {
+		if ufm := data[from:min(len(data), from+left)]; form == UFMLinks && !(ufmBegin.Match(ufm) && bytes.Contains(ufm, []byte(`"source_guid"`))) {
 			form = NoForm
 		}
 		if form != NoForm {
@@ -75,11 +75,8 @@ func recognize(data []byte, within int) (Form, int) {
 	return NoForm, 0
 }
 
-// isUFM says whether data, from a bracket on, is JSON with the names of UFM's links.
-func isUFM(data []byte) bool {
-	rest := bytes.TrimLeft(data[1:], " \t\n")
-	return len(rest) > 0 && (rest[0] == '{' || rest[0] == ']') && bytes.Contains(data, []byte(`"source_guid"`))
-}
+// ufmBegin is how a list of objects, or of none, begins in JSON.
+var ufmBegin = regexp.MustCompile(`^\[[ \t\n]*[{\]]`)
 
 // Words that lines of stanzas begin with.
 const (

@@ -45,8 +45,8 @@ const chassis = `\[[ \t]*\d*[ \t]*\][ \t]*`
 const (
 	rowGUID = 1 + iota
 	rowName
-	rowLID
-	rowPort
+	rowLID // and port number
+	_
 	rowState
 	rowSilent
 	rowDown

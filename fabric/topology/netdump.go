@@ -2,11 +2,13 @@ package topology
 
 import (
 	"bytes"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // This file reads the net_dump file of ibdiagnet: for each switch a head, a row of the columns'
@@ -92,13 +94,8 @@ func (p *parser) readNetDumpHead(l *Line) (head *listPort, columns []int, err er
 	}
 	head.node = head.guid
 	below := p.textOf(place{off: min(len(p.data), p.line.off+len(p.textOf(p.line))+1)})
-	names := strings.Split(strings.ToLower(string(below)), ":")
-	for i := range names {
-		names[i] = strings.TrimSpace(names[i])
-	}
-	for _, name := range netDumpColumns {
-		columns = append(columns, slices.Index(names, name))
-	}
+	names := text.Each(strings.Split(strings.ToLower(string(below)), ":"), strings.TrimSpace)
+	columns = text.Each(netDumpColumns, func(name string) int { return slices.Index(names, name) })
 	if slices.Contains(columns, -1) || columns[len(columns)-1] != len(names)-1 {
 		return nil, nil, p.failHere(l.At, lost, "the line below does not name the columns: want at least %s, the last one behind all others", strings.Join(netDumpColumns, " : "))
 	}
@@ -189,15 +186,12 @@ func (p *parser) netDumpEnds(rows []listLine) ([]listLine, error) {
 		if !x.linked {
 			continue
 		}
-		if !switches[x.peer.guid] {
-			bus, tail, inBus := strings.Cut(x.peer.label, "/")
-			if number := (&Line{Text: []byte(bus)}).decimal(); inBus && number >= 0 {
-				x.linked = false
-				if err := p.mend(x.at, p.column(x.at), "link dropped", "port %s of a switch is at the other end here, but %s has no head: is the file cut short?", x.peer.label, x.peer.guid); err != nil {
-					return nil, err
-				}
-				continue
-			}
+		bus, tail, inBus := strings.Cut(x.peer.label, "/")
+		isSwitch, lost := switches[x.peer.guid], error(nil)
+		switch number := (&Line{Text: []byte(bus)}).decimal(); {
+		case !isSwitch && inBus && number >= 0:
+			lost = fmt.Errorf("port %s of a switch is at the other end here, but %s has no head: is the file cut short?", x.peer.label, x.peer.guid)
+		case !isSwitch:
 			if !inBus {
 				tail = bus
 			}
@@ -210,21 +204,25 @@ func (p *parser) netDumpEnds(rows []listLine) ([]listLine, error) {
 			y.own, y.peer, y.peer.bad = x.peer, x.own, ""
 			x.peer.bad = "" // of one LID, the adapter's row tells
 			rows = append(rows, y)
+		default:
+			x.peer.kind = fabric.Switch
+			for _, j := range byLabel[port{x.peer.guid, x.peer.label}] {
+				// Of several ports with the label, it is the one that leads back.
+				y := &rows[j]
+				if x.peer.num == 0 || y.peer.guid == x.own.guid && y.peer.label == x.own.label {
+					x.peer.num = y.own.num
+				}
+			}
+			if x.peer.num == 0 {
+				lost = fmt.Errorf("port %q of switch %s is at the other end here, but no row of that switch has this label", x.peer.label, x.peer.guid)
+			}
+		}
+		if lost == nil {
 			continue
 		}
-		x.peer.kind = fabric.Switch
-		for _, j := range byLabel[port{x.peer.guid, x.peer.label}] {
-			// Of several ports with the label, it is the one that leads back.
-			y := &rows[j]
-			if x.peer.num == 0 || y.peer.guid == x.own.guid && y.peer.label == x.own.label {
-				x.peer.num = y.own.num
-			}
-		}
-		if x.peer.num == 0 {
-			x.linked = false
-			if err := p.mend(x.at, p.column(x.at), "link dropped", "port %q of switch %s is at the other end here, but no row of that switch has this label", x.peer.label, x.peer.guid); err != nil {
-				return nil, err
-			}
+		x.linked = false
+		if err := p.mend(x.at, p.column(x.at), "link dropped", "%w", lost); err != nil {
+			return nil, err
 		}
 	}
 	return rows, nil

@@ -23,12 +23,6 @@ type listLine struct {
 	silent    bool // the port is up, and nothing behind it answered
 }
 
-// isAgain returns true if a line says the same as one before it.
-func (l *listLine) isAgain(before listLine) bool {
-	before.at = l.at
-	return before == *l
-}
-
 // listPort is a port as a list has it. A switch has the same GUID on all its ports.
 type listPort struct {
 	guid  fabric.GUID
@@ -329,7 +323,8 @@ func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
 			continue
 		}
 		of[i] = -1
-		if before := lines[*slot-1]; !l.isAgain(before) {
+		again, before := *l, &lines[*slot-1]
+		if again.at = before.at; again != *before {
 			if err := p.mend(l.at, 0, "line dropped", "port %d of %s %s is there twice: line %d has it too", l.own.num, kindWords[l.own.kind], l.own.guid, before.at.num); err != nil {
 				return err
 			}

@@ -1,17 +1,10 @@
 package topology
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 )
-
-// sortProblems sorts them by line.
-func sortProblems(list []fabric.Problem) {
-	slices.SortStableFunc(list, func(a, b fabric.Problem) int { return cmp.Compare(a.Line, b.Line) })
-}
 
 // problem adds a Problem and returns it, to be completed.
 func (p *parser) problem(kind fabric.ProblemKind, at place, column int, message string) *fabric.Problem {

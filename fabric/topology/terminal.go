@@ -39,20 +39,21 @@ const (
 	maxTrimmed = 16
 )
 
-// unwrapped joins rows that a terminal has cut at its last column, and puts an empty line where a
-// joined row was. It returns how many rows it joined, the column, and the place of the first line
-// that was cut. It returns data as it is unless two or more, and most, of the longest rows go on
-// in a row that begins like no line of the topology.
-func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
-	if !hasOddRow(data) {
-		return data, 0, 0, place{}
+// unwrap joins rows that a terminal has cut at its last column, and puts an empty line where a
+// joined row was. A Problem says how many rows it joined, the column, and the first line that was
+// cut. Text stays as it is unless two or more, and most, of the longest rows go on in a row that
+// begins like no line of the topology.
+func (p *parser) unwrap() {
+	if !hasOddRow(p.data) {
+		return
 	}
-	lines := bytes.Split(data, []byte("\n"))
+	rows, columns, first := 0, 0, place{}
+	lines := bytes.Split(p.data, []byte("\n"))
 	for _, l := range lines {
 		columns = max(columns, utf8.RuneCount(l))
 	}
 	if columns < minColumns || columns > maxColumns {
-		return data, 0, 0, place{}
+		return
 	}
 	goOn, stop := 0, 0 // longest rows that go on, and that do not
 	for i := range len(lines) - 1 {
@@ -66,9 +67,9 @@ func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
 		}
 	}
 	if goOn < 2 || stop > goOn/2 {
-		return data, 0, 0, place{}
+		return
 	}
-	out = make([]byte, 0, len(data)+len(lines)*maxTrimmed/4)
+	out := make([]byte, 0, len(p.data)+len(lines)*maxTrimmed/4)
 	for i := 0; i < len(lines); i++ {
 		begin := i
 		out = append(out, lines[i]...)
@@ -85,7 +86,10 @@ func unwrapped(data []byte) (out []byte, rows, columns int, first place) {
 		}
 		out = append(out, strings.Repeat("\n", i-begin+1)...)
 	}
-	return out[:len(out)-1], rows, columns, first
+	if p.data = out[:len(out)-1]; rows > 0 {
+		q := p.problem(fabric.WrappedLines, first, 0, fmt.Sprintf("cut at column %d by a terminal, as %d rows are: joined again", columns, rows))
+		q.Text, q.Count = "", rows
+	}
 }
 
 // hasOddRow says whether a row begins with two bytes that no line of a stanza or record begins with, as
@@ -129,17 +133,6 @@ func beginsRecord(row []byte) bool {
 
 // otherRecord are the beginnings of lines that formOf does not tell.
 var otherRecord = regexp.MustCompile(`^(?:\[[ \t]*\d[^"#]*"|(?:0x[0-9a-fA-F]{1,16}[ \t]|\d+[ \t]+\d+\[).*==\(|Chassis |Hostname: |Non-Chassis Nodes)`)
-
-// unwrap makes lines of the rows of a terminal, and says so.
-func (p *parser) unwrap() {
-	data, rows, columns, first := unwrapped(p.data)
-	if rows == 0 {
-		return
-	}
-	p.data = data
-	q := p.problem(fabric.WrappedLines, first, 0, fmt.Sprintf("cut at column %d by a terminal, as %d rows are: joined again", columns, rows))
-	q.Text, q.Count = "", rows
-}
 
 // cutMessages takes errors of the sweep out of lines that they stand in. What stands in front
 // of one goes on in the next line, unless that begins as a line of its own.

@@ -107,7 +107,7 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Prob
 	if opt.Lines != nil {
 		p.fillLines(opt.Lines)
 	}
-	sortProblems(p.problems)
+	slices.SortStableFunc(p.problems, func(a, b fabric.Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return f, p.problems, nil
 }
 

@@ -3,6 +3,8 @@ package topology
 import (
 	"bufio"
 	"bytes"
+	"cmp"
+	"fmt"
 	"io"
 	"strconv"
 
@@ -59,36 +61,26 @@ func write(w io.Writer, f *fabric.Fabric, labels bool) error {
 // appendNode appends the stanza of a node.
 func appendNode(b []byte, f *fabric.Fabric, id fabric.NodeID, labels bool) []byte {
 	n := f.Node(id)
-	b = appendHex(append(b, "\nvendid="...), uint64(n.VendorID))
-	b = appendHex(append(b, "\ndevid="...), uint64(n.DeviceID))
+	b = fmt.Appendf(b, "\nvendid=%#x\ndevid=%#x", n.VendorID, n.DeviceID)
 	if n.SystemGUID != 0 {
-		b = appendHex(append(b, "\nsysimgguid="...), uint64(n.SystemGUID))
+		b = fmt.Appendf(b, "\nsysimgguid=%#x", uint64(n.SystemGUID))
 	}
 	switch n.Type {
 	case fabric.Switch:
-		b = appendHex(append(b, "\nswitchguid="...), uint64(n.GUID))
-		b = append(b, '(')
-		b = appendDigits(b, uint64(f.PortGUID(f.PortBase(id))))
-		b = append(b, ")\nSwitch\t"...)
+		b = fmt.Appendf(b, "\nswitchguid=%#x(%x)\nSwitch", uint64(n.GUID), uint64(f.PortGUID(f.PortBase(id))))
 	case fabric.Router:
-		b = appendHex(append(b, "\nrtguid="...), uint64(n.GUID))
-		b = append(b, "\nRt\t"...)
+		b = fmt.Appendf(b, "\nrtguid=%#x\nRt", uint64(n.GUID))
 	default:
-		b = appendHex(append(b, "\ncaguid="...), uint64(n.GUID))
-		b = append(b, "\nCa\t"...)
+		b = fmt.Appendf(b, "\ncaguid=%#x\nCa", uint64(n.GUID))
 	}
-	b = strconv.AppendUint(b, uint64(n.NumPorts), 10)
-	b = append(b, ' ')
-	b = appendID(b, n)
-	b = append(b, "\t\t# "...)
+	b = append(appendID(fmt.Appendf(b, "\t%d ", n.NumPorts), n), "\t\t# "...)
 	b = appendDescription(b, n.Description)
 	if n.Type == fabric.Switch {
+		port0 := "base"
 		if n.EnhancedPort0 {
-			b = append(b, " enhanced port 0 lid "...)
-		} else {
-			b = append(b, " base port 0 lid "...)
+			port0 = "enhanced"
 		}
-		b = appendLID(b, f, f.PortBase(id))
+		b = appendLID(fmt.Appendf(b, " %s port 0 lid ", port0), f, f.PortBase(id))
 	}
 	b = append(b, '\n')
 	for p := range f.Cabled(id) {
@@ -99,68 +91,43 @@ func appendNode(b []byte, f *fabric.Fabric, id fabric.NodeID, labels bool) []byt
 
 // appendPort appends the line of a port that has a cable.
 func appendPort(b []byte, f *fabric.Fabric, n *fabric.Node, at fabric.PortID, p fabric.PortNum, labels bool) []byte {
-	b = append(b, '[')
-	b = strconv.AppendUint(b, uint64(p), 10)
-	b = append(b, ']')
+	b = fmt.Appendf(b, "[%d]", p)
 	if label := f.Label(at); labels && readable(label, n.Type == fabric.Switch) {
-		b = append(b, '(')
-		b = append(b, label...)
-		b = append(b, ')')
+		b = fmt.Appendf(b, "(%s)", label)
 	}
 	if n.Type != fabric.Switch {
-		b = append(b, '(')
-		b = appendDigits(b, uint64(f.PortGUID(at)))
-		b = append(b, ") "...)
+		b = fmt.Appendf(b, "(%x) ", uint64(f.PortGUID(at)))
 	}
 	peer := f.Peer(at)
 	other := f.Owner(peer)
 	m := f.Node(other)
-	b = append(b, '\t')
-	b = appendID(b, m)
-	b = append(b, '[')
-	b = strconv.AppendUint(b, uint64(f.Num(peer)), 10)
-	b = append(b, ']')
+	b = fmt.Appendf(appendID(append(b, '\t'), m), "[%d]", f.Num(peer))
 	if m.Type != fabric.Switch {
 		if n.Type != fabric.Switch { // out_ca_port has this blank, out_switch_port has not
 			b = append(b, ' ')
 		}
-		b = append(b, '(')
-		b = appendDigits(b, uint64(f.PortGUID(peer)))
-		b = append(b, ") "...)
+		b = fmt.Appendf(b, "(%x) ", uint64(f.PortGUID(peer)))
 	} else {
 		peer = f.PortBase(other) // whose LID the line has
 	}
 	b = append(b, "\t\t# "...)
 	if n.Type != fabric.Switch {
-		b = append(b, "lid "...)
-		b = appendLID(b, f, at)
-		b = append(b, ' ')
+		b = append(appendLID(append(b, "lid "...), f, at), ' ')
 	}
-	b = appendDescription(b, m.Description)
-	b = append(b, " lid "...)
-	b = strconv.AppendUint(b, uint64(f.LID(peer)), 10)
+	b = fmt.Appendf(appendDescription(b, m.Description), " lid %d", f.LID(peer))
 	if l := f.Link(at); l != (fabric.Link{}) {
-		b = append(b, ' ')
-		if l.Width == 0 {
-			b = append(b, "??"...)
-		} else {
-			b = strconv.AppendUint(b, uint64(l.Width), 10)
-			b = append(b, 'x')
+		width := "??"
+		if l.Width > 0 {
+			width = strconv.Itoa(int(l.Width)) + "x"
 		}
-		if l.Speed == fabric.SpeedUnknown {
-			b = append(b, "???"...)
-		} else {
-			b = append(b, l.Speed.String()...)
-		}
+		b = fmt.Appendf(b, " %s%s", width, cmp.Or(l.Speed.String(), "???"))
 	}
 	return append(b, '\n')
 }
 
 // appendLID appends "7 lmc 0".
 func appendLID(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
-	b = strconv.AppendUint(b, uint64(f.LID(p)), 10)
-	b = append(b, " lmc "...)
-	return strconv.AppendUint(b, uint64(f.LMC(p)), 10)
+	return fmt.Appendf(b, "%d lmc %d", f.LID(p), f.LMC(p))
 }
 
 // appendID appends the ID of a node in quotes.
@@ -170,13 +137,6 @@ func appendID(b []byte, n *fabric.Node) []byte { return append(AppendID(append(b
 func AppendID(b []byte, n *fabric.Node) []byte {
 	return n.GUID.AppendDigits(append(b, kindLetters[n.Type], '-'))
 }
-
-func appendHex(b []byte, v uint64) []byte {
-	return appendDigits(append(b, "0x"...), v)
-}
-
-// appendDigits appends hexadecimal digits without zeros in front.
-func appendDigits(b []byte, v uint64) []byte { return strconv.AppendUint(b, v, 16) }
 
 func appendDescription(b []byte, d string) []byte {
 	b = append(b, '"')

@@ -107,17 +107,14 @@ func (r *File) yamlError(err error) error {
 	if fromZero.MatchString(m[2]) {
 		n++
 	}
-	if n == 0 { // the library gives no line for the first and for characters
-		n = 1 + max(0, slices.IndexFunc(r.lines, hasBadCharacter))
+	if n == 0 { // the library gives no line for the first, and for characters that are not UTF-8 or control
+		n = 1 + max(0, slices.IndexFunc(r.lines, func(line []byte) bool {
+			return !utf8.Valid(line) || bytes.ContainsFunc(line, func(c rune) bool {
+				return unicode.IsControl(c) && c != '\t' && c != '\r'
+			})
+		}))
 	}
 	return r.Fail(&yaml.Node{Line: n, Column: 1}, "%s; want YAML", m[2])
-}
-
-// hasBadCharacter is true for a line that is not UTF-8 or has a control character.
-func hasBadCharacter(line []byte) bool {
-	return !utf8.Valid(line) || bytes.ContainsFunc(line, func(c rune) bool {
-		return unicode.IsControl(c) && c != '\t' && c != '\r'
-	})
 }
 
 // plain refuses anchors, aliases and tags, which such a file needs for nothing.

@@ -43,10 +43,10 @@ func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 		return false
 	}
 	low, high := o.rank[w], o.rank[v]
-	if !o.searchAhead(w, v, high, next) {
+	if !o.search(&o.ahead, w, v, low, high, next) {
 		return false
 	}
-	o.searchBehind(v, low, before)
+	o.search(&o.behind, v, w, low, high, before)
 	// The vertices behind get the lowest of the ranks that both lists have together;
 	// each list keeps its order.
 	byRank := func(a, b V) int { return cmp.Compare(o.rank[a], o.rank[b]) }
@@ -64,44 +64,27 @@ func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 	return true
 }
 
-// searchAhead collects the vertices up to rank high that w leads to. It returns
-// false if v is among them.
-func (o *Order[V]) searchAhead(w, v V, high int32, next Next[V]) bool {
-	defer o.forget(&o.ahead)
-	o.ahead = append(o.ahead[:0], w)
-	o.seen[w] = true
-	for i := 0; i < len(o.ahead); i++ {
-		for _, x := range next(o.ahead[i]) {
-			if x == v {
+// search collects the vertices between two ranks that next leads to from a vertex. It returns
+// false if another one is among them.
+func (o *Order[V]) search(list *[]V, from, to V, low, high int32, next Next[V]) bool {
+	found := append((*list)[:0], from)
+	o.seen[from] = true
+	defer func() {
+		for _, x := range found {
+			o.seen[x] = false
+		}
+		*list = found
+	}()
+	for i := 0; i < len(found); i++ {
+		for _, x := range next(found[i]) {
+			if x == to {
 				return false
 			}
-			if !o.seen[x] && o.rank[x] < high {
+			if !o.seen[x] && low < o.rank[x] && o.rank[x] < high {
 				o.seen[x] = true
-				o.ahead = append(o.ahead, x)
+				found = append(found, x)
 			}
 		}
 	}
 	return true
-}
-
-// searchBehind collects the vertices down to rank low that lead to v.
-func (o *Order[V]) searchBehind(v V, low int32, before Next[V]) {
-	defer o.forget(&o.behind)
-	o.behind = append(o.behind[:0], v)
-	o.seen[v] = true
-	for i := 0; i < len(o.behind); i++ {
-		for _, x := range before(o.behind[i]) {
-			if !o.seen[x] && o.rank[x] > low {
-				o.seen[x] = true
-				o.behind = append(o.behind, x)
-			}
-		}
-	}
-}
-
-// forget clears seen.
-func (o *Order[V]) forget(list *[]V) {
-	for _, x := range *list {
-		o.seen[x] = false
-	}
 }

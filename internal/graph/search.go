@@ -15,11 +15,7 @@ type Search[V ~int32] struct {
 
 // NewSearch makes the memory for searches of n vertices.
 func NewSearch[V ~int32](n int) *Search[V] {
-	s := &Search[V]{Distance: make([]int32, n), From: make([]V, n)}
-	for v := range n {
-		s.Distance[v], s.From[v] = Unreached, -1
-	}
-	return s
+	return &Search[V]{Distance: slices.Repeat([]int32{Unreached}, n), From: slices.Repeat([]V{-1}, n)}
 }
 
 // Run searches from some vertices and forgets the search before. To end a search

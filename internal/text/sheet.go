@@ -2,6 +2,7 @@ package text
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -17,11 +18,7 @@ type Sheet struct {
 
 // Row writes a fact: its name, "" for another line of the fact before, and a text.
 func (s *Sheet) Row(name, format string, args ...any) {
-	width := s.Width
-	if width == 0 {
-		width = 13
-	}
-	fmt.Fprintf(s, "%-*s%s\n", width, name, fmt.Sprintf(format, args...))
+	fmt.Fprintf(s, "%-*s%s\n", cmp.Or(s.Width, 13), name, fmt.Sprintf(format, args...))
 }
 
 // Table returns a writer of lines whose cells end in tabs; its Flush writes them into s, in columns.

@@ -90,11 +90,8 @@ func Natural(a, b string) int {
 
 // digits splits off the number that s begins with.
 func digits(s string) (number, rest string) {
-	i := 0
-	for i < len(s) && '0' <= s[i] && s[i] <= '9' {
-		i++
-	}
-	return s[:i], s[i:]
+	rest = strings.TrimLeft(s, "0123456789")
+	return s[:len(s)-len(rest)], rest
 }
 
 // SortNatural puts a list into the order of Natural, and returns it.
@@ -121,6 +118,26 @@ func Each[T, U any](list []T, of func(T) U) []U {
 		out[i] = of(x)
 	}
 	return out
+}
+
+// CountIf returns how many elements of a list are of a kind.
+func CountIf[T any](list []T, is func(T) bool) (n int) {
+	for _, x := range list {
+		if is(x) {
+			n++
+		}
+	}
+	return n
+}
+
+// Where returns the elements of a list that are of a kind, nil for none.
+func Where[T any](list []T, is func(T) bool) (some []T) {
+	for _, x := range list {
+		if is(x) {
+			some = append(some, x)
+		}
+	}
+	return some
 }
 
 // Bytes returns a number of bytes with three digits and K, M, G, T or P.

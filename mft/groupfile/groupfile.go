@@ -41,6 +41,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/fabric/yamlfile"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -300,10 +301,7 @@ func (p *parser) guid(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, err
 		if len(own) == 0 {
 			return nil, p.Fail(n, "no port of node %s has a cable", g)
 		}
-		var guids []string
-		for _, port := range own[:min(len(own), maxListed)] {
-			guids = append(guids, p.f.PortGUID(port).String())
-		}
+		guids := text.Each(own[:min(len(own), maxListed)], func(port fabric.PortID) string { return p.f.PortGUID(port).String() })
 		return nil, p.Fail(n, "%s is the GUID of a node, %q; want that of a port: %s", g, p.f.Name(node).Text, strings.Join(guids, ", "))
 	}
 	return nil, p.Fail(n, "no end port has the GUID %s", g)

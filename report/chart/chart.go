@@ -481,14 +481,6 @@ type xys []Point
 
 func (p xys) Len() int                { return len(p) }
 func (p xys) XY(i int) (x, y float64) { return p[i].X, p[i].Y }
-func (p xys) intervals() bool {
-	for _, at := range p {
-		if at.Half > 0 {
-			return true
-		}
-	}
-	return false
-}
 
 // intervals are the points of a curve with their intervals.
 type intervals struct {
@@ -570,7 +562,7 @@ func (p *Panel) addCurve(g *plot.Plot, c *Curve, look draw.LineStyle, marker dra
 	if c.Form != LineOnly {
 		g.Add(scatter)
 	}
-	if !xys(c.Points).intervals() {
+	if !slices.ContainsFunc(c.Points, func(at Point) bool { return at.Half > 0 }) {
 		return nil
 	}
 	bars, err := plotter.NewYErrorBars(intervals{c.Points, p})

@@ -82,16 +82,13 @@ func (p *printer) object(path []string, members map[string]any) {
 	}
 }
 
-// escape writes the value of a label.
-func escape(v string) string { return labelEscapes.Replace(fabric.Printable(v)) }
-
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
 // labels are the texts of an object, in the order of their names.
 func labels(members map[string]any) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if v, ok := members[name].(string); ok {
-			list = append(list, name+`="`+escape(v)+`"`)
+			list = append(list, name+`="`+labelEscapes.Replace(fabric.Printable(v))+`"`)
 		}
 	}
 	return list
@@ -135,19 +132,13 @@ func (p *printer) gauge(path []string, value string) {
 
 // hops writes the pairs by the switches that they pass.
 func (p *printer) hops(path []string, members map[string]any) {
-	var lines []string
-	for _, n := range slices.SortedFunc(maps.Keys(members), text.Natural) {
-		lines = append(lines, fmt.Sprintf("{hops=%q} %v", n, members[n]))
-	}
+	lines := text.Each(slices.SortedFunc(maps.Keys(members), text.Natural), func(n string) string { return fmt.Sprintf("{hops=%q} %v", n, members[n]) })
 	p.metric(p.metricName(append(slices.Clone(path), "pairs_by_hops")), "Delivered pairs by the switches that they pass.", lines...)
 }
 
 // verdict writes one metric for each verdict: 1 for the one that holds.
 func (p *printer) verdict(verdict string) {
-	var lines []string
-	for _, v := range Verdicts {
-		lines = append(lines, fmt.Sprintf("{verdict=%q} %d", v, map[bool]int{true: 1}[v == verdict]))
-	}
+	lines := text.Each(Verdicts, func(v string) string { return fmt.Sprintf("{verdict=%q} %d", v, map[bool]int{true: 1}[v == verdict]) })
 	p.metric(p.metricName([]string{"verdict"}), "Verdict of ibweave "+p.command+": 1 for the one that holds.", lines...)
 }
 

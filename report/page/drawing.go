@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -402,10 +403,7 @@ func (d *drawing) drawNames() {
 		for i := 1; i < len(across); i++ {
 			room = min(room, d.scale*float64(p.x[across[i]]-p.x[across[i-1]]))
 		}
-		names := make([]string, len(row))
-		for i, s := range row {
-			names[i] = f.Name(s).Label()
-		}
+		names := text.Each(row, func(s fabric.NodeID) string { return f.Name(s).Label() })
 		for i, name := range d.inRoom(names, room-4) {
 			d.drawName(row[i], name)
 		}

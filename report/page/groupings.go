@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Grouping is groups of nodes that the page can close, each to one box: racks, islands. A
@@ -103,10 +104,7 @@ func shared(names []string) (head, tail string) {
 // sharedName is what the names of nodes have in common: what they end with, else what they begin
 // with; "" for nothing.
 func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
-	names := make([]string, len(nodes))
-	for i, n := range nodes {
-		names[i] = f.Name(n).Text
-	}
+	names := text.Each(nodes, func(n fabric.NodeID) string { return f.Name(n).Text })
 	if len(names) == 1 {
 		return names[0]
 	}
@@ -165,10 +163,7 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 			}
 		}
 	}
-	order := make([]fabric.NodeID, f.NumSwitches())
-	for s := range order {
-		order[s] = fabric.NodeID(s)
-	}
+	order := f.Switches()
 	if level != nil {
 		slices.SortStableFunc(order, func(a, b fabric.NodeID) int { return cmp.Compare(level[a], level[b]) })
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -28,12 +29,7 @@ type heat struct {
 // LID.
 func (s *scene) heat(ctx context.Context) (*heat, error) {
 	f := s.Fabric
-	h := &heat{}
-	for sw := range fabric.NodeID(f.NumSwitches()) {
-		if len(f.HostsOn(sw)) > 0 {
-			h.leaves = append(h.leaves, sw)
-		}
-	}
+	h := &heat{leaves: text.Where(f.Switches(), func(sw fabric.NodeID) bool { return len(f.HostsOn(sw)) > 0 })}
 	n := len(h.leaves)
 	if s.Tables == nil || n < 2 || n > mostLeaves {
 		return nil, nil

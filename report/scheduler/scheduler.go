@@ -168,12 +168,10 @@ func (b *builder) joinUnits() {
 
 // isSubset says whether all of a, ascending, are in b, ascending.
 func isSubset(a, b []fabric.NodeID) bool {
-	for _, s := range a {
-		if _, ok := slices.BinarySearch(b, s); !ok {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a, func(s fabric.NodeID) bool {
+		_, ok := slices.BinarySearch(b, s)
+		return !ok
+	})
 }
 
 // leaves names the units and puts them in the order of their hosts. A unit of several
@@ -181,10 +179,7 @@ func isSubset(a, b []fabric.NodeID) bool {
 func (b *builder) leaves() []Group {
 	for i := range b.units {
 		u := &b.units[i]
-		all := make([]string, len(u.switches))
-		for k, s := range u.switches {
-			all[k] = b.switchName(s)
-		}
+		all := text.Each(u.switches, b.switchName)
 		if u.name = text.SortNatural(all)[0]; len(all) > 1 {
 			u.name += fmt.Sprintf("-and-%d", len(all)-1)
 		}
@@ -200,9 +195,7 @@ func (b *builder) leaves() []Group {
 		}
 		u.name = b.unused(u.name, b.f.Node(u.switches[0]).GUID)
 		groups[i] = Group{Name: u.name, Hosts: u.hosts, Children: []string{}}
-		for _, s := range u.switches {
-			groups[i].Switches = append(groups[i].Switches, b.f.Node(s).GUID)
-		}
+		groups[i].Switches = text.Each(u.switches, func(s fabric.NodeID) fabric.GUID { return b.f.Node(s).GUID })
 	}
 	return groups
 }
@@ -240,10 +233,7 @@ func (b *builder) above() (groups []Group) {
 			joins.Join(b.units[i].switches[0], s)
 		}
 	}
-	now := make([]string, len(b.units)) // by unit: the highest group that it is in
-	for i := range now {
-		now[i] = b.units[i].name
-	}
+	now := text.Each(b.units, func(u unit) string { return u.name }) // by unit: the highest group that it is in
 	for k, high := int32(1), slices.Max(level); k <= max(high, 1); k++ {
 		for s := range fabric.NodeID(b.f.NumSwitches()) {
 			for _, to := range b.f.Neighbors(s) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -28,12 +29,7 @@ func (w *Network) Size() int { return 1 << w.Stages }
 // WrapAround says whether the two ports of each address are on one channel
 // adapter, so that it can send on what it received, as a second phase needs.
 func (w *Network) WrapAround() bool {
-	for a, p := range w.Outputs {
-		if w.Fabric.Owner(p) != w.Fabric.Owner(w.Inputs[a]) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(w.Outputs, w.Inputs, func(p, q fabric.PortID) bool { return w.Fabric.Owner(p) == w.Fabric.Owner(q) })
 }
 
 // Element is a switch by its stage and its number from the top.
@@ -73,13 +69,7 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 		return nil, fmt.Errorf("%d switches; a network of n stages has n * 2^(n-1)", f.NumSwitches())
 	}
 	size := w.Size()
-	ports := 0
-	for _, p := range f.CAPorts() {
-		if f.PortCounts(p, fabric.ForLoad) {
-			ports++
-		}
-	}
-	if ports != 2*size {
+	if ports := text.CountIf(f.CAPorts(), func(p fabric.PortID) bool { return f.PortCounts(p, fabric.ForLoad) }); ports != 2*size {
 		return nil, fmt.Errorf("%d ports of channel adapters; a network of %d stages has %d", ports, w.Stages, 2*size)
 	}
 	last := fabric.NoNode
@@ -209,9 +199,7 @@ func (w *Network) placeElements() error {
 // processors may send to it. Addresses are in any order, each once.
 func (w *Network) Group(name string, addresses ...int) mft.Group {
 	g := mft.Group{Name: name, Senders: slices.Sorted(slices.Values(w.Outputs))}
-	for _, a := range addresses {
-		g.Receivers = append(g.Receivers, w.Inputs[a])
-	}
+	g.Receivers = text.Each(addresses, func(a int) fabric.PortID { return w.Inputs[a] })
 	slices.Sort(g.Receivers)
 	return g
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -85,10 +86,7 @@ func (c *chains) findDigits(l int) {
 // findUplinks finds the uplinks of all digits, and which switches have them.
 func (c *chains) findUplinks() {
 	c.uplinksOf = make([][]*uplink, len(c.switches))
-	var counts []int
-	for _, u := range c.leaves {
-		counts = append(counts, c.indexCount[u])
-	}
+	counts := text.Each(c.leaves, func(u int32) int { return c.indexCount[u] })
 	slots := levels.MedianHost(counts) // of a switch of the level
 	for l, switches := range c.byLevel[:c.height()] {
 		if l == 0 {
@@ -101,13 +99,7 @@ func (c *chains) findUplinks() {
 		uplinks, parents := 1, 1
 		for _, list := range lists {
 			uplinks = max(uplinks, len(list))
-			distinct := 0
-			for _, d := range list {
-				if d.copy == 0 {
-					distinct++
-				}
-			}
-			parents = max(parents, distinct)
+			parents = max(parents, text.CountIf(list, func(d digitUplink) bool { return d.copy == 0 }))
 		}
 		for _, u := range switches {
 			list := lists[c.digit[u]]
@@ -307,12 +299,7 @@ func (c *chains) listParallels(u int32) (groups [][]uplink) {
 			if first.copy > 0 {
 				continue
 			}
-			var group []uplink
-			for _, up := range c.ups[v] {
-				if up.to == first.to {
-					group = append(group, up)
-				}
-			}
+			group := text.Where(c.ups[v], func(up uplink) bool { return up.to == first.to })
 			if len(group) > 1 {
 				groups = append(groups, group)
 			}

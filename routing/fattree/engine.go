@@ -171,10 +171,7 @@ func (x *tree) describe() string {
 	if len(x.switches) == 1 {
 		return ""
 	}
-	var sizes []string
-	for _, list := range x.byLevel {
-		sizes = append(sizes, fmt.Sprint(len(list)))
-	}
+	sizes := text.Each(x.byLevel, func(list []int32) string { return fmt.Sprint(len(list)) })
 	s := fmt.Sprintf("fat tree of %s, with %s switches from the leaves up", text.Count(len(x.byLevel), "level", "levels"), strings.Join(sizes, ", "))
 	_, above, _, astray := x.countOdd()
 	if above > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // numbers are the numbers of the hosts of a tree, and those of subtrees.
@@ -30,12 +31,7 @@ type numbers struct {
 }
 
 func numberHosts(x *tree) *numbers {
-	p := &numbers{tree: x}
-	for _, u := range x.byLevel[0] {
-		if len(x.f.HostsOn(x.switches[u])) > 0 {
-			p.leaves = append(p.leaves, u)
-		}
-	}
+	p := &numbers{tree: x, leaves: text.Where(x.byLevel[0], func(u int32) bool { return len(x.f.HostsOn(x.switches[u])) > 0 })}
 	for l := range x.byLevel {
 		p.subtree = append(p.subtree, x.findParts(0, l))
 	}

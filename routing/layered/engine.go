@@ -9,6 +9,7 @@
 package layered
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,10 +56,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if opt.Previous != nil {
 		return e.keep(ctx, f, opt)
 	}
-	limit := opt.VLs
-	if limit == 0 {
-		limit = DefaultVLs
-	}
+	limit := cmp.Or(opt.VLs, DefaultVLs)
 	order, err := updown.OrderFor(ctx, f, &opt)
 	if err != nil {
 		return nil, err
@@ -128,8 +126,7 @@ func describeLanes(n int) string {
 
 // renameError puts this engine's name into a *lft.DomainError of another engine.
 func (e Engine) renameError(err error) error {
-	var domain *lft.DomainError
-	if errors.As(err, &domain) {
+	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
 		return &lft.DomainError{Engine: e.Name(), Reason: domain.Reason}
 	}
 	return err
@@ -146,12 +143,16 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 			return nil
 		}
 		t, err := p.balanceUpDown()
-		for _, lid := range lids {
-			if err == nil {
-				p.replacePaths(t, lid)
-			}
+		if err != nil {
+			return err
 		}
-		return err
+		for _, lid := range lids { // they get the up*/down* paths of t, which the first layer has
+			for s := range fabric.NodeID(len(p.all)) {
+				p.tables.Row(s)[lid] = t.Row(s)[lid]
+			}
+			p.upDownOnly[lid] = true
+		}
+		return nil
 	}
 	var longer []fabric.LID // of CA and router ports
 	if x.unassigned > 0 {

@@ -44,15 +44,6 @@ func newUpDown(t *turns, rank []int32) *upDown {
 	return x
 }
 
-// seedLayer puts all turns of the order into an empty layer.
-func (x *upDown) seedLayer(l *layer) {
-	for e, ok := range x.legal {
-		if ok {
-			l.set[e] |= l.bit
-		}
-	}
-}
-
 // assigner assigns layers to paths.
 type assigner struct {
 	*paths
@@ -157,8 +148,10 @@ func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 			break
 		}
 		l := newLayer(p.turns, x.set, k, p.updn.order, searchWork)
-		if k == 0 {
-			p.updn.seedLayer(l)
+		for e, legal := range p.updn.legal { // the first layer begins with all turns of the order
+			if k == 0 && legal {
+				l.set[e] |= l.bit
+			}
 		}
 		p.fillLayer(ctx, l, weight, done)
 		x.layers = append(x.layers, l)

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/lft"
 )
 
 // rerouter finds other paths for LIDs with a path that no layer has.
@@ -42,7 +41,9 @@ func (p *assigner) reroute(ctx context.Context, x *assignment, load []uint64) bo
 			old := r.copyColumn(lid)
 			r.w.addLoad(k, load, false)
 			if !r.rerouteLID(j, k, lid, all) {
-				r.restoreColumn(old)
+				for s, port := range old.ports {
+					r.tables.Row(fabric.NodeID(s))[lid] = port
+				}
 				r.w.loadJob(j, x.set, all)
 				found = false
 			}
@@ -77,13 +78,6 @@ func (p *assigner) copyColumn(lid fabric.LID) column {
 		x.ports[s] = p.tables.Row(fabric.NodeID(s))[lid]
 	}
 	return x
-}
-
-// restoreColumn restores the entries for a LID.
-func (p *assigner) restoreColumn(x column) {
-	for s, port := range x.ports {
-		p.tables.Row(fabric.NodeID(s))[x.lid] = port
-	}
 }
 
 // rerouteLID chooses new shortest paths to the k-th LID of j. The nearest switches choose
@@ -141,12 +135,4 @@ func (r *rerouter) extendLayer(j *job, k int, s fabric.NodeID, dist []uint8) (be
 		}
 	}
 	return -1, 0
-}
-
-// replacePaths gives a LID the up*/down* paths of tables t, which the first layer has.
-func (p *assigner) replacePaths(t *lft.Tables, lid fabric.LID) {
-	for s := range p.all {
-		p.tables.Row(fabric.NodeID(s))[lid] = t.Row(fabric.NodeID(s))[lid]
-	}
-	p.upDownOnly[lid] = true
 }

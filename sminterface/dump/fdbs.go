@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -71,9 +72,7 @@ func (r *lftReader) readFDBsLine(sec *section, at int) int {
 			sec.drop(at, "bad number of a private table; want PLFT_NUM: 0")
 			break
 		}
-		if sec.plft == 0 {
-			sec.plft = at + 1
-		}
+		sec.plft = cmp.Or(sec.plft, at+1)
 		sec.plfts |= 1 << min(number, 63)
 		sec.private = number > 0
 	case sec.private:

@@ -26,10 +26,7 @@ const revision = "000000A1"
 // only on ports of devices that it knows to have it. Records of the master subnet manager's node
 // lack OpenSM's mark -SM. The only errors are those of w.
 func WriteSubnetList(w io.Writer, f *fabric.Fabric) error {
-	nodes := make([]fabric.NodeID, f.NumNodes())
-	for n := range nodes {
-		nodes[n] = fabric.NodeID(n)
-	}
+	nodes := f.Nodes()
 	inOpenSMOrder(f, nodes)
 	return writeBatches(w, nodes, func(b []byte, n fabric.NodeID) []byte {
 		for p := fabric.PortNum(1); p <= f.Node(n).NumPorts; p++ {

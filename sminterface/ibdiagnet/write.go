@@ -63,7 +63,8 @@ func (s *sectionWriter) section(name, header string, rows func()) {
 
 // writeSections writes all sections but the index.
 func (s *sectionWriter) writeSections(f *fabric.Fabric) {
-	nodes := nodesInOrder(f)
+	nodes := f.Nodes()
+	slices.SortStableFunc(nodes, func(a, b fabric.NodeID) int { return cmp.Compare(f.Node(a).Order, f.Node(b).Order) })
 	s.section("RUN_INFO", "IBDIAGNET_Version,Date,Args", func() { s.printf("%s,%q,%q\n", Version, Written, "") })
 	s.section("NODES", "NodeDesc,NumPorts,NodeType,SystemImageGUID,NodeGUID,PortGUID,DeviceID,VendorID,LocalPortNum", func() {
 		for _, n := range nodes {
@@ -87,15 +88,6 @@ func (s *sectionWriter) writeSections(f *fabric.Fabric) {
 		s.section("PORT_HIERARCHY_INFO", "NodeGUID,PortGUID,PortNum,Label", func() { s.labels(f, nodes) })
 	}
 	s.section("LINKS", "NodeGuid1,PortNum1,NodeGuid2,PortNum2", func() { s.links(f, nodes) })
-}
-
-func nodesInOrder(f *fabric.Fabric) []fabric.NodeID {
-	nodes := make([]fabric.NodeID, f.NumNodes())
-	for i := range nodes {
-		nodes[i] = fabric.NodeID(i)
-	}
-	slices.SortStableFunc(nodes, func(a, b fabric.NodeID) int { return cmp.Compare(f.Node(a).Order, f.Node(b).Order) })
-	return nodes
 }
 
 // node writes a row of NODES. PortGUID is that of port 0 of a switch, else of port 1.

@@ -101,9 +101,7 @@ func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
 	if err := s.takeSlot(ctx); err != nil {
 		return nil, err
 	}
-	if node == "" {
-		node = s.host
-	}
+	node = cmp.Or(node, s.host)
 	// ibsim says that it is ready before it listens.
 	var c *Client
 	for deadline := time.Now().Add(10 * time.Second); ; {

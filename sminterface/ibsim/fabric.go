@@ -1,6 +1,7 @@
 package ibsim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -254,11 +255,9 @@ func StartTwin(ctx context.Context, t *Twin, cfg Config) (*Sim, error) {
 	// ibsim has as many ports as the nodes have, and port 0 of switches.
 	ports := f.NumPorts() - (f.NumNodes() - f.NumSwitches())
 	cfg.Nodes, cfg.Switches, cfg.Ports = f.NumNodes(), f.NumSwitches(), ports
-	if cfg.Timeout == 0 {
-		// It finds the other end of each cable by comparing the ids of all
-		// nodes: some 10 ns each.
-		cfg.Timeout = time.Minute + time.Duration(f.NumNodes())*time.Duration(f.NumLinks())*100*time.Nanosecond
-	}
+	// It finds the other end of each cable by comparing the ids of all
+	// nodes: some 10 ns each.
+	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute+time.Duration(f.NumNodes())*time.Duration(f.NumLinks())*100*time.Nanosecond)
 	file, err := os.CreateTemp("", "ibweave-*.ibnetdiscover")
 	if err != nil {
 		return nil, err

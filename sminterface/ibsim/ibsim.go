@@ -171,10 +171,7 @@ func (s *Sim) ended() error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
-	err := s.proc.err
-	if err == nil {
-		err = errors.New("ended")
-	}
+	err := cmp.Or(s.proc.err, errors.New("ended"))
 	// It says what is wrong on standard error, and where on standard output.
 	return &ExitError{Program: "ibsim", Output: append(s.stderr.last(), s.out.tail.last()...), Err: err}
 }

@@ -303,8 +303,7 @@ func (j *joining) makeGroup(ctx context.Context, tree *mft.Tree) (made bool, err
 	}
 	first := joinRequest{tree, tree.Receivers[0], mad.FullMember}
 	got, err := j.send(ctx, first, tree.MLID)
-	var other *subnet.MLIDError
-	if errors.As(err, &other) {
+	if _, other := errors.AsType[*subnet.MLIDError](err); other {
 		got, err = j.send(ctx, first, 0)
 	}
 	if err != nil {

@@ -165,8 +165,7 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 	create := m.MLID != 0 && groups == 0 && full
 	if !create {
 		answer, err = c.member(ctx, to, mad.Set, record, join)
-		var status *mad.StatusError
-		if errors.As(err, &status) && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid) {
+		if status, ok := errors.AsType[*mad.StatusError](err); ok && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid) {
 			// No such group, most likely.
 			if !full {
 				return mad.MCMemberRecord{}, &NoGroupError{MGID: m.MGID, Err: err}

@@ -10,23 +10,24 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // PortInfo is a port of this machine.
 type PortInfo struct {
-	Device    string // of the kernel: mlx5_0
-	Number    fabric.PortNum
-	GUID      fabric.GUID // of the port, 0 when not known
-	LID       fabric.LID
-	LMC       uint8
-	SMLID     fabric.LID
-	State     string // ACTIVE
-	LinkLayer string // InfiniBand or Ethernet
-	Rate      string // 100 Gb/sec (4X EDR)
-	Umad      string // umad0, "" without
+	Device    string         `json:"device"` // of the kernel: mlx5_0
+	Number    fabric.PortNum `json:"port"`
+	GUID      fabric.GUID    `json:"port_guid"` // of the port, 0 when not known
+	LID       fabric.LID     `json:"lid"`
+	LMC       uint8          `json:"lmc"`
+	SMLID     fabric.LID     `json:"sm_lid"`
+	State     string         `json:"state"`      // ACTIVE
+	LinkLayer string         `json:"link_layer"` // InfiniBand or Ethernet
+	Rate      string         `json:"rate"`       // 100 Gb/sec (4X EDR)
+	Umad      string         `json:"umad"`       // umad0, "" without
 	// Netdevs are the network interfaces of the port, sorted: IPoIB's, or Ethernet's
 	// where that is the link layer.
-	Netdevs []string
+	Netdevs []string `json:"netdevs"`
 }
 
 // String is mlx5_0:1.
@@ -161,10 +162,7 @@ func (s system) attach(list []PortInfo) {
 // names lists what a folder of /sys has, nothing for one that cannot be read.
 func (s system) names(dir string) (list []string) {
 	entries, _ := fs.ReadDir(s, dir)
-	for _, e := range entries {
-		list = append(list, e.Name())
-	}
-	return list
+	return text.Each(entries, fs.DirEntry.Name)
 }
 
 // Select finds a port by mlx5_0:1, by mlx5_0 (its first port that is active,
@@ -195,9 +193,6 @@ func Select(list []PortInfo, name string) (PortInfo, error) {
 			return p, nil
 		}
 	}
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = p.String()
-	}
+	names := text.Each(list, PortInfo.String)
 	return PortInfo{}, fmt.Errorf("no InfiniBand port %q with a umad device: want DEVICE[:PORT], a port GUID or a network interface of %s", name, strings.Join(names, ", "))
 }

@@ -335,9 +335,7 @@ func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error
 	if num < 1 || num > int(fabric.MaxPortNum) {
 		return spot{}, fmt.Errorf("port %d of %q; want 1 to %d", num, x.name, fabric.MaxPortNum)
 	}
-	if x.ports[fabric.PortNum(num)] == "" {
-		x.ports[fabric.PortNum(num)] = label
-	}
+	x.ports[fabric.PortNum(num)] = cmp.Or(x.ports[fabric.PortNum(num)], label)
 	return spot{n, fabric.PortNum(num)}, nil
 }
 

@@ -133,8 +133,7 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 			return rows, nil
 		}
 		if err != nil {
-			var at *csv.ParseError
-			if errors.As(err, &at) {
+			if at, ok := errors.AsType[*csv.ParseError](err); ok {
 				return nil, r.error(at.Line+skipped, "", "%w; want CSV", at.Err)
 			}
 			return nil, r.error(0, "", "%w", err)

@@ -284,12 +284,8 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 			}
 			v.Miswired = append(v.Miswired, Miswired{expected(m.Want), actual(m.Have), mend})
 		}
-		for _, x := range c.Lacking {
-			v.MissingInFabric = append(v.MissingInFabric, expected(x))
-		}
-		for _, x := range c.Surplus {
-			v.MissingInPlan = append(v.MissingInPlan, actual(x))
-		}
+		v.MissingInFabric = append(v.MissingInFabric, text.Each(c.Lacking, expected)...)
+		v.MissingInPlan = append(v.MissingInPlan, text.Each(c.Surplus, actual)...)
 	}
 	v.MissingInFabric = append(v.MissingInFabric, beyond...)
 	for _, c := range f.Cables() {
