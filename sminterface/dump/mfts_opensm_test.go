@@ -3,6 +3,7 @@ package dump
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -12,13 +13,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
 // wide is switches with 5, 9, 10, 40 and 130 ports in a row, each with a host,
@@ -365,6 +372,104 @@ NONE;
 		out := s.output("smpquery", "pkeys", fmt.Sprint(f.LID(p)), fmt.Sprint(f.Num(p)))
 		if !bytes.Contains(out, []byte("   0: 0xffff 0x0000")) {
 			t.Errorf("%s has the P_Keys\n%s", f.PortName(p), out)
+		}
+	}
+}
+
+// simulator is an ibsim with a fabric in it. Programs run as if on its first
+// switch.
+type simulator struct {
+	*ibsim.Sim
+	t   *testing.T
+	dir string // of what OpenSM writes
+}
+
+// startSimulator runs ibsim until the test ends.
+func startSimulator(t *testing.T, f *fabric.Fabric) *simulator {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "fabric.topo")
+	writeFile(t, file, text(t, func(w io.Writer) error { return topology.Write(w, f) }))
+	s := short.Must(ibsim.Start(t.Context(), file, ibsim.Config{
+		Nodes: f.NumNodes(), Switches: f.NumSwitches(), Ports: f.NumPorts(),
+		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
+	}))(t)
+	t.Cleanup(func() {
+		short.Check(t, s.Close())
+	})
+	return &simulator{s, t, filepath.Join(dir, "opensm")}
+}
+
+// opensm routes the fabric once, with all dumps.
+func (s *simulator) opensm(cfg ibsim.OpenSMConfig) {
+	s.t.Helper()
+	cfg.Dir, cfg.Flags = s.dir, 0x43
+	run := short.Must(ibsim.RunOpenSM(s.t.Context(), s.Sim, cfg))(s.t)
+	if run.Engine != cfg.Engine || run.NumErrors > 0 {
+		s.t.Fatalf("%+v, want engine %s and no errors", run, cfg.Engine)
+	}
+}
+
+// output runs another program and returns its standard output.
+func (s *simulator) output(name string, arg ...string) []byte {
+	s.t.Helper()
+	cmd := s.Command(s.t.Context(), name, arg...)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	short.Check(s.t, s.Run(s.t.Context(), cmd))
+	return out.Bytes()
+}
+
+// file is a file that OpenSM wrote.
+func (s *simulator) file(name string) []byte {
+	s.t.Helper()
+	b := short.Must(os.ReadFile(filepath.Join(s.dir, name)))(s.t)
+	return b
+}
+
+// text is what a writer writes.
+func text(t rapid.TB, write func(io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	short.Check(t, write(&b))
+	return b.Bytes()
+}
+
+// setMFTs writes multicast tables into the switches, which must not have any.
+func (s *simulator) setMFTs(t *mft.Tables) {
+	s.t.Helper()
+	conn := short.Must(s.Dial(s.t.Context(), ""))(s.t)
+	c := subnet.New(conn, subnet.Options{Timeout: 20 * time.Second})
+	defer func() {
+		if err := c.Close(); err != nil {
+			s.t.Error(err)
+		}
+	}()
+	d := short.Must(c.Discover(s.t.Context()))(s.t)
+	f := t.Fabric()
+	for sw := range fabric.NodeID(f.NumSwitches()) {
+		blocks := make(map[uint32]*mad.MulticastForwardingTable)
+		for _, l := range t.MLIDs() {
+			for _, p := range t.Mask(sw, l) {
+				n := f.Num(p)
+				modifier := mad.MulticastModifier(int(l-mft.MinMLID)/mad.MLIDBlock, int(n)/mad.PortsPerMask)
+				if blocks[modifier] == nil {
+					blocks[modifier] = new(mad.MulticastForwardingTable)
+				}
+				blocks[modifier][int(l-mft.MinMLID)%mad.MLIDBlock] |= 1 << (n % mad.PortsPerMask)
+			}
+		}
+		found, ok := d.Fabric.SwitchByGUID(f.Node(sw).GUID)
+		if !ok {
+			s.t.Fatalf("no switch %s", f.Node(sw).GUID)
+		}
+		to := subnet.Target{Route: d.Routes[found]}
+		for modifier, masks := range blocks {
+			var data mad.Data
+			for i, mask := range masks {
+				binary.BigEndian.PutUint16(data[2*i:], mask)
+			}
+			short.Must(c.SMP(s.t.Context(), to, mad.Set, mad.AttrMulticastForwardingTable, modifier, &data))(s.t)
 		}
 	}
 }
