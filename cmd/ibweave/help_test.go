@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"flag"
 	"html"
 	"io"
 	"maps"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // docs/reference has what the commands say of themselves, and no page of a command that there
@@ -191,6 +193,49 @@ func TestHelpTextsHaveCommands(t *testing.T) {
 		name := strings.TrimSuffix(f.Name(), ".txt")
 		if c, _, err := root.Find([]string{name}); name != root.Name() && (err != nil || c.Long == "") {
 			t.Errorf("help/%s: no command %s", f.Name(), name)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the table of forms to docs/dev/forms.md")
+
+// formsTable is the table of forms in Markdown.
+func formsTable() string {
+	var b strings.Builder
+	for _, kind := range dump.Kinds() {
+		if kind == dump.HelpsOpenSM {
+			continue
+		}
+		b.WriteString("\n| " + string(kind) + " | written by | lacks |\n|---|---|---|\n")
+		for _, form := range dump.Forms(kind) {
+			info := form.Info()
+			b.WriteString("| " + info.Name + " | " + info.From + " | " + info.Lacks + " |\n")
+		}
+	}
+	return b.String() + "\n"
+}
+
+// docs/dev/forms.md has the table that help prints.
+func TestFormsDoc(t *testing.T) {
+	const file = "../../docs/dev/forms.md"
+	text := short.Must(os.ReadFile(file))(t)
+	head, rest, ok := strings.Cut(string(text), "-update -->\n")
+	_, tail, ok2 := strings.Cut(rest, "<!-- end -->\n")
+	if !ok || !ok2 {
+		t.Fatalf("%s has no marks around the table", file)
+	}
+	want := head + "-update -->\n" + formsTable() + "<!-- end -->\n" + tail
+	if *update {
+		short.Check(t, os.WriteFile(file, []byte(want), 0o666))
+	} else if want != string(text) {
+		t.Errorf("%s has another table than ibweave help forms: run go test ./cmd/ibweave -run TestFormsDoc -update", file)
+	}
+	help := formsText()
+	for _, kind := range dump.Kinds() {
+		for _, form := range dump.Forms(kind) {
+			if kind != dump.HelpsOpenSM && !strings.Contains(help, "\n  "+form.String()+"  from ") {
+				t.Errorf("help has no %s", form)
+			}
 		}
 	}
 }
