@@ -25,85 +25,13 @@ const (
 	mftHeadB = "Multicast mlids [0xc000-0xc3ff] of switch DR path slid 0; dlid 0; 0,1 guid 0x000000000000000b (b):\n     Ports: 0 1 2 3 4 \n MLid\n"
 	mftA     = mftHeadA + "0xc000        x x     \n0xc123      x         \n2 valid mlids dumped \n"
 	mftB     = mftHeadB + "0xc000        x x     \n1 valid mlids dumped \n"
-	masksA   = "0xc000: 0/1 0/2\n0xc123: 0/0\n"
-	masksAB  = "0xc000: 0/1 0/2 1/1 1/2\n0xc123: 0/0\n"
-	noMFTs   = "in: missing: no table of switch 0x000000000000000b \"b\"\n"
 )
 
 // TestReadMFTs pins what is read from odd and from wrong text, by a strict and
 // by a lenient reader, and the exact messages.
 func TestReadMFTs(t *testing.T) {
 	f := pair(t)
-	readCases(t, of(f, ReadMFTs), masks, []readCase{
-		{"mcfdbs", mcA + mcB, "", masksAB, ""},
-		{"nothing", "", "", "", ""},
-		{"nothing but blanks and comments", "\n \n# no groups\nFile version: 1\n", "", "", ""},
-		{"one switch", mcA, "", masksA, ""},
-		{"other order, CRLF", strings.ReplaceAll(mcB+mcA, "\n", "\r\n"), "", masksAB, ""},
-		{"by hand", "# x\nSwitch 0xb\n0xc000 : 0x002 0x001\nSwitch 0xa\n# y\n0xC123:0x000 \n", "in:6: want a row such as 0xC000 : 0x001  0x005\n    0xC123:0x000 ", "0xc000: 1/1 1/2\n", "in:6: dropped: want a row such as 0xC000 : 0x001  0x005\n"},
-		{"no ports", mcA + "0xC124 : \n", "", masksA, ""},
-		{"a row twice", mcA + "0xC000 : 0x002  0x001  0x002 \n", "", masksA, ""},
-		{"rows in disorder", "Switch 0xa\n0xC123 : 0x000 \n0xC000 : 0x001  0x002 \n", "", masksA, ""},
-
-		{"other ports", mcA + "0xC000 : 0x001 \n", "in:6: a second row for MLID 0xc000 of switch 0x000000000000000a, with other ports than the first\n    0xC000 : 0x001 ",
-			masksA, "in:6: dropped: a second row for MLID 0xc000 of switch 0x000000000000000a, with other ports than the first\n"},
-		{"MLID too low", mcA + "0xBFFF : 0x001 \n", "in:6: MLID 0xbfff, want 0xc000 to 0xfffe\n    0xBFFF : 0x001 ", masksA, "in:6: dropped: MLID 0xbfff, want 0xc000 to 0xfffe\n"},
-		{"MLID too high", mcA + "0xFFFF : 0x001 \n", "in:6: MLID 0xffff, want 0xc000 to 0xfffe\n    0xFFFF : 0x001 ", masksA, "in:6: dropped: MLID 0xffff, want 0xc000 to 0xfffe\n"},
-		{"MLID of more bits", mcA + "0x1C000 : 0x001 \n", "in:6: MLID 0x1c000, want 0xc000 to 0xfffe\n    0x1C000 : 0x001 ", masksA, "in:6: dropped: MLID 0x1c000, want 0xc000 to 0xfffe\n"},
-		{"port too high", mcA + "0xC001 : 0x001  0x005 \n", "in:6: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    0xC001 : 0x001  0x005 ",
-			masksA, "in:6: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
-		{"port of more bits", mcA + "0xC001 : 0x101 \n", "in:6: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n    0xC001 : 0x101 ",
-			masksA, "in:6: dropped: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n"},
-		{"port cut short", mcA + "0xC001 : 0x00\n", "in:6: want a row such as 0xC000 : 0x001  0x005\n    0xC001 : 0x00", masksA, "in:6: dropped: want a row such as 0xC000 : 0x001  0x005\n"},
-		{"file cut short", mcA + "0xC001 : 0x001 ", "in:6: the last line has no end: the file is cut short\n    0xC001 : 0x001 ",
-			"0xc000: 0/1 0/2\n0xc001: 0/1\n0xc123: 0/0\n", "in:6: truncated: the last line has no end: the file is cut short\n"},
-		{"unknown switch", mcA + "\nSwitch 0x0000000000000099\n0xC001 : 0x001 \n", "in:7: the fabric has no switch 0x0000000000000099\n    Switch 0x0000000000000099",
-			masksA, "in:7: dropped: the fabric has no switch 0x0000000000000099\n"},
-		{"a host", mcA + "\nSwitch 0x00000000000000c0\n", "in:7: the fabric has no switch 0x00000000000000c0\n    Switch 0x00000000000000c0", masksA, "in:7: dropped: the fabric has no switch 0x00000000000000c0\n"},
-		{"a section twice", mcA + mcA, "in:7: a second section for switch 0x000000000000000a, the first is in line 2\n    Switch 0x000000000000000a",
-			masksA, "in:7: dropped: a second section for switch 0x000000000000000a, the first is in line 2\n"},
-		{"bad GUID", mcA + "Switch 0x12345678901234567\n", "in:6: bad GUID; want Switch 0x0123456789abcdef\n    Switch 0x12345678901234567", masksA, "in:6: dropped: bad GUID; want Switch 0x0123456789abcdef\n"},
-		{"text", mcA + "hello\n", "in:6: want a row such as 0xC000 : 0x001  0x005\n    hello", masksA, "in:6: dropped: want a row such as 0xC000 : 0x001  0x005\n"},
-		{"other text", "hello\n", "in:1: no multicast forwarding tables; want opensm.mcfdbs, or what ibroute -M or dump_mfts print\n    hello", "-", ""},
-		{"unicast", tabA, "in: this is opensm-lfts.dump; want opensm.mcfdbs, or what ibroute -M or dump_mfts print", "-", ""},
-
-		{"dump_mfts", mftA + mftB, "", masksAB, ""},
-		{"dump_mfts of one switch", mftA, "", masksA, noMFTs},
-		{"what surrounds it", "ibwarn: [7] x: attached\n" + mftA + mftB + "\n*** WARNING ***: this command has been replaced by dump_fts -M\n\n", "in:1: text before the first section\n    ibwarn: [7] x: attached", masksAB,
-			"in:1: dropped: text before the first section\n"},
-		{"warning at the end", mftA + mftB + "\n*** WARNING ***: this command has been replaced by dump_fts -M\n\n\n", "", masksAB, ""},
-		{"brief", strings.Replace(strings.Replace(mftA, "        x x     ", "      0006", 1), "      x         ", "      0001", 1) + strings.Replace(mftB, "        x x     ", "      0006", 1), "", masksAB, ""},
-		{"all MLIDs", strings.Replace(mftA, "2 valid", "0xc124                \n3", 1) + mftB, "", masksAB, ""},
-		{"blanks at the ends of lines cut", strings.ReplaceAll(strings.ReplaceAll(mftA+mftB, "x     \n", "x\n"), "x         \n", "x\n"), "", masksAB, ""},
-		{"verbose", strings.Replace(mftA, " MLid\n", " MLid\nSwitch multicast mlid capability is 1024 top is 0x0\n", 1) + mftB, "", masksAB, ""},
-		{"other LID of a switch", strings.Replace(mftA, "Lid 1 ", "Lid 7 ", 1) + mftB, "", masksAB, "in:1: contradiction: switch 0x000000000000000a has LID 1 in the fabric, here 7\n"},
-
-		{"fewer rows", strings.Replace(mftA, "2 valid", "3 valid", 1) + mftB, "in:6: 3 mlids dumped, but the section has 2 rows: the file is cut short\n    3 valid mlids dumped ", masksAB,
-			"in:6: truncated: 3 mlids dumped, but the section has 2 rows: the file is cut short\n"},
-		{"no last line", strings.Replace(mftA, "2 valid mlids dumped \n", "", 1) + mftB,
-			"in:5: the section of switch 0x000000000000000a does not end with a line N valid mlids dumped: the file is cut short\n    0xc123      x         ", masksAB,
-			"in:5: truncated: the section of switch 0x000000000000000a does not end with a line N valid mlids dumped: the file is cut short\n"},
-		{"column too high", strings.Replace(mftA, "x         \n", "x         x\n", 1) + mftB, "in:5: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    0xc123      x         x",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
-		{"between columns", strings.Replace(mftA, "      x         ", "       x        ", 1) + mftB, "in:5: want a row such as 0xc000      x   x, or N valid mlids dumped\n    0xc123       x        ",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: want a row such as 0xc000      x   x, or N valid mlids dumped\n"},
-		{"before the columns", strings.Replace(mftA, "      x         ", "   x         ", 1) + mftB, "in:5: want a row such as 0xc000      x   x, or N valid mlids dumped\n    0xc123   x         ",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: want a row such as 0xc000      x   x, or N valid mlids dumped\n"},
-		{"brief, port too high", strings.Replace(mftA, "      x         ", "      0021", 1) + mftB, "in:5: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    0xc123      0021",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
-		{"brief, cut short", strings.Replace(mftA, "      x         ", "      001", 1) + mftB, "in:5: want a row such as 0xc000      x   x, or N valid mlids dumped\n    0xc123      001",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: want a row such as 0xc000      x   x, or N valid mlids dumped\n"},
-		{"brief, no digits", strings.Replace(mftA, "      x         ", "      00g1", 1) + mftB, "in:5: want a row such as 0xc000      x   x, or N valid mlids dumped\n    0xc123      00g1",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: want a row such as 0xc000      x   x, or N valid mlids dumped\n"},
-		{"a switch that did not answer", strings.Replace(mftA, "0xc123", "SubnGet(MFT) failed on switch 'a' ..\n0xc123", 1) + mftB, "in:5: want a row such as 0xc000      x   x, or N valid mlids dumped\n    SubnGet(MFT) failed on switch 'a' ..",
-			masksAB, "in:5: dropped: want a row such as 0xc000      x   x, or N valid mlids dumped\n"},
-		{"text after a section", mftA + "0xc000      x\n" + mftB, "in:7: text between the end of a section and the next one; want Multicast mlids ..\n    0xc000      x",
-			masksAB, "in:7: dropped: text between the end of a section and the next one; want Multicast mlids ..\n"},
-		{"MFT's MLID too low", strings.Replace(mftA, "0xc123", "0xb123", 1) + mftB, "in:5: MLID 0xb123, want 0xc000 to 0xfffe\n    0xb123      x         ",
-			"0xc000: 0/1 0/2 1/1 1/2\n", "in:5: dropped: MLID 0xb123, want 0xc000 to 0xfffe\n"},
-		{"no GUID", mftA + "Multicast mlids x\n", "in:7: no GUID; want Multicast mlids [0xc000-0xc3ff] of switch Lid 1 guid 0x0123456789abcdef\n    Multicast mlids x", masksA,
-			noMFTs + "in:7: dropped: no GUID; want Multicast mlids [0xc000-0xc3ff] of switch Lid 1 guid 0x0123456789abcdef\n"},
-	})
+	readCases(t, of(f, ReadMFTs), masks, casesOf(t))
 }
 
 // TestWriteMFTs pins what is written of small tables, and what is refused.

@@ -52,7 +52,6 @@ const (
 	noRowA  = "in: missing: no row for 6 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 1: their SLs are taken to be on VL 0\n"
 	noRowB  = "in: missing: no row for 6 ways through switch 0x000000000000000b \"b\", the first from port 0 to port 1: their SLs are taken to be on VL 0\n"
 	noRowD  = "in: missing: no row for 1 CA or router port, \"d\"[1]: its SLs are taken to be on VL 0\n"
-	noRowCD = "in: missing: no row for 2 CA and router ports, the first \"c\"[1]: their SLs are taken to be on VL 0\n"
 )
 
 // ways are the VLs of SLs 0 and 15: a line for each switch and for each host.
@@ -182,8 +181,6 @@ func TestReadSL2VL(t *testing.T) {
 
 const (
 	pathsAB = "Path SLs [1-4] of 2 switches\nswitch 0x000000000000000a \"a\"\ndlid 1-2 sl 0\ndlid 3 sl 15\ndlid 4 sl 1\n\nswitch 0x000000000000000b \"b\"\ndlid 1-4 sl 2\n"
-	slsAB   = "0 0 15 1\n2 2 2 2\n"
-	pairSLs = "? ? ? 1\n? ? 2 ?\n0: ? ? ? ?\n5: ? ? ? ?\n"
 	pairsAB = "0x00000000000000c0 4 1\n0x00000000000000d0 3 2\n"
 )
 
@@ -220,101 +217,7 @@ func sls(p *lft.PathSLs) string {
 // TestReadPathSLs does for path SLs what TestReadSL2VL does.
 func TestReadPathSLs(t *testing.T) {
 	f := pair(t)
-	readCases(t, of(f, ReadPathSLs), sls, []readCase{
-		{"blocks", pathsAB, "", slsAB, ""},
-		{"CRLF, comments, no descriptions, no blank lines",
-			"# x\r\nPath SLs [1-4] of 2 switches\r\nswitch 0xa\r\ndlid 1-1 sl 0\r\ndlid 2 sl 0\r\ndlid 3 sl 15\r\n# y\r\ndlid 4 sl 1\r\nswitch 0xb\r\ndlid 1-4 sl 2\r\n", "", slsAB, ""},
-		{"one block", "Path SLs [1-4] of 2 switches\nswitch 0xb\nswitch 0xa\ndlid 1-4 sl 2\n", "", "2 2 2 2\n2 2 2 2\n", ""},
-		{"more LIDs", "Path SLs [1-6] of 2 switches\nswitch 0xb\nswitch 0xa\ndlid 1-6 sl 2\n", "", "2 2 2 2 2 2\n2 2 2 2 2 2\n", ""},
-		{"fewer LIDs", "Path SLs [1-2] of 2 switches\nswitch 0xb\nswitch 0xa\ndlid 1-2 sl 2\n", "", "2 2 ? ?\n2 2 ? ?\n",
-			"in: missing: no path SLs for the LIDs from 3 to 4\n"},
-		{"one switch", "Path SLs [1-4] of 1 switches\nswitch 0xb\ndlid 1-4 sl 2\n", "", "? ? ? ?\n2 2 2 2\n",
-			"in: missing: no path SLs of switch 0x000000000000000a \"a\"\n"},
-		{"more switches than said", strings.Replace(pathsAB, "of 2", "of 1", 1), "", slsAB, "in: contradiction: 2 switches, but the first line has 1\n"},
-
-		{"fewer switches than said", strings.Replace(pathsAB, "of 2", "of 3", 1),
-			"in:8: 2 switches, but the first line has 3: the file is cut short\n    dlid 1-4 sl 2", slsAB, "in:8: truncated: 2 switches, but the first line has 3: the file is cut short\n"},
-		{"bad first line", strings.Replace(pathsAB, "of 2 sw", "of sw", 1),
-			"in:1: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n    Path SLs [1-4] of switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n"},
-		{"LIDs too high", strings.Replace(pathsAB, "1-4]", "1-65536]", 1),
-			"in:1: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n    Path SLs [1-65536] of 2 switches", slsAB, "in:1: dropped: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n"},
-		{"unknown switch", strings.Replace(pathsAB, "0a \"", "0e \"", 1),
-			"in:2: the fabric has no switch 0x000000000000000e\n    switch 0x000000000000000e \"a\"", "? ? ? ?\n2 2 2 2\n",
-			"in: missing: no path SLs of switch 0x000000000000000a \"a\"\nin:2: dropped: the fabric has no switch 0x000000000000000e\n"},
-		{"bad GUID", strings.Replace(pathsAB, "0a \"", "0a0 \"", 1),
-			"in:2: bad GUID; want switch 0x0123456789abcdef \"..\"\n    switch 0x000000000000000a0 \"a\"", "? ? ? ?\n2 2 2 2\n",
-			"in: missing: no path SLs of switch 0x000000000000000a \"a\"\nin:2: dropped: bad GUID; want switch 0x0123456789abcdef \"..\"\n" +
-				"in:8: truncated: 1 switches, but the first line has 2: the file is cut short\n"},
-		{"switch twice", pathsAB + "switch 0xa\ndlid 1-4 sl 3\n",
-			"in:9: switch 0x000000000000000a for a second time\n    switch 0xa", slsAB, "in: contradiction: 3 switches, but the first line has 2\nin:9: dropped: switch 0x000000000000000a for a second time\n"},
-		{"SL too high", strings.Replace(pathsAB, "sl 15", "sl 16", 1),
-			"in:4: SL 16, want 0 to 15\n    dlid 3 sl 16", "0 0 ? 1\n2 2 2 2\n", "in:4: dropped: SL 16, want 0 to 15\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
-		{"no SL", strings.Replace(pathsAB, "3 sl 15", "3 15", 1),
-			"in:4: want dlid 1-5 sl 0, or dlid 6 sl 1\n    dlid 3 15", "0 0 ? 1\n2 2 2 2\n", "in:4: dropped: want dlid 1-5 sl 0, or dlid 6 sl 1\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
-		{"DLID beyond", strings.Replace(pathsAB, "dlid 4 sl", "dlid 4-5 sl", 1),
-			"in:5: DLIDs 4 to 5, want some of 1 to 4, the lower first\n    dlid 4-5 sl 1", "0 0 15 ?\n2 2 2 2\n",
-			"in:5: dropped: DLIDs 4 to 5, want some of 1 to 4, the lower first\nin:5: truncated: the block ends before DLID 4, want up to 4: the file is cut short\n"},
-		{"DLIDs backwards", strings.Replace(pathsAB, "1-2 sl", "2-1 sl", 1),
-			"in:3: DLIDs 2 to 1, want some of 1 to 4, the lower first\n    dlid 2-1 sl 0", "? ? 15 1\n2 2 2 2\n",
-			"in:3: dropped: DLIDs 2 to 1, want some of 1 to 4, the lower first\nin:4: dropped: the block goes on with DLID 3, want 1\n"},
-		{"a DLID twice", strings.Replace(pathsAB, "dlid 3 sl", "dlid 2-3 sl", 1),
-			"in:4: the block goes on with DLID 2, want 3\n    dlid 2-3 sl 15", "0 0 ? 1\n2 2 2 2\n",
-			"in:4: dropped: the block goes on with DLID 2, want 3\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
-		{"no switch", "Path SLs [1-4] of 2 switches\ndlid 1-4 sl 2\n" + pathsAB[29:],
-			"in:2: no switch before this line; want switch 0x0123456789abcdef \"..\"\n    dlid 1-4 sl 2", slsAB,
-			"in:2: dropped: no switch before this line; want switch 0x0123456789abcdef \"..\"\n"},
-		{"other text", strings.Replace(pathsAB, "dlid 3", "lid 3", 1),
-			"in:4: want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0\n    lid 3 sl 15", "0 0 ? 1\n2 2 2 2\n",
-			"in:4: dropped: want switch 0x0123456789abcdef \"..\", or dlid 1-5 sl 0\nin:5: dropped: the block goes on with DLID 4, want 3\n"},
-		{"cut between blocks", pathsAB[:strings.Index(pathsAB, "\nswitch 0x000000000000000b")],
-			"in:5: 1 switches, but the first line has 2: the file is cut short\n    dlid 4 sl 1", "0 0 15 1\n? ? ? ?\n",
-			"in: missing: no path SLs of switch 0x000000000000000b \"b\"\nin:5: truncated: 1 switches, but the first line has 2: the file is cut short\n"},
-		{"cut in a number", pathsAB[:strings.Index(pathsAB, "5\ndlid 4")],
-			"in:4: the last line has no end: the file is cut short\n    dlid 3 sl 1", "0 0 1 ?\n? ? ? ?\n",
-			"in: missing: no path SLs of switch 0x000000000000000b \"b\"\nin:4: truncated: the last line has no end: the file is cut short\n" +
-				"in:4: truncated: the block ends before DLID 4, want up to 4: the file is cut short\nin:4: truncated: 1 switches, but the first line has 2: the file is cut short\n"},
-
-		{"pairs", pairsAB, "", pairSLs, ""},
-		{"pairs, odd", "# x\n\n0xc0 4 1 # host\n0xd0\t3  2\n0xa 2 3\n0xa 2 3\n", "", "? ? ? 1\n? ? 2 ?\n0: ? 3 ? ?\n5: ? ? ? ?\n", ""},
-		{"pairs, some", pairsAB[:23], "", "? ? ? 1\n? ? ? ?\n0: ? ? ? ?\n",
-			"in: missing: no SL for 1 path between CA or router ports, from \"d\"[1] to LID 3\n"},
-		{"pairs, two SLs", pairsAB + "0xc0 4 3\n",
-			"in:3: SL 3 from \"c\"[1] to LID 4, which has SL 1 already\n    0xc0 4 3", pairSLs,
-			"in:3: dropped: SL 3 from \"c\"[1] to LID 4, which has SL 1 already\n"},
-		{"pairs, another SL from the switch", pairsAB + "0xa 4 3\n0xa 4 3\n", "", "? ? ? 1\n? ? 2 ?\n0: ? ? ? 3\n5: ? ? ? ?\n", ""},
-		{"ports", strings.Replace(pathsPorts, "4 sl 1", "4 sl ?", 1) + "\nport 0xc0[1] \"c\"\nport 0xb[0]\ndlid 1-3 sl 4\ndlid 4 sl ?\n", "",
-			"0 0 15 ?\n2 2 2 2\n5: 4 4 4 ?\n11: 4 4 4 ?\n", ""},
-		{"cut between blocks of ports", pathsPorts + "\nport 0xc0[1] \"c\"\ndlid 1-4 sl 4\n",
-			"in:11: 1 ports, but the first line has 2: the file is cut short\n    dlid 1-4 sl 4", slsAB + "11: 4 4 4 4\n",
-			"in:11: truncated: 1 ports, but the first line has 2: the file is cut short\n"},
-		{"a port less in a block", strings.Replace(pathsPorts, "2 ports", "3 ports", 1) + "\nport 0xc0[1] \"c\"\nport 0xb[0]\ndlid 1-4 sl 4\n",
-			"in:12: 2 ports, but the first line has 3: the file is cut short\n    dlid 1-4 sl 4", slsAB + "5: 4 4 4 4\n11: 4 4 4 4\n",
-			"in:12: truncated: 2 ports, but the first line has 3: the file is cut short\n"},
-		{"more ports", pathsAB + "\nport 0xc0[1] \"c\"\ndlid 1-4 sl 4\n", "", slsAB + "11: 4 4 4 4\n",
-			"in: contradiction: 1 ports, but the first line has 0\n"},
-		{"bad number of ports", strings.Replace(pathsPorts, "2 ports", "ports", 1),
-			"in:1: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n    Path SLs [1-4] of 2 switches and ports", slsAB,
-			"in:1: dropped: want Path SLs [1-N] of M switches, or of M switches and P ports, with N of 0 to 49151\n"},
-		{"no such ports", strings.Replace(pathsPorts, "2 ports", "8 ports", 1) + "\nport 0xc0[2]\nport 0xc0[0]\nport 0xb[1]\nport 0xe[1]\nport 0xc0[1]\nport 0xc0[1]\nport 0xc0[1\nport 0xc0[1]x\ndlid 1-4 sl 4\n",
-			"in:10: the fabric has no source port 0x00000000000000c0[2]\n    port 0xc0[2]", slsAB + "11: 4 4 4 4\n",
-			"in:10: dropped: the fabric has no source port 0x00000000000000c0[2]\nin:11: dropped: the fabric has no source port 0x00000000000000c0[0]\n" +
-				"in:12: dropped: the fabric has no source port 0x000000000000000b[1]\nin:13: dropped: the fabric has no source port 0x000000000000000e[1]\n" +
-				"in:15: dropped: port 0x00000000000000c0[1] for a second time\n" +
-				"in:16: dropped: bad port; want port 0x0123456789abcdef[1] \"..\" with the node's GUID\nin:17: dropped: bad port; want port 0x0123456789abcdef[1] \"..\" with the node's GUID\n"},
-		{"pairs, unknown source", pairsAB + "0xe0 4 3\n0xe0 3 3\n",
-			"in:3: the fabric has no node 0x00000000000000e0 on a switch\n    0xe0 4 3", pairSLs,
-			"in:3: dropped: the fabric has no node 0x00000000000000e0 on a switch\nin:4: dropped: the fabric has no node 0x00000000000000e0 on a switch\n"},
-		{"pairs, unknown DLID", pairsAB + "0xc0 5 3\n0xc0 65540 3\n",
-			"in:3: no port of the fabric has LID 5\n    0xc0 5 3", pairSLs,
-			"in:3: dropped: no port of the fabric has LID 5\nin:4: dropped: no port of the fabric has LID 65540\n"},
-		{"pairs, SL too high", pairsAB + "0xc0 3 16\n0xc0 3 256\n",
-			"in:3: SL 16, want 0 to 15\n    0xc0 3 16", pairSLs, "in:3: dropped: SL 16, want 0 to 15\nin:4: dropped: SL 256, want 0 to 15\n"},
-		{"pairs, hexadecimal DLID", pairsAB + "0xc0 0x3 1\n",
-			"in:3: want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1\n    0xc0 0x3 1", pairSLs,
-			"in:3: dropped: want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1\n"},
-		{"pairs, cut", pairsAB[:len(pairsAB)-1],
-			"in:2: the last line has no end: the file is cut short\n    0x00000000000000d0 3 2", pairSLs, "in:2: truncated: the last line has no end: the file is cut short\n"},
-	})
+	readCases(t, of(f, ReadPathSLs), sls, casesOf(t))
 }
 
 // TestWritePathSLs pins the form of this package, and that switches with equal
