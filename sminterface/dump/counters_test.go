@@ -36,9 +36,7 @@ func values(f *fabric.Fabric, c *Counters) map[string]string {
 // fabric one after the other, with -x and without it.
 func TestReadRealPerfQuery(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	twin := short.Must(ibsim.NewTwin(f))(t)
 	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)
 	defer sim.Close()
@@ -118,9 +116,7 @@ func TestReadRealQueryErrors(t *testing.T) {
 	defer sim.Close()
 	run := short.Must(ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43}))(t)
 	list, err := os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if f, _, err = topology.Parse("list", list, topology.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +144,7 @@ func TestReadRealQueryErrors(t *testing.T) {
 		}
 	}
 	thresholds := filepath.Join(t.TempDir(), "thresholds") // which the last lines repeat with " = "
-	if err := os.WriteFile(thresholds, []byte("SymbolErrorCounter=3\nPortRcvErrors=7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(thresholds, []byte("SymbolErrorCounter=3\nPortRcvErrors=7\n"), 0o600))
 	for _, args := range [][]string{{}, {"-r"}, {"-c"}, {"--details"}, {"--data"}, {"-r", "--data", "--details"},
 		{"-s", "PortXmitWait", "-v"}, {"--threshold-file", thresholds}, {"-o", "1", "-e", "-R"}} {
 		got := values(f, read(args...))

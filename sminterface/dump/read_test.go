@@ -98,18 +98,32 @@ type readCase struct {
 func casesOf(t *testing.T) (list []readCase) {
 	t.Helper()
 	c := &readCase{}
+	var left []string // of the first text
 	for line := range strings.Lines(string(short.Must(os.ReadFile("testdata/cases/" + t.Name() + ".txt"))(t))) {
 		mark, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		if strings.Contains(rest, `\`) {
 			rest = short.Must(strconv.Unquote(`"` + rest + `"`))(t)
 		}
+		if len(left) > 0 && !strings.Contains("@-++", mark) {
+			c.text, left = c.text+strings.Join(left, ""), nil
+		}
 		switch mark {
+		case "@":
+			first := strings.SplitAfter(list[0].text, "\n")
+			if left == nil {
+				left = first
+			}
+			n := short.Must(strconv.Atoi(rest))(t) - 1 - (len(first) - len(left))
+			c.text, left = c.text+strings.Join(left[:n], ""), left[n:]
+		case "-":
+			short.MustEqual(t, rest+"\n", left[0], c.name)
+			left = left[1:]
 		case "==":
 			list = append(list, readCase{name: rest})
 			c = &list[len(list)-1]
-		case "<":
+		case "<", "+":
 			c.text += rest + "\n"
-		case "<<":
+		case "<<", "++":
 			c.text += rest
 		case "!", "!!":
 			c.err = strings.TrimPrefix(c.err+"\n"+rest, "\n")

@@ -37,21 +37,11 @@ const (
 		"3   2   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n" +
 		"4   2   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  \n"
 	dumpAll = dumpA + dumpB + dumpC + dumpD
-	// SLs 0 and 15 of the ways of the two switches, then of the hosts.
-	waysAll = "0>1:0,15 1>1:1,15 2>1:2,15 0>2:5,0 1>2:6,0 2>2:7,0\n"
-	wantAll = waysAll + waysAll + "0,3\n4,4\n"
-	zeros   = "0>1:0,0 1>1:0,0 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n"
 
 	queryA = "# SL2VL table: Lid 1\n#                 SL: | 0| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|15|\n" +
 		"ports: in  0, out  1: | 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0|15|\n"
 	queryC = "# SL2VL table: Lid 3\n#                 SL: | 0| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|15|\n" +
 		"ports: in  0, out  0: | 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 0| 3|\n"
-	oneWay = "0>1:0,15 1>1:0,0 2>1:0,0 0>2:0,0 1>2:0,0 2>2:0,0\n"
-
-	noRowA1 = "in: missing: no row for 5 ways through switch 0x000000000000000a \"a\", the first from port 1 to port 1: their SLs are taken to be on VL 0\n"
-	noRowA  = "in: missing: no row for 6 ways through switch 0x000000000000000a \"a\", the first from port 0 to port 1: their SLs are taken to be on VL 0\n"
-	noRowB  = "in: missing: no row for 6 ways through switch 0x000000000000000b \"b\", the first from port 0 to port 1: their SLs are taken to be on VL 0\n"
-	noRowD  = "in: missing: no row for 1 CA or router port, \"d\"[1]: its SLs are taken to be on VL 0\n"
 )
 
 // ways are the VLs of SLs 0 and 15: a line for each switch and for each host.
@@ -81,92 +71,7 @@ func ways(s *lft.SL2VL) string {
 // by a lenient reader, and the exact messages.
 func TestReadSL2VL(t *testing.T) {
 	f := pair(t)
-	readCases(t, of(f, ReadSL2VL), ways, []readCase{
-		{"all", dumpAll, "", wantAll, ""},
-		{"other order, CRLF, comments", strings.ReplaceAll("# x\n"+dumpD+dumpB+dumpC+dumpA, "\n", "\r\n"), "", wantAll, ""},
-		{"a row twice", strings.Replace(dumpAll, dumpRows, dumpRows+dumpRows, 1), "", wantAll, ""},
-		{"no rows of some", dumpA + dumpC, "", waysAll + zeros + "0,3\n0,0\n", noRowB + noRowD},
-		{"no row of a way", strings.Replace(dumpAll, "2   2   : 7", "3   2   : 0", 1), "", strings.Replace(wantAll, "2>2:7", "2>2:0", 1),
-			"in: missing: no row for 1 way through switch 0x000000000000000a \"a\", from port 2 to port 2: its SLs are taken to be on VL 0\n"},
-		{"other LID", strings.Replace(dumpAll, "LID 1", "LID 9", 1), "", wantAll,
-			"in:1: contradiction: Switch 0x000000000000000a has LID 1 in the fabric, here 9\n"},
-
-		{"VL too high", strings.Replace(dumpAll, "0   2   : 5  0", "0   2   : 5  16", 1),
-			"in:9: VL 16 for SL 1: want VLs of 0 to 15\n    0   2   : 5  16  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, ":5", ":0", 1),
-			"in: missing: no row for 1 way through switch 0x000000000000000a \"a\", from port 0 to port 2: its SLs are taken to be on VL 0\n" +
-				"in:9: dropped: VL 16 for SL 1: want VLs of 0 to 15\n"},
-		{"VL that would wrap", strings.Replace(dumpC, "3  \n", "259\n", 1) + dumpA + dumpB + dumpD,
-			"in:4: VL 259 for SL 15: want VLs of 0 to 15\n    0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  259", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\nin:4: dropped: VL 259 for SL 15: want VLs of 0 to 15\n"},
-		{"15 VLs", strings.Replace(dumpC, "3  \n", "\n", 1) + dumpA + dumpB + dumpD,
-			"in:4: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    0   0   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\n" +
-				"in:4: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
-		{"17 VLs, and no colon", strings.Replace(strings.Replace(dumpAll, "3  \n", "3  0\n", 1), "4   1   :", "4   1   ", 1),
-			"in:8: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    4   1    0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\n" +
-				"in:8: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n" +
-				"in:34: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
-		{"half a row", strings.Replace(dumpAll, "4   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", "4   1", 1),
-			"in:8: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    4   1", wantAll,
-			"in:8: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n"},
-		{"port too high", strings.Replace(dumpAll, "4   1   :", "5   1   :", 1),
-			"in:8: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n    5   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
-			"in:8: dropped: port 5 of switch 0x000000000000000a, which has ports 0 to 4\n"},
-		{"port that would wrap", strings.Replace(dumpAll, "4   1   :", "4   257 :", 1),
-			"in:8: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n    4   257 : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
-			"in:8: dropped: port 257 of switch 0x000000000000000a, which has ports 0 to 4\n"},
-		{"ports of a host", strings.Replace(dumpAll, "0   0   : 0", "0   1   : 0", 1),
-			"in:34: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n    0   1   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  3  ", strings.Replace(wantAll, "0,3", "0,0", 1),
-			"in: missing: no row for 1 CA or router port, \"c\"[1]: its SLs are taken to be on VL 0\nin:34: dropped: way in 0 and way out 1 of \"c\"[1], which is no switch; want 0 for both\n"},
-		{"other VLs for a second time", dumpAll + strings.Replace(dumpA, "0   2   : 5", "0   2   : 9", 1),
-			"in:51: a second row for way in 0 and way out 2 of Switch 0x000000000000000a, with other VLs\n    0   2   : 9  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
-			"in:51: dropped: a second row for way in 0 and way out 2 of Switch 0x000000000000000a, with other VLs\n"},
-		{"unknown switch", strings.Replace(dumpAll, "0a, base", "0e, base", 1),
-			"in:1: the fabric has no switch 0x000000000000000e\n    Switch 0x000000000000000e, base LID 1, \"a\"", zeros + waysAll + "0,3\n4,4\n",
-			noRowA + "in:1: dropped: the fabric has no switch 0x000000000000000e\n"},
-		{"unknown host", strings.Replace(dumpAll, "d1, base", "d2, base", 1),
-			"in:37: the fabric has no CA or router port 0x00000000000000d2 with a cable\n    Channel Adapter 0x00000000000000d2, base LID 4, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
-			noRowD + "in:37: dropped: the fabric has no CA or router port 0x00000000000000d2 with a cable\n"},
-		{"unknown type", strings.Replace(dumpAll, "Channel Adapter 0x00000000000000d1", "Adapter 0x00000000000000d1", 1),
-			"in:37: want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..\n    Adapter 0x00000000000000d1, base LID 4, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
-			noRowD + "in:37: dropped: want a section's first line such as Switch 0x0123456789abcdef, base LID 1, \"..\", or a row such as 0   1   : 0  1  2 ..\n"},
-		{"bad GUID", strings.Replace(dumpAll, "00d1, base", "00d1 base", 1),
-			"in:37: bad GUID; want Channel Adapter 0x0123456789abcdef, base LID 1, \"..\"\n    Channel Adapter 0x00000000000000d1 base LID 4, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
-			noRowD + "in:37: dropped: bad GUID; want Channel Adapter 0x0123456789abcdef, base LID 1, \"..\"\n"},
-		{"bad LID", strings.Replace(dumpAll, "LID 4", "LID 49152", 1),
-			"in:37: bad base LID; want 0 to 49151\n    Channel Adapter 0x00000000000000d1, base LID 49152, \"d\"", strings.Replace(wantAll, "4,4", "0,0", 1),
-			noRowD + "in:37: dropped: bad base LID; want 0 to 49151\n"},
-		{"cut in a row", dumpAll[:len(dumpAll)-len(dumpEnd)-5],
-			"in:40: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n    0   0   : 4  4  4  4  4  4  4  4  4  4  4  4  4  4  4 ", strings.Replace(wantAll, "4,4", "0,0", 1),
-			noRowD + "in:40: dropped: want a row such as 0   1   : 0  1  2 .., with the ports of the ways in and out and 16 VLs\n" +
-				"in:40: truncated: the last line has no end: the file is cut short\n" +
-				"in:40: truncated: the section that begins in line 37 does not end with a line #-------..: the file is cut short\n"},
-		{"cut after a row", dumpAll[:len(dumpAll)-len(dumpEnd)],
-			"in:40: the section that begins in line 37 does not end with a line #-------..: the file is cut short\n    0   0   : 4  4  4  4  4  4  4  4  4  4  4  4  4  4  4  4  ", wantAll,
-			"in:40: truncated: the section that begins in line 37 does not end with a line #-------..: the file is cut short\n"},
-		{"a section cut in the middle", strings.Replace(dumpA, dumpEnd, "", 1) + dumpB + dumpC + dumpD,
-			"in:13: the section that begins in line 1 does not end with a line #-------..: the file is cut short\n    4   2   : 0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  0  ", wantAll,
-			"in:13: truncated: the section that begins in line 1 does not end with a line #-------..: the file is cut short\n"},
-		{"a row behind the end", dumpAll + dumpRows[:len(dumpRows)/10],
-			"in:43: a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it\n    0   1   : 0  1  0  1  0  1  0  1  0  1  0  1  0  1  0  15 ", wantAll,
-			"in:43: dropped: a row outside of a section; want a line such as Switch 0x0123456789abcdef, base LID 1, \"..\" before it\n"},
-
-		{"smpquery", "ibwarn: [12806] sim_connect: attached as client 0 at node \"S-0000000000200000\"\n" + queryA + "\n" + queryC, "", oneWay + zeros + "0,3\n0,0\n",
-			noRowA1 + noRowB + noRowD},
-		{"smpquery, a direct route", strings.Replace(queryA, "Lid 1", "DR path slid 65535; dlid 65535; 0,1", 1) + queryC,
-			"in:1: no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID\n    # SL2VL table: DR path slid 65535; dlid 65535; 0,1", zeros + zeros + "0,3\n0,0\n",
-			noRowA + noRowB + noRowD + "in:1: dropped: no LID; want # SL2VL table: Lid 1, as smpquery sl2vl prints it when it is given a LID\n"},
-		{"smpquery, an unknown LID", strings.Replace(queryA, "Lid 1", "Lid 7", 1) + queryC,
-			"in:1: no port of the fabric has LID 7\n    # SL2VL table: Lid 7", zeros + zeros + "0,3\n0,0\n",
-			noRowA + noRowB + noRowD + "in:1: dropped: no port of the fabric has LID 7\n"},
-		{"smpquery, a VL too high", strings.Replace(queryA, "15|\np", "15|\nports: in  1, out  1: | 0| 1| 0| 1| 0| 1| 0|99| 0| 1| 0| 1| 0| 1| 0|15|\np", 1) + queryC,
-			"in:3: VL 99 for SL 7: want VLs of 0 to 15\n    ports: in  1, out  1: | 0| 1| 0| 1| 0| 1| 0|99| 0| 1| 0| 1| 0| 1| 0|15|", oneWay + zeros + "0,3\n0,0\n",
-			noRowA1 + noRowB + noRowD + "in:3: dropped: VL 99 for SL 7: want VLs of 0 to 15\n"},
-		{"smpquery, cut", queryC + queryA[:len(queryA)-4],
-			"in:6: want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs\n    ports: in  0, out  1: | 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0| 1| 0|", zeros + zeros + "0,3\n0,0\n",
-			noRowA + noRowB + noRowD + "in:6: dropped: want a row such as ports: in  0, out  1: | 0| 1| 2|.., with 16 VLs\nin:6: truncated: the last line has no end: the file is cut short\n"},
-	})
+	readCases(t, of(f, ReadSL2VL), ways, casesOf(t))
 	for text, want := range map[string]string{
 		"":        "in: no SL-to-VL tables, the file is empty; want opensm-sl2vl.dump, or what smpquery sl2vl prints",
 		"x\n":     "in:1: no SL-to-VL tables; want opensm-sl2vl.dump, or what smpquery sl2vl prints\n    x",
@@ -225,9 +130,7 @@ func TestReadPathSLs(t *testing.T) {
 func TestWritePathSLs(t *testing.T) {
 	f := pair(t)
 	p, _, err := ReadPathSLs("in", []byte(pathsAB), f, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	write := func(p *lft.PathSLs, opt WriteOptions) string {
 		return string(text(t, func(w io.Writer) error { return WritePathSLs(w, f, p, opt) }))
 	}
