@@ -288,9 +288,7 @@ split-fabric: 2 nodes cannot be reached from the other 6: those with "same" (0x0
 		if err == nil && i > 0 {
 			err = b.SetPort(n, 1, 0x10, 0, 0)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	s, err := b.AddNode(fabric.Node{GUID: 0x90, Type: fabric.Switch, NumPorts: 4, Description: "s"})
 	for i := range 3 {
@@ -298,9 +296,7 @@ split-fabric: 2 nodes cannot be reached from the other 6: those with "same" (0x0
 			err = b.Connect(i, 1, s, fabric.PortNum(i+1), fabric.Link{})
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	got = strings.Join(messages(Check(must(b.Build()), Options{}).Findings), "\n")
 	want = `duplicate-guid: "h0" and "h1"[1] have one GUID, 0x0000000000000010
 duplicate-guid: "h0" and "h2"[1] have one GUID, 0x0000000000000010`

@@ -77,9 +77,7 @@ func fabrics(t testing.TB) map[string]*fabric.Fabric {
 	t.Helper()
 	must := func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		return f
 	}
 	list := map[string]*fabric.Fabric{
@@ -349,9 +347,7 @@ func planar(t testing.TB) map[string]*fabric.Fabric {
 		if err == nil {
 			f, err = o.Apply(f)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		all[name] = f
 	}
 	tree := gen.FatTreeSpec{Radix: 8, Levels: 2}

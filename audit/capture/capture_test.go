@@ -121,9 +121,7 @@ func TestSampled(t *testing.T) {
 			SL2VL: maps, PathSLs: lft.NewPathSLs(f.NumSwitches(), f.MaxLID()), PKeys: make([][]fabric.PKey, f.NumPorts()), Sampled: sampled,
 		}}
 		dir := t.TempDir()
-		if err := live.Write(dir); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, live.Write(dir))
 		s := short.Must(open.Path(t.Context(), dir, open.Options{}))(t)
 		r := short.Must(capture.Check(t.Context(), s, verify.Options{}))(t)
 		notes := 0

@@ -496,10 +496,7 @@ func TestFirstRows(t *testing.T) {
 		for form, data := range map[string][]byte{"perfquery": c.perfquery(f), "ibqueryerrors": c.ibqueryerrors(f), "ibdiagnet": nil} {
 			var read *dump.Counters
 			if data == nil {
-				got, err := ibdiagnet.ReadCounters(form, bytes.NewReader(c.ibdiagnet(t, f)), f, ibdiagnet.Options{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := short.Must(ibdiagnet.ReadCounters(form, bytes.NewReader(c.ibdiagnet(t, f)), f, ibdiagnet.Options{}))(t)
 				read = got.Counters
 			} else if read, _, err = dump.ReadCounters(form, data, f, dump.Options{}); err != nil {
 				t.Fatal(err)

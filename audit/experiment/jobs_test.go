@@ -174,9 +174,7 @@ func judgeSchemes(t *testing.T, routings []Routing, jt *jobs.Traffic, not []stri
 			t.Errorf("several lines: %v", err)
 		}
 	}))
-	if !slices.Equal(out, not) {
-		t.Errorf("left out %q, want %q", out, not)
-	}
+	short.EqualList(t, out, not, "left out")
 	if want := 1 + len(names) - len(not); len(r.Routings) != want {
 		t.Fatalf("%d routings, want %d", len(r.Routings), want)
 	}

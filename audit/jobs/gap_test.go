@@ -235,9 +235,7 @@ func runMix(t *testing.T, f *fabric.Fabric, tables *lft.Tables, seed uint64) *si
 	t.Helper()
 	cfg := sim.Defaults()
 	works, _, background, err := readMix(t, f, seed).Works(jobs.WorkOptions{Scale: timesScale(), MTU: cfg.MTU})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	all := sim.Jobs{Background: background, Seed: 1}
 	for _, w := range works {
 		var job sim.Job

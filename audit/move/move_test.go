@@ -32,9 +32,7 @@ func drawFabric(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
 	if err == nil {
 		f, err = gen.DropLinks(f, rnd.IntN(4), rnd.Uint64())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return f
 }
 

@@ -332,9 +332,7 @@ func TestChangedEntry(t *testing.T) {
 			copy(data[2*at:], change.to[:])
 			short.Must(l.client.SMP(t.Context(), to, mad.Set, mad.AttrPKeyTable, 0, &data))(t)
 			now, _, _, err := l.client.PKeys(t.Context(), l.d)
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			var got []string
 			for _, x := range broken(l.audit(now, c)) {
 				got = append(got, x.Rule)

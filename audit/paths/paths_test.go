@@ -21,9 +21,7 @@ import (
 // route compiles a fabric.
 func route(t *testing.T, f *fabric.Fabric, err error, engine string, opt compile.Options) *compile.Result {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	e := short.Must(compile.EngineByName(engine))(t)
 	return short.Must(compile.Run(context.Background(), f, e, opt))(t)
 }
@@ -133,9 +131,7 @@ func checkLanes(t *testing.T, r *compile.Result, p *paths.Path, src fabric.PortI
 			t.Fatalf("LID %d: SL %d", lid, p.Lanes[0].SLs[0])
 		}
 	}
-	if seen != want {
-		t.Fatalf("LID %d: %d SLs, want %d", lid, seen, want)
-	}
+	short.MustEqual(t, seen, want, "LID", lid, "SLs")
 }
 
 func distinct[T cmp.Ordered](list []T) []T {

@@ -169,9 +169,7 @@ func route(t *testing.T, f *fabric.Fabric, e lft.Engine) (*fabric.Fabric, *lft.T
 func TestProperties(t *testing.T) {
 	must := func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		return f
 	}
 	grid := must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))

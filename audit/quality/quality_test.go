@@ -365,9 +365,7 @@ func TestShiftsByWalking(t *testing.T) {
 			if d := cmp.Diff(want, *got.Shifts, near); d != "" {
 				t.Errorf("%s, %d changes (-want +got):\n%s", name, changes, d)
 			}
-			if (want.Lost > 0) != (changes > 0) {
-				t.Errorf("%s: %d lost", name, want.Lost)
-			}
+			short.Equal(t, (want.Lost > 0), (changes > 0), name, want.Lost, "lost")
 			if some := measure(t, f, tables, quality.Options{Shifts: 5, CAOrder: order}).Shifts; some.Shifts != 5 || some.Most > want.Most {
 				t.Errorf("%s, five of them: %+v", name, some)
 			}

@@ -131,9 +131,7 @@ func randomFabric(t *testing.T, rng *rand.Rand) (f *fabric.Fabric) {
 			f = less
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return f
 }
 

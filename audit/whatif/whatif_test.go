@@ -43,9 +43,7 @@ func run(t testing.TB, base *compile.Result, route compile.Options, opt Options)
 func TestAsCompiledFromScratch(t *testing.T) {
 	fabrics := map[string]*fabric.Fabric{}
 	add := func(name string, f *fabric.Fabric, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		fabrics[name] = f
 	}
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
@@ -73,9 +71,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 			if errors.As(err, &outside) {
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			for _, kind := range kinds {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, engine, kind), func(t *testing.T) {
 					got := run(t, r, base, Options{Kind: kind, Depth: 1})
@@ -105,14 +101,10 @@ func scratch(t *testing.T, base *compile.Result, route compile.Options, kind str
 	r, err := compile.Run(t.Context(), left, base.Engine, route)
 	var outside *lft.DomainError
 	if errors.As(err, &outside) {
-		if c.Refused != outside.Reason {
-			t.Errorf("%v: refused %q, want %q", c.Failed, c.Refused, outside.Reason)
-		}
+		short.Equal(t, c.Refused, outside.Reason, c.Failed, "refused")
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	u, before := r.Verify.Unicast, base.Verify.Unicast
 	if c.Lost != u.Unreachable+u.Loops-apart(base.Routing.Fabric, left) || c.Gone != before.Pairs-u.Pairs {
 		t.Errorf("%v: %d lost and %d gone; from scratch %+v", c.Failed, c.Lost, c.Gone, u)
@@ -396,9 +388,7 @@ func TestChosen(t *testing.T) {
 			shards = append(shards, r)
 		}
 		merged := short.Must(Merge(files, shards))(t)
-		if d := cmp.Diff(got, merged); d != "" {
-			t.Errorf("%+v: merged %s", opt, d)
-		}
+		short.Diff(t, merged, got, opt, "merged")
 		for order, inOrder := range map[string]func(a, b *Case) bool{
 			"harm":    func(a, b *Case) bool { return a.compare(b) < 0 },
 			"load":    func(a, b *Case) bool { return a.MaxRoutes >= b.MaxRoutes },
@@ -430,9 +420,7 @@ func TestSteps(t *testing.T) {
 		data := short.Must(os.ReadFile(*topologyFile))(t)
 		f, _, err = topology.Parse(*topologyFile, data, topology.Options{Lenient: true})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	for _, engine := range []string{"updn", "minhop", "layered", "fattree"} {
 		opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
 		base := routed(t, f, engine, opt)

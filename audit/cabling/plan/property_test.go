@@ -118,9 +118,7 @@ func fabrics(t *testing.T) map[string]*fabric.Fabric {
 	t.Helper()
 	all := map[string]*fabric.Fabric{"site": site(t, 6, 2)}
 	add := func(name string, f *fabric.Fabric, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		all[name] = f
 	}
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Wrap: []bool{true, false}, Hosts: 2})
