@@ -124,9 +124,7 @@ func TestCombProperties(t *testing.T) {
 		if errors.As(err, &outside) { // with parts missing; repair routes around them
 			r, err = routeXY(t.Context(), g, lft.Options{Repair: true, NoWrap: true})
 		}
-		if err != nil {
-			rt.Fatal(err)
-		}
+		short.Check(rt, err)
 		c := Comb{Grid: g}
 		if rapid.Bool().Draw(rt, "VLs") {
 			if more, err := AddVLs(r, 8); err == nil {

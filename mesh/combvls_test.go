@@ -38,9 +38,7 @@ func TestCombVLs(t *testing.T) {
 		for i, x := range p.Trees {
 			bySL[x.SL] = append(bySL[x.SL], i)
 		}
-		if len(bySL) != vls {
-			t.Errorf("%d VLs: SLs %v", vls, len(bySL))
-		}
+		short.Equal(t, len(bySL), vls, "VLs: SLs")
 		load := measure(r, p)
 		t.Logf("%d VLs: %d copies on the busiest link, %d with one trunk; %q", vls, load, before, p.Notes)
 		if load >= before {
@@ -165,9 +163,7 @@ func TestCombDivide(t *testing.T) {
 				away++
 			}
 		}
-		if away != 10 {
-			t.Errorf("%d of 10 groups keep away from SL %d", away, busy)
-		}
+		short.Equal(t, away, 10, "of 10 groups keep away from SL", busy)
 	}
 }
 
@@ -201,21 +197,15 @@ func TestCombRings(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if got := more.SL2VL.VLs(); got != vls {
-				t.Errorf("%d VLs, want %d", got, vls)
-			}
+			short.Check(t, err)
+			short.Equal(t, more.SL2VL.VLs(), vls, "VLs")
 			p := combed(t, Comb{Grid: g, VLs: 3}, more, groups, mft.Options{})
 			mustBeExact(t, groups, p)
 			used := make(map[fabric.SL]bool)
 			for _, x := range p.Trees {
 				used[x.SL] = true
 			}
-			if len(used) != 3 {
-				t.Errorf("SLs %v", used)
-			}
+			short.Equal(t, len(used), 3, "SLs", used)
 			unicast := waitsFor(t, more)
 			if more.PathSLs == nil {
 				unicast = everySL(t, more)

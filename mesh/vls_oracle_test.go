@@ -1,7 +1,6 @@
 package mesh
 
 import (
-	"context"
 	"fmt"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -16,25 +15,6 @@ func delivery(f *fabric.Fabric, port fabric.PortID) (fabric.NodeID, fabric.PortN
 		return fabric.NoNode, 0
 	}
 	return f.Owner(exit), f.Num(exit)
-}
-
-// Dateline is the SL-to-VL tables and path SLs that free XY routing on a torus
-// of credit loops by two VLs: a path that crosses the cable that closes a ring
-// of four positions or more takes VL 1 in that dimension, all others VL 0. Bit
-// i of the SL belongs to the i-th such dimension. A grid without any has all
-// paths on SL 0 and VL 0. All LIDs of a port have the path of the base LID.
-//
-// It returns an error for more than four such dimensions, and ctx's.
-func Dateline(ctx context.Context, g *Grid) (*lft.SL2VL, *lft.PathSLs, error) {
-	l := &lanes{g: g, rings: datelines(g), orders: [][]Dir{dimensionOrder(len(g.Dims), false)}}
-	if len(l.rings) > maxSLBits {
-		return nil, nil, fmt.Errorf("%d dimensions are rings of %d switches or more; each takes a bit of the SL, which has %d", len(l.rings), datelineRing, maxSLBits)
-	}
-	sls, err := l.pathSLs(ctx, newPaths(g, false, l.orders...))
-	if err != nil {
-		return nil, nil, err
-	}
-	return l.sl2vl(), sls, nil
 }
 
 // AddVLs is r with tables for vls data VLs, for combs with a trunk on each (see

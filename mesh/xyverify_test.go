@@ -51,9 +51,7 @@ func TestFourTurns(t *testing.T) {
 		ports = append(ports, hop.Port)
 	}
 	slices.Sort(ports)
-	if !slices.Equal(ports, []fabric.PortNum{east, north, west, south}) {
-		t.Errorf("free turns: the cycle has ports %v, want each direction once", ports)
-	}
+	short.EqualList(t, ports, []fabric.PortNum{east, north, west, south}, "free turns: the cycle has ports want each direction once")
 }
 
 // TestXYDependencies has the XY part of G-X13: channels, those to hosts
@@ -89,9 +87,7 @@ func TestXYTwoPaths(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{5, 4}, Hosts: 2}, lft.LIDOptions{LMC: 1, Policy: lft.MeshLIDs})
 	r := routed(t, g, lft.Options{})
 	f := g.Fabric
-	if n := r.SL2VL.VLs(); n != 2 {
-		t.Errorf("%d VLs, want 2", n)
-	}
+	short.Equal(t, r.SL2VL.VLs(), 2, "VLs")
 	pairs := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for at := range 2 * g.Positions() {
@@ -179,12 +175,8 @@ func TestCombDependencies(t *testing.T) {
 				}
 			}
 		}
-		if len(deps) != tt.dependencies {
-			t.Errorf("%dx%d, trunk rows %v: %d dependencies, want %d", tt.side, tt.side, tt.trunks, len(deps), tt.dependencies)
-		}
-		if got := closed(deps); got != tt.cycle {
-			t.Errorf("%dx%d, trunk rows %v: cycle %v, want %v", tt.side, tt.side, tt.trunks, got, tt.cycle)
-		}
+		short.Equal(t, len(deps), tt.dependencies, tt.side, tt.side, "trunk rows", tt.trunks, "dependencies")
+		short.Equal(t, closed(deps), tt.cycle, tt.side, tt.side, "trunk rows", tt.trunks, "cycle")
 	}
 }
 
@@ -249,9 +241,7 @@ func TestEngines(t *testing.T) {
 func TestEnginesRefuse(t *testing.T) {
 	must := func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	}
 	tree := must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
@@ -294,9 +284,7 @@ func TestOriginAndDims(t *testing.T) {
 	}{{[]int{4, 5}, 0}, {[]int{5, 4}, 1}} {
 		for _, corner := range []int{0, 4, 15, 19} {
 			r, err := XY{}.Route(t.Context(), f, lft.Options{Origin: f.Node(g.At(corner)).GUID, Dims: tt.dims})
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			want := routed(t, g, lft.Options{})
 			if tt.first == 1 {
 				p := newPaths(g, false, dimensionOrder(2, true))
@@ -317,9 +305,7 @@ func TestOriginAndDims(t *testing.T) {
 func openSMDor(t *testing.T, f *fabric.Fabric) *lft.Routing {
 	t.Helper()
 	tables, run := ibsimtest.Route(t, f, "dor")
-	if run.Engine != "dor" {
-		t.Fatalf("OpenSM took the engine %q", run.Engine)
-	}
+	short.MustEqual(t, run.Engine, "dor", "OpenSM took the engine")
 	return &lft.Routing{Engine: "OpenSM's dor", Fabric: f, Tables: tables}
 }
 
