@@ -505,9 +505,7 @@ func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
 func routed(t testing.TB, e lft.Engine) func(*fabric.Fabric, error) *lft.Routing {
 	return func(f *fabric.Fabric, err error) *lft.Routing {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 		return short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
 	}

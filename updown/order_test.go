@@ -22,9 +22,7 @@ import (
 // routable gives the made fabric LIDs.
 func routable(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 }
 
@@ -108,17 +106,13 @@ func TestOrderConnects(t *testing.T) {
 			return fabric.NodeID(rapid.IntRange(0, n-1).Draw(rt, "root"))
 		}), 0, 4).Draw(rt, "roots")
 		o := NewOrder(f, roots)
-		if len(o.Switch) != n {
-			rt.Fatalf("%d of %d switches in the order", len(o.Switch), n)
-		}
+		short.MustEqual(rt, len(o.Switch), n, "of switches in the order")
 		if len(roots) > 0 && o.Switch[0] != roots[0] {
 			rt.Fatalf("switch %d on top, want %d", o.Switch[0], roots[0])
 		}
 		dist := f.Distances()
 		for r, s := range o.Switch {
-			if o.Rank[s] != int32(r) {
-				rt.Fatalf("switch %d: rank %d, but at %d", s, o.Rank[s], r)
-			}
+			short.MustEqual(rt, o.Rank[s], int32(r), "switch", s, "rank but at", r)
 			top, up := true, false
 			for _, u := range o.Switch[:r] {
 				top = top && dist.To(s)[u] == fabric.Unreachable

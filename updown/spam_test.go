@@ -172,10 +172,7 @@ func TestSPAMOrder(t *testing.T) {
 			root fabric.NodeID
 			opt  lft.Options
 		}{{centre, lft.Options{}}, {other, lft.Options{Roots: []fabric.NodeID{other}}}, {centre, lft.Options{Balanced: true}}} {
-			r, err := SPAM{}.Route(t.Context(), f, tt.opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := short.Must(SPAM{}.Route(t.Context(), f, tt.opt))(t)
 			x := newPaperTree(f, tt.root)
 			n := x.illegal(t, r)
 			if tt.opt.Balanced {
@@ -190,10 +187,7 @@ func TestSPAMOrder(t *testing.T) {
 				loads[0] += lft.GreatestLoad(f, r.Tables)
 			}
 			hosts := f.CAPorts()[:6]
-			p, err := SPAMTree{}.Build(t.Context(), r, []mft.Group{{Name: "g", Receivers: hosts, Senders: hosts}}, mft.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := short.Must(SPAMTree{}.Build(t.Context(), r, []mft.Group{{Name: "g", Receivers: hosts, Senders: hosts}}, mft.Options{}))(t)
 			for _, p := range p.Tables.Ports(p.Trees[0].MLID) {
 				u, v := f.Owner(p), f.Owner(f.Peer(p))
 				if f.IsSwitch(v) {
@@ -226,13 +220,9 @@ func TestFigure1(t *testing.T) {
 	d := newDirections(f, order)
 	parent := d.findParents()
 	for v, want := range map[int]int{2: 1, 3: 1, 4: 1, 6: 4, 7: 4} {
-		if parent[rank(v)] != rank(want) {
-			t.Errorf("the parent of %d has rank %d, want %d's", v, parent[rank(v)], want)
-		}
+		short.Equal(t, parent[rank(v)], rank(want), "the parent of", v, "has rank", want, "'s")
 	}
-	if parent[rank(1)] != mft.NoParent {
-		t.Error("the root has a parent")
-	}
+	short.Equal(t, parent[rank(1)], mft.NoParent, "the root has a parent")
 	x := newSpamPaths(d, parent)
 	x.growTo(rank(4))
 	var extended []int
@@ -246,9 +236,7 @@ func TestFigure1(t *testing.T) {
 	}
 	for _, way := range [][]int{{2, 3, 4}, {1, 4}, {3, 4}, {6, 4}, {2, 3, 4, 6}, {7, 4, 6}, {3, 2}, {6, 4, 1}} {
 		got := vertices(t, r, node[way[0]], endPort(f, node[way[len(way)-1]]))
-		if !slices.Equal(got, way) {
-			t.Errorf("way %v, want %v", got, way)
-		}
+		short.EqualList(t, got, way, "way")
 	}
 
 	var receivers []fabric.PortID
@@ -639,13 +627,9 @@ func TestSPAMBalance(t *testing.T) {
 		var got []fabric.PortNum
 		for i := range p.Trees {
 			mask := p.Tables.Mask(0, p.Trees[i].MLID)
-			if len(mask) != 1 {
-				t.Fatalf("balance %t: mask %v, want one port", test.balance, mask)
-			}
+			short.MustEqual(t, len(mask), 1, "balance", test.balance, "mask", mask)
 			got = append(got, f.Num(mask[0]))
 		}
-		if !slices.Equal(got, test.want) {
-			t.Errorf("balance %t: cables %v, want %v", test.balance, got, test.want)
-		}
+		short.EqualList(t, got, test.want, "balance", test.balance, "cables")
 	}
 }

@@ -56,9 +56,7 @@ func TestPaperExample(t *testing.T) {
 		}
 	}
 	for v, want := range map[int]int{1: 0, 2: 1, 3: 1, 4: 1, 6: 2, 7: 2} {
-		if got := w.Level(node[v]); got != want {
-			t.Errorf("%d is on level %d, want %d", v, got, want)
-		}
+		short.Equal(t, w.Level(node[v]), want, v, "is on level")
 		ancestor, extended := v == 1 || v == 4, v <= 4
 		if w.IsAncestor(node[v], node[4]) != ancestor || w.isExtendedAncestor(node[v], node[4]) != extended {
 			t.Errorf("%d is an ancestor of 4: %t, extended: %t", v, !ancestor, !extended)
@@ -106,9 +104,7 @@ func TestPaperExample(t *testing.T) {
 			got = append(got, fmt.Sprintf("%d%v", f.Node(at).GUID, to))
 			in = in[1:]
 		}
-		if s := strings.Join(got, " "); s != tt.want {
-			t.Errorf("busy %v: %s, want %s", tt.busy, s, tt.want)
-		}
+		short.Equal(t, strings.Join(got, " "), tt.want, "busy", tt.busy)
 	}
 }
 

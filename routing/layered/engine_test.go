@@ -59,9 +59,7 @@ type require interface {
 func withLIDs(t require, lmc int) func(f *fabric.Fabric, err error) *fabric.Fabric {
 	return func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
 	}
 }
@@ -88,9 +86,7 @@ func TestAnyNetwork(t *testing.T) {
 			spare := f.NumLinks() - len(f.CAPorts()) - (f.NumSwitches() - 1) // links that are not needed to connect all
 			f, err = gen.DropLinks(f, rapid.IntRange(0, min(6, spare)).Draw(t, "missing"), seed)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		f = withLIDs(t, rapid.IntRange(0, 2).Draw(t, "lmc"))(f, nil)
 		routed(t, f, lft.Options{VLs: rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "vls")})
 	})
@@ -213,9 +209,7 @@ func TestNotBusierThanUpDown(t *testing.T) {
 		if err == nil {
 			f, err = damaged(t, f, 6)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		checkAgainstUpDown(t, withLIDs(t, 0)(f, nil))
 	})
 }
