@@ -194,7 +194,5 @@ func TestResourceNames(t *testing.T) {
 			t.Errorf("%s is read as %s, %v", text, got, err)
 		}
 	}
-	if text := fmt.Sprint(numResources); text != "resource 5" {
-		t.Errorf("%s", text)
-	}
+	short.Equal(t, fmt.Sprint(numResources), "resource 5")
 }

@@ -46,9 +46,7 @@ func newPaper(t testing.TB, g *grid, sources, group int, seed uint64) *paper {
 	var err error
 	p.plan, err = mft.UnionRow{}.Build(t.Context(), &lft.Routing{Engine: "xy", Fabric: g.Fabric, Tables: g.tables},
 		[]mft.Group{{Name: "all", Senders: p.sources, Receivers: p.group}}, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	for _, tree := range p.plan.Trees {
 		for _, s := range tree.Senders {
 			p.mlid[s] = tree.MLID
@@ -232,10 +230,7 @@ func onBanyan(t *testing.T, n int, list []region) (*banyan.Network, *lft.Routing
 func unsafeCopying(t *testing.T, r *lft.Routing, p *mft.Plan) (list []Copying) {
 	t.Helper()
 	for sims, c := range map[Copying]verify.Copying{Independent: verify.Independent, Wormhole: verify.Wormhole, LockStep: verify.LockStep} {
-		v, err := verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: p.Tables, Trees: p.Trees}}, verify.Options{Copying: c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := short.Must(verify.Check(t.Context(), &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: p.Tables, Trees: p.Trees}}, verify.Options{Copying: c}))(t)
 		if v.Verdict == verify.VerdictErrors {
 			list = append(list, sims)
 		}

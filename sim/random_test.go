@@ -57,9 +57,7 @@ func newTrial(t *testing.T, seed uint64) *trial {
 	if err == nil {
 		x.f, err = lft.AssignLIDs(x.f, lft.LIDOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	x.hosts = x.f.CAPorts()
 	x.net.Fabric = x.f
 	x.route(t)

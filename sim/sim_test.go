@@ -158,9 +158,7 @@ func TestMTU(t *testing.T) {
 	}
 	// A packet of 282 bytes takes 1128 ns, and its buffer falls free 120 ns later.
 	want := []string{"256 false 0ns", "256 false 1248ns", "256 false 2496ns", "232 true 3744ns"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	short.EqualList(t, got, want)
 	if c := s.Counts(); c.Messages != 1 || c.Packets != 4 || s.Load(g.host(0, 0)).Bytes != 1000+4*26 {
 		t.Errorf("%+v", c)
 	}
@@ -433,9 +431,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", m, err, tt.want)
 		}
 	}
-	if c := s.Counts(); c != (Counts{}) {
-		t.Errorf("messages that are refused count: %+v", c)
-	}
+	short.Equal(t, s.Counts(), (Counts{}), "messages that are refused count")
 
 	// A context that ends stops a run, which can go on afterwards.
 	s, _ = loaded(t, 4, 64, 1, 1, 0.5)
@@ -469,12 +465,8 @@ func TestNames(t *testing.T) {
 	if err := c.UnmarshalText([]byte("osmosis")); err == nil || !strings.Contains(err.Error(), "want one of [independent reserving") {
 		t.Error(err)
 	}
-	if s := Copying(9).String(); s != "copying 9" {
-		t.Error(s)
-	}
-	if s := (12500 * Picosecond).String(); s != "12.5ns" {
-		t.Error(s)
-	}
+	short.Equal(t, Copying(9).String(), "copying 9")
+	short.Equal(t, (12500 * Picosecond).String(), "12.5ns")
 }
 
 // TestConservation breaks a simulation in ways that the checks are for.
@@ -667,8 +659,6 @@ func TestQueueAgainstSlow(t *testing.T) {
 			}
 			slow = append(slow[:least], slow[least+1:]...)
 		}
-		if q.len() != len(slow) {
-			t.Fatalf("%d events, want %d", q.len(), len(slow))
-		}
+		short.MustEqual(t, q.len(), len(slow), "events")
 	})
 }

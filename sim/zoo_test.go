@@ -95,10 +95,7 @@ func (x *zooCase) plan(t *testing.T, g *grid) *mft.Plan {
 		}
 		scheme = updown.SPAMTree{}
 	}
-	plan, err := scheme.Build(t.Context(), r, groups, mft.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := short.Must(scheme.Build(t.Context(), r, groups, mft.Options{}))(t)
 	return plan
 }
 
@@ -123,10 +120,7 @@ func (x *zooCase) run(t *testing.T) (safe, dead bool) {
 	}
 	safe = true
 	for _, c := range ways {
-		r, err := verify.Check(t.Context(), &state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{Copying: verify.Copying(c)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(verify.Check(t.Context(), &state.State{Fabric: g.Fabric, Tables: g.tables, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{Copying: verify.Copying(c)}))(t)
 		safe = safe && !hasLoops(r)
 	}
 	z := &zooStarts{}

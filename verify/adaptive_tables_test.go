@@ -8,8 +8,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -26,9 +24,7 @@ func TestAdaptiveTableRules(t *testing.T) {
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	leaf, _ := f.SwitchByGUID(0x200000)
 	base := func() (*adaptive.Tables, *adaptive.Group) {
 		x := shortestTables(f, 1, rand.New(rand.NewPCG(1, 5)))
@@ -101,9 +97,7 @@ func TestAdaptiveTableRules(t *testing.T) {
 	x, _ := base()
 	y, _ := base()
 	y.PLFTs[0].Ports.Row(leaf)[3]++
-	if diff := cmp.Diff("", say(verify.CompareStatic(f, x, x.PLFTs[0].Ports, 0), verify.AdaptiveStaticDiffers)); diff != "" {
-		t.Error(diff)
-	}
+	short.Diff(t, say(verify.CompareStatic(f, x, x.PLFTs[0].Ports, 0), verify.AdaptiveStaticDiffers), "")
 	if got := say(verify.CompareStatic(f, x, y.PLFTs[0].Ports, 0), verify.AdaptiveStaticDiffers); strings.Count(got, "\n") != 1 || !strings.Contains(got, "for 1 LID: port ") {
 		t.Error(got)
 	}

@@ -52,9 +52,7 @@ func changingFabrics(t *testing.T) map[string]*fabric.Fabric {
 		if err == nil {
 			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: 1})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		list[name] = f
 	}
 	f, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 14, Seed: 2})
@@ -181,10 +179,7 @@ func TestIncrementalChecker(t *testing.T) {
 						tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(g.Node(s).NumPorts) + 2))
 					}
 				}
-				want, err := verify.Check(t.Context(), &state.State{Fabric: g, Tables: tables}, verify.Options{Complete: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := short.Must(verify.Check(t.Context(), &state.State{Fabric: g, Tables: tables}, verify.Options{Complete: true}))(t)
 				now := snapshot(t, x, g)
 				if rng.IntN(2) == 0 {
 					known := w.Holds(held)

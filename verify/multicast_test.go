@@ -337,9 +337,7 @@ func compareMulticast(t testing.TB, f *fabric.Fabric, tables *lft.Tables, m *mft
 	for rule, n := range map[string]int{
 		MulticastMissing: want.Missing, MulticastDuplicate: want.Duplicates, MulticastLoop: want.Loops, MulticastStray: want.Stray,
 	} {
-		if byRule[rule] != int64(n) {
-			t.Errorf("findings of %s stand for %d, want %d", rule, byRule[rule], n)
-		}
+		short.Equal(t, byRule[rule], int64(n), "findings of", rule, "stand for", n)
 	}
 	slow.certificate(t, r, s, both, all)
 	opt.Workers = 3
@@ -374,9 +372,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, s *state.State, bot
 		t.Errorf("certificate covers multicast: %t, management: %t", c.Multicast, c.Management)
 	}
 	back := short.Must(ReadCertificate("c", c.Append(nil)))(t)
-	if d := cmp.Diff(c, back); d != "" {
-		t.Errorf("certificate changed by writing and reading:\n%s", d)
-	}
+	short.Diff(t, back, c, "certificate changed by writing and reading")
 	if err := back.Check(s, Independent); err != nil {
 		t.Errorf("certificate does not hold: %v", err)
 	}
@@ -584,13 +580,9 @@ func TestSharedMLID(t *testing.T) {
 		r, _ := compareMulticast(t, f, tables, mc, nil, nil)
 		got := r.Multicast
 		got.Groups, got.MLIDs, got.CreditLoops, got.Dependencies, got.Stray = 0, 0, 0, 0, 0
-		if got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
+		short.Equal(t, got, tt.want, tt.name)
 		if tt.message == "" {
-			if r.Verdict != VerdictClean {
-				t.Errorf("%s: %v", tt.name, r.Findings)
-			}
+			short.Equal(t, r.Verdict, VerdictClean, tt.name, r.Findings)
 		} else if !slices.ContainsFunc(r.Findings, func(x Finding) bool { return strings.Contains(x.Message, tt.message) }) {
 			t.Errorf("%s: no finding has %s: %v", tt.name, tt.message, r.Findings)
 		}

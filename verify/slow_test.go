@@ -456,9 +456,7 @@ func TestGraph(t *testing.T) {
 		}
 		cyclic++
 		components := g.components()
-		if len(components) != len(sets) {
-			t.Fatalf("%d components, want %d", len(components), len(sets))
-		}
+		short.MustEqual(t, len(components), len(sets), "components")
 		for i, set := range sets {
 			members := components[i]
 			if !slices.EqualFunc(members, set, func(a int32, b channel) bool { return a == int32(b.port) }) {

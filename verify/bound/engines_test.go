@@ -24,9 +24,7 @@ func shapes(t testing.TB) map[string]*fabric.Fabric {
 	t.Helper()
 	list := map[string]*fabric.Fabric{}
 	must := func(name string, f *fabric.Fabric, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		list[name] = f
 	}
 	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
@@ -112,9 +110,7 @@ func TestDeterminism(t *testing.T) {
 			before := runtime.GOMAXPROCS(cpus)
 			b, err := bound.Find(t.Context(), f, bound.Options{Rounds: 20})
 			runtime.GOMAXPROCS(before)
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			text := ""
 			for _, x := range b.List() {
 				text += fmt.Sprintln(x.Words, string(x.Certificate.Append(nil)))
@@ -176,9 +172,7 @@ func TestDemand(t *testing.T) {
 		if err == nil {
 			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: random.IntN(2)})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		d := &lft.Demand{To: make([][]lft.Flow, int(f.MaxLID())+1), Background: int64(random.IntN(3)), Bytes: 1e6}
 		for _, p := range f.CAPorts() {
 			for lid := range f.LIDs(p) {
