@@ -264,9 +264,7 @@ func labelled(t *testing.T) *fabric.Fabric {
 		b.SetLabel(1, 1, "1/1/1"),
 		b.SetLabel(2, 1, "B1D0F0/0/0/1"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	return short.Must(b.Build())(t)
 }

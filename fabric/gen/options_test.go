@@ -306,9 +306,7 @@ func TestOptionsErrors(t *testing.T) {
 	wide := short.Must(mesh.Generate(mesh.Spec{Dims: []int{2, 2}, Hosts: 250}))(t)
 	many := short.Must(irregular(16000, 2, 18000, 1)())(t)
 	two, err := banyan.Banyan(2, true) // adapters of two ports
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	for _, tt := range []struct {
 		f    *fabric.Fabric
 		o    gen.Options

@@ -77,9 +77,7 @@ func TestLinkInfo(t *testing.T) {
 				short.Contains(t, fmt.Sprint(err), test.say, "error")
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			short.Diff(t, tell(f), test.want)
 			short.Diff(t, list(problems), test.say, "problems")
 		})
@@ -153,9 +151,7 @@ func TestUFMLinks(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			short.Diff(t, tellLabels(f), test.want)
 			short.Diff(t, list(problems), test.say, "problems")
 			g, _ := short.Must2(Parse("again", AppendUFMLinks(nil, f), Options{}))(t)

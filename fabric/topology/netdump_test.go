@@ -65,9 +65,7 @@ func netDump(f *fabric.Fabric) string {
 // What a net_dump says of a fabric is read back: nodes, names, LIDs, cables, widths and speeds.
 func TestNetDump(t *testing.T) {
 	f, _, err := Parse("plain", []byte(awkward), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	text := netDump(f)
 	short.Equal(t, Recognize([]byte(text)), NetDump, "form")
 	got, problems, err := Parse("ibdiagnet2.net_dump", []byte(text), Options{})
@@ -86,9 +84,7 @@ func TestNetDump(t *testing.T) {
 
 func TestNetDumpPorts(t *testing.T) {
 	f, problems, err := Parse("n", []byte(netCut), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if len(problems) != 1 || problems[0].Kind != fabric.SweepError || problems[0].Node != 0x10 || problems[0].Port != 3 {
 		t.Error(list(problems))
 	}

@@ -461,9 +461,7 @@ func TestParseErrors(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			short.Diff(t, tell(f), want, "lenient")
 			short.Diff(t, list(problems), test["problems"], "lenient: problems")
 		})

@@ -149,9 +149,7 @@ func TestFolders(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			rt.Fatal(err)
-		}
+		short.Check(rt, err)
 		if taken[state.SL2VLTables] == "" && taken[state.SLsOfPaths] != "" {
 			delete(taken, state.SLsOfPaths)
 			if len(s.Undecided) != 1 || s.Undecided[0].Part != state.SL2VLTables {
@@ -223,9 +221,7 @@ func TestRequests(t *testing.T) {
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	sim, _ := ibsimtest.Start(t, f)
 	sm := short.Must(ibsim.StartOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Options: []string{"sweep_interval 0"}}))(t)
 	defer func() { _ = sm.Stop() }()
