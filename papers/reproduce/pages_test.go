@@ -66,9 +66,7 @@ func pageData(t *testing.T, p *Paper) []map[string]*Figure {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		z := short.Must(gzip.NewReader(f))(t)
 		var list []*Figure
 		if err := json.NewDecoder(z).Decode(&list); err != nil {
