@@ -109,9 +109,7 @@ func TestTwin(t *testing.T) {
 			short.MustEqual(t, err, ErrNoSwitch, "no switch")
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		defer s.Close()
 		nodes := map[string]bool{}
 		short.Check(t, s.Console(t.Context(), "dump", func(line []byte) {

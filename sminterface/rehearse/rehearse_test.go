@@ -163,9 +163,7 @@ func edit(t *testing.T, file, old, new string) {
 
 func equal(t *testing.T, r *Report, err error, f *fabric.Fabric) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	want := Report{Switches: f.NumSwitches(), EqualSwitches: f.NumSwitches(), Entries: f.NumSwitches() * int(f.MaxLID()),
 		OpenSM: r.OpenSM, Engine: "file", SubnetUp: true}
 	if !r.Equal() || r.EqualSwitches != want.EqualSwitches || r.Switches != want.Switches || r.Entries != want.Entries ||
@@ -299,9 +297,7 @@ func notes(t *testing.T, r *Report, want ...string) {
 	t.Helper()
 	all := strings.Join(r.Notes, "\n")
 	for _, w := range want {
-		if !strings.Contains(all, w) {
-			t.Errorf("no note says %q:\n%s", w, all)
-		}
+		short.Contains(t, all, w, "no note says")
 	}
 }
 
@@ -584,9 +580,7 @@ func TestDifferencesHaveLabels(t *testing.T) {
 		{MapDifference{s, 1, 2, []int{0, 1}, []int{0, 0}, labels},
 			`"leaf" (0x0000000000000010), port 1(1/1/1) to port 2: VLs 0,1, OpenSM has 0,0`},
 	} {
-		if got := c.got.String(); got != c.want {
-			t.Errorf("got  %s\nwant %s", got, c.want)
-		}
+		short.Equal(t, c.got.String(), c.want)
 	}
 }
 
@@ -602,9 +596,7 @@ func TestThinning(t *testing.T) {
 		})
 		g := short.Must(f.WithLIDs(base, lmc))(t)
 		for most, want := range map[int]int{325: 1, 324: 2, 100: 4} {
-			if got := thinning(g, most); got != want {
-				t.Errorf("LIDs %d apart, at most %d paths: one of %d ports, want %d", apart, most, got, want)
-			}
+			short.Equal(t, thinning(g, most), want, "LIDs", apart, "apart, at most", most, "paths: one of ports")
 		}
 	}
 }

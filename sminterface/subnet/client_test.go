@@ -262,9 +262,7 @@ func TestProblems(t *testing.T) {
 	mute(host, "100")
 	c := dial(t, s, "")
 	d, err := c.Discover(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if d.Fabric.NumNodes() != 31 || d.Fabric.NumSwitches() != 16 || len(d.Problems) != 1 ||
 		!strings.Contains(d.Problems[0].String(), "has a link, but what is at its other end does not answer: Get(NodeInfo, 0x0) to route 0,") {
 		t.Errorf("%d nodes, problems %v", d.Fabric.NumNodes(), d.Problems)
@@ -450,9 +448,7 @@ func readPlane(t *testing.T, s *ibsim.Sim, twin *ibsim.Twin, chip fabric.NodeID)
 			edit(&data)
 			_, err = c.SMP(t.Context(), to, mad.Set, attr, modifier, &data)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	want := make([][]fabric.PortNum, d.Fabric.NumSwitches())
 	for sw := range want {

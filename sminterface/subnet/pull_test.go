@@ -25,9 +25,7 @@ func TestPull(t *testing.T) {
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	s, twin := ibsimtest.Start(t, f)
 	dir := t.TempDir()
 	short.Must(ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "dor", Dir: dir, Flags: 0x43,
