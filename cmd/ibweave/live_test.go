@@ -141,9 +141,7 @@ func TestDeviceTable(t *testing.T) {
 mlx5_0:1  0x0002c90300a10101  17   3       ACTIVE  InfiniBand  100 Gb/sec (4X EDR)  umad0  ib0,ib0.8001
 roce_0:1  0x0000000000000000  0    0       -       Ethernet    -                    -      -
 `
-	if got := b.String(); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	short.Equal(t, b.String(), want)
 }
 
 // A machine without RDMA is told so, in one line.

@@ -327,9 +327,7 @@ func TestHelp(t *testing.T) {
 
 // Findings count however they are wrapped.
 func TestExitStatus(t *testing.T) {
-	if got := exitStatus(fmt.Errorf("anything: %w", cli.ErrFindings)); got != exitFindings {
-		t.Errorf("wrapped findings give %d", got)
-	}
+	short.Equal(t, exitStatus(fmt.Errorf("anything: %w", cli.ErrFindings)), exitFindings, "wrapped findings give")
 }
 
 // TestMoved has the commands that ibweave-papers has now: one line says so.
@@ -411,9 +409,7 @@ func TestGenPage(t *testing.T) {
 			}
 		})
 		for _, kind := range kindNames(c) {
-			if !strings.Contains(text, "`"+kind+"`") {
-				t.Errorf("docs/dev/gen.md lacks %s", kind)
-			}
+			short.Contains(t, text, "`"+kind+"`", "docs/dev/gen.md lacks", kind)
 			checkPage(t, text, c, kind)
 		}
 	}
