@@ -51,10 +51,7 @@ func TestInstall(t *testing.T) {
 
 			dir, installed := filepath.Join(s.dir, "tables"), filepath.Join(s.dir, "installed")
 			opt := outdir.Options{InstallDir: installed}
-			files, err := outdir.Write(t.Context(), dir, r, opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := short.Must(outdir.Write(t.Context(), dir, r, opt))(t)
 			plugin, static, undo := outdir.InstallCommands(dir, files, opt)
 			commands := map[string][]string{"plugin": plugin, "static": static}[name]
 			place := strings.NewReplacer("/var/cache/opensm/", cache+"/", "/etc/opensm/", etc+"/")
@@ -87,24 +84,14 @@ func TestInstall(t *testing.T) {
 				t.Errorf("the partition of the site is gone:\n%s", got)
 			}
 
-			twin, err := ibsim.NewTwin(s.f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			twin := short.Must(ibsim.NewTwin(s.f))(t)
 			cables, _ := s.f.SwitchLinks(0)
 			cable := cables[0]
-			if err := s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable)), nil); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable)), nil))
 			d.sweep()
 			d.wait("-> SUBNET UP\n", 2)
-			v, err := verify.Check(t.Context(), &state.State{Fabric: s.f.Without(cable), Tables: s.have(t, c).LFT}, verify.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if v.Unicast.Unreachable != unreachable {
-				t.Errorf("%d pairs are unreachable after a cable has failed, want %d", v.Unicast.Unreachable, unreachable)
-			}
+			v := short.Must(verify.Check(t.Context(), &state.State{Fabric: s.f.Without(cable), Tables: s.have(t, c).LFT}, verify.Options{}))(t)
+			short.Equal(t, v.Unicast.Unreachable, unreachable, "pairs are unreachable after a cable has failed")
 			d.signal(syscall.SIGKILL) // libumad2sim may hang in exit()
 			<-d.ended
 			run(undo)
@@ -177,9 +164,7 @@ func TestIgnoredOptions(t *testing.T) {
 				}
 			}
 		}
-		if found != tc.want {
-			t.Errorf("%d lines of options without effect, want %d: %q", found, tc.want, log)
-		}
+		short.Equal(t, found, tc.want, "lines of options without effect", log)
 	}
 }
 
@@ -233,9 +218,7 @@ func TestLimits(t *testing.T) {
 			} else if len(lines) != 1 || lines[0] != "ibweave: ERR IBW8: "+tc.want {
 				t.Errorf("OpenSM's log has %q, want %q", lines, tc.want)
 			}
-			if run.Engine != engine {
-				t.Errorf("OpenSM used %s, want %s", run.Engine, engine)
-			}
+			short.Equal(t, run.Engine, engine, "OpenSM used")
 		})
 	}
 }
@@ -261,18 +244,9 @@ func TestLogTooLarge(t *testing.T) {
 // the plugin to have it: LIDs, forwarding tables and SL-to-VL tables; the groups are
 // there for those who join.
 func TestCompiledDirectory(t *testing.T) {
-	bare, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	twin, err := ibsim.NewTwin(bare)
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("xy")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bare := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1}))(t)
+	twin := short.Must(ibsim.NewTwin(bare))(t)
+	e := short.Must(compile.EngineByName("xy"))(t)
 	r, err := compile.Run(t.Context(), twin.Fabric, e, compile.Options{
 		LIDs: lft.LIDOptions{Policy: lft.MeshLIDs},
 		Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
@@ -283,14 +257,9 @@ func TestCompiledDirectory(t *testing.T) {
 			}, nil
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	dir := filepath.Join(t.TempDir(), "tables")
-	files, err := outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}))(t)
 	if _, static, _ := outdir.InstallCommands(dir, files, outdir.Options{InstallDir: dir}); static != nil {
 		t.Fatalf("commands for files that cannot carry the routing: %q", static)
 	}
@@ -298,10 +267,7 @@ func TestCompiledDirectory(t *testing.T) {
 	temp := t.TempDir()
 	text := filepath.Join(temp, "fabric.txt")
 	writeFile(t, text, topology.Append(nil, twin.Fabric))
-	sim, err := ibsim.Start(t.Context(), text, ibsim.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sim := short.Must(ibsim.Start(t.Context(), text, ibsim.Config{}))(t)
 	defer sim.Close()
 	read := func(name string) []byte {
 		data := readFile(t, name)
@@ -330,9 +296,6 @@ func TestCompiledDirectory(t *testing.T) {
 // readFile is what a file has.
 func readFile(t testing.TB, name string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := short.Must(os.ReadFile(name))(t)
 	return data
 }

@@ -30,10 +30,7 @@ var sweeps = flag.Int("sweeps", 60, "heavy sweeps of TestManySweeps")
 // dial is a client on the simulated fabric.
 func (s *testbed) dial(t *testing.T) *subnet.Client {
 	t.Helper()
-	transport, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(s.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() { _ = c.Close() }) // ibsim is about to end
 	return c
@@ -42,10 +39,7 @@ func (s *testbed) dial(t *testing.T) *subnet.Client {
 // join has every other host join a group as a full member.
 func (s *testbed) join(t *testing.T, c *subnet.Client, groups int) {
 	t.Helper()
-	m, err := c.Manager(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(c.Manager(t.Context()))(t)
 	for i := range groups {
 		for k, p := range s.f.CAPorts() {
 			if (k+i)%2 > 0 {
@@ -122,10 +116,7 @@ func TestHandover(t *testing.T) {
 // handOver has a standby take over a fabric.
 func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 	s := startAlone(t, f, err) // under load OpenSM misses that the master has died
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	polling := []string{"sminfo_polling_timeout 200", "polling_retry_number 2"}
 	config := filepath.Join(s.dir, "ibweave.yaml") // which the standby has, too
 	writeFile(t, config, []byte(unbalanced))
@@ -139,18 +130,14 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	c := s.dial(t)
 	s.join(t, c, 3)
 	sweep := func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if err := first.Sweep(ctx); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, first.Sweep(ctx))
 	}
 	sweep()
 	cables, _ := s.f.SwitchLinks(1)
@@ -159,9 +146,7 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 		if engine == "xy" {
 			break // it has to have the whole mesh
 		}
-		if err := s.Console(t.Context(), command, nil); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Console(t.Context(), command, nil))
 		sweep()
 	}
 	want := s.have(t, c)
@@ -185,9 +170,7 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 	// asks the master while it dies.
 	second.signal(syscall.SIGSTOP)
 	s.join(t, c, 3) // what the standby has asked is answered before
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, first.Stop())
 	second.signal(syscall.SIGCONT)
 	second.wait("Entering MASTER state", 1)
 	second.wait("-> SUBNET UP\n", 1)
@@ -262,14 +245,9 @@ func TestManySweeps(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	s.join(t, s.dial(t), 4)
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	// A cable between switches goes and comes.
 	cable, _ := s.f.SwitchLinks(0)
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
@@ -279,15 +257,11 @@ func TestManySweeps(t *testing.T) {
 		if i%2 > 0 {
 			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
 		}
-		if err := s.Console(t.Context(), command, nil); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Console(t.Context(), command, nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := o.Sweep(ctx)
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		rss = append(rss, residentKiB(t, o.Process.Pid))
 	}
 	if err := o.Stop(); err != nil {
@@ -325,10 +299,7 @@ func statusKiB(t *testing.T, pid int, name string) int {
 	if err != nil || !ok {
 		t.Fatalf("no process %d: %v", pid, err)
 	}
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kib := short.Must(strconv.Atoi(strings.Fields(rest)[0]))(t)
 	return kib
 }
 
@@ -373,9 +344,7 @@ func TestKeptTables(t *testing.T) {
 		t.Errorf("OpenSM's log has no line with %q: %q", want, ours(strings.Split(log, "\n")))
 	}
 	g := s.f.Without(cable)
-	if !slices.Equal(after.MFT.MLIDs(), before.MFT.MLIDs()) {
-		t.Errorf("MLIDs %v, before %v", after.MFT.MLIDs(), before.MFT.MLIDs())
-	}
+	short.EqualList(t, after.MFT.MLIDs(), before.MFT.MLIDs(), "MLIDs before")
 	forest := lft.NewForest(g)
 	for lid, p := range g.LIDPorts() {
 		if p == fabric.NoPort {

@@ -128,9 +128,7 @@ func TestToolsAgree(t *testing.T) {
 			}
 		}
 	}
-	if len(used) != len(masks) {
-		t.Errorf("ibtracert uses %d ports, the masks have %d", len(used), len(masks))
-	}
+	short.Equal(t, len(used), len(masks), "ibtracert uses ports, the masks have")
 }
 
 // TestShadow runs one OpenSM with the plugin in shadow mode and one without it through the same failures and repairs:
@@ -141,10 +139,7 @@ func TestShadow(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	with := start(t, f, err)
 	without := startAlone(t, f, err)
-	twin, err := ibsim.NewTwin(with.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(with.f))(t)
 	with.flags, without.flags = "0x03", "0x03"
 	// A sweep begins with the entries of the one before, so both have to sweep equally often: a trap may come before
 	// the sweep that the test asks for, or make one more. And no request may end as unanswered on a busy machine.
@@ -177,9 +172,7 @@ func TestShadow(t *testing.T) {
 			down[p] = true
 		}
 		for _, s := range []*testbed{with, without} {
-			if err := s.Console(t.Context(), command, nil); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Console(t.Context(), command, nil))
 		}
 		for _, o := range []*daemon{a, b} {
 			n := strings.Count(o.log(), "-> SUBNET UP\n")
@@ -251,7 +244,5 @@ func TestTraffic(t *testing.T) {
 	if log := d.log(); strings.Contains(log, "ibweave: ERR") {
 		t.Errorf("the plugin says %q", ours(strings.Split(log, "\n")))
 	}
-	if !strings.Contains(s.ownLog(t), `"rebalanced": true`) {
-		t.Error("no step is in the log")
-	}
+	short.Contains(t, s.ownLog(t), `"rebalanced": true`, "no step is in the log")
 }
