@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,27 +24,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-const whole = `# a policy with everything
-topology:
-  generated: fattree --radix 8 --levels 2
-  allow-missing: {cables: 2, at: ["leaf 3[7]", 0x200001, 're:^spine']}
-links:
-  width: 4
-  speed: NDR
-  hosts: {speed: hdr}
-routing:
-  max-hops: 3
-  max-imbalance: 1.5
-  require: [minimal, updown, xy, minimal]
-  roots: ["leaf 0"]
-severities: {port-down: off, non-minimal: error}
-waivers:
-  - rule: missing-cable
-    at: "leaf 3[7]"
-    until: 2026-12-31
-    reason: RMA 4711
-  - {fingerprint: 0123456789abcdef, until: 2027-01-01, reason: known}
-`
+//go:embed testdata/whole.yaml
+var whole string
 
 func TestParse(t *testing.T) {
 	p := short.Must(Parse("policy.yaml", []byte(whole)))(t)

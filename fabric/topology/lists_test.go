@@ -1,6 +1,7 @@
 package topology
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,29 +14,12 @@ import (
 
 // info is what iblinkinfo prints of a switch with a host, another without LIDs, and ports
 // without cables.
-const info = `Switch: 0x0000000000000010 leaf 1:
-           1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2    1[  ] "host 1" ( )
-           1    2[  ] ==(                Down/ Polling)==>             [  ] "" ( )
-           1    3[ 7] ==( 2X        53.125 Gbps  Armed/  LinkUp)==>       3    1[ 2] "leaf 2" (Could be 4X )
-           1    4[  ] ==( 4X     10.0 Gbps (FDR10) Active/  LinkUp)==>       1    5[  ] "leaf 1" ( )
-           1    5[  ] ==( 4X     10.0 Gbps (FDR10) Active/  LinkUp)==>       1    4[  ] "leaf 1" ( )
-CA: host 1:
-      0x0000000000000101      2    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] "leaf 1" ( )
-Switch: 0x0000000000000020 leaf 2:
-           3    1[ 2] ==( 2X        53.125 Gbps  Armed/  LinkUp) (HOQ:0 VL_Stall:7)==>       1    3[ 7] "leaf 1" (Could be 4X )
-           3    2[  ] ==( 4X           2.5 Gbps Initialize/  LinkUp)==>      "Port not available"
-`
+//
+//go:embed testdata/iblinkinfo.txt
+var info string
 
-const infoTold = `Switch 10 "leaf 1" ports 5 lid 1
-  1 to 100 1 4xEDR
-  3 to 20 1 2xHDR
-  4 to 10 5 4xFDR10
-  5 to 10 4 4xFDR10
-Switch 20 "leaf 2" ports 2 lid 3
-  1 to 10 3 2xHDR
-Channel Adapter 100 "host 1" ports 1
-  1 to 10 1 4xEDR lid 2
-`
+//go:embed testdata/iblinkinfo.told
+var infoTold string
 
 func TestLinkInfo(t *testing.T) {
 	silent := "line 11: the port is up, and nothing answered behind it\n"
@@ -86,31 +70,12 @@ func TestLinkInfo(t *testing.T) {
 
 // links are of UFM 6.20; those of UFM 6.11 have less. The second has its ends in the other
 // order in its name, the third is of a host with two adapters.
-const links = `[
-    {"source_guid": "0000000000000010", "source_port": "5", "destination_guid": "0000000000000020", "destination_port": "6",
-     "source_port_dname": "1/3/1", "destination_port_dname": "1/3/2", "width": "4x", "severity": "Info",
-     "source_port_node_description": "leaf 1:1/3/1", "destination_port_node_description": "leaf: 2:1/3/2",
-     "name": "0000000000000010_5:0000000000000020_6", "capabilities": ["collect_system_dump"]},
-    {"source_guid": "0x900", "source_port": 1, "source_port_dname": "HCA-1/1", "source_port_node_description": "host 1 mlx5_0",
-     "destination_guid": "0000000000000010", "destination_port": "7", "destination_port_dname": "7", "destination_port_node_description": "leaf 1:7",
-     "width": "IB_2x", "name": "0000000000000010_7:0000000000000101_1"},
-    {"source_guid": "0000000000000020", "source_port": "9", "source_port_dname": "9", "source_port_node_description": "leaf: 2:9",
-     "destination_guid": "900", "destination_port": "1", "destination_port_dname": "HCA-2/1", "destination_port_node_description": "host 1 mlx5_1",
-     "destination_port_name": "0000000000000201_1", "width": null, "severity": "Critical"}
-]
-`
+//
+//go:embed testdata/ufm-links.json
+var links string
 
-const linksTold = `Switch 10 "leaf 1" ports 7
-  5 to 20 6 4x (1/3/1)
-  7 to 100 1 2x
-Switch 20 "leaf: 2" ports 9
-  6 to 10 5 4x (1/3/2)
-  9 to 200 1
-Channel Adapter 100 "host 1 mlx5_0" ports 1
-  1 to 10 7 2x
-Channel Adapter 200 "host 1 mlx5_1" ports 1
-  1 to 20 9
-`
+//go:embed testdata/ufm-links.told
+var linksTold string
 
 func TestUFMLinks(t *testing.T) {
 	change := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(links) }

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -15,25 +16,9 @@ import (
 )
 
 // pair is a switch and a CA, as ibnetdiscover prints them.
-const pair = `#
-# Topology file: generated on Sat Nov 21 03:49:02 2026
-#
-# Initiated from node 0000000000000002 port 0000000000000003
-
-vendid=0x2c9
-devid=0xd2f2
-sysimgguid=0x1
-switchguid=0x1(1)
-Switch	36 "S-0000000000000001"		# "leaf" enhanced port 0 lid 7 lmc 0
-[17]	"H-0000000000000002"[1](3) 		# "host" lid 9 4xNDR
-
-vendid=0x2c9
-devid=0x1021
-sysimgguid=0x2
-caguid=0x2
-Ca	1 "H-0000000000000002"		# "host"
-[1](3) 	"S-0000000000000001"[17]		# lid 9 lmc 0 "leaf" lid 7 4xNDR
-`
+//
+//go:embed testdata/pair.ibnetdiscover
+var pair string
 
 const tellPair = `Switch 1 "leaf" ports 36 system 1 vendor 2c9 device d2f2 enhanced lid 7
   17 to 2 1 4xNDR

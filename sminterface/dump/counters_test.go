@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"math"
 	"os"
@@ -169,38 +170,14 @@ func TestReadRealQueryErrors(t *testing.T) {
 }
 
 // perfText is two ports as perfquery prints them, one in both ways.
-const perfText = `ibwarn: [7] something
-# Port extended counters: Lid 1 port 1 (CapMask: 0x5A00 CapMask2: 0x0000000)
-PortSelect:......................1
-CounterSelect:...................0x0000
-PortXmitData:....................10
-PortUnicastRcvPkts:..............3
-CounterSelect2:..................0x00000000
-SymbolErrorCounter:..............70000
-# Port counters: Lid 1 port 1 (CapMask: 0x1300)
-PortSelect:......................1
-SymbolErrorCounter:..............65535
-LinkDownedCounter:...............255
-PortXmitData:....................4294967295
-PortXmitWait:....................9
-/usr/sbin/perfquery: iberror: failed: classportinfo query
-# Port counters: Lid 4 port 1
-PortRcvData:.....................4294967295
-`
+//
+//go:embed testdata/perfquery.txt
+var perfText string
 
 // errorsText was printed by ibqueryerrors -r --data of a switch and an adapter, and below it --counters.
-const errorsText = `Errors for 0xa "a"
-   GUID 0xa port ALL: [SymbolErrorCounter == 70000] [LinkDownedCounter == 3]
-   GUID 0xa port 1: [SymbolErrorCounter == 65535] [PortXmitWait == 4294967295] [PortXmitData == 10 (40.000B)]
-       Link info:      1   1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>  0x000000000000000b      2    1[  ] "b" (Could be 12X )
-Errors for "d"
-   GUID 0xd1 port 1: [SymbolErrorCounter == 70000] [PortBufferOverrunErrors == 9] [LinkDownedCounter == 255 (255.000)]
-
-## Summary: 14 nodes checked, 2 bad nodes found
-## Thresholds:
-Data Counters for 0xa "a"
-   GUID 0xa port 1: [PortRcvData == 7 (28.000B)]
-`
+//
+//go:embed testdata/ibqueryerrors.txt
+var errorsText string
 
 func TestReadCounters(t *testing.T) {
 	f := pair(t)
@@ -274,23 +251,9 @@ func TestSince(t *testing.T) {
 }
 
 // cablesText is two modules as ibdiagnet --get_cable_info describes them, of copper and of light.
-const cablesText = `-------------------------------------------------------
-Port=1 Lid=0x0001 GUID=0x000000000000000a Port Name=a/P1
--------------------------------------------------------
-
-Vendor: X
-Temperature: N/A
-RX1 Power: 0.000 mW, -999.999 dBm
-RX2 Power: 0.000 mW, -999.999 dBm
--------------------------------------------------------
-Port=1 Lid=0x0002 GUID=0x000000000000000b Port Name=b/P1
--------------------------------------------------------
-Temperature: 71 C
-RX power type: OMA
-RX1 Power: 0.500 mW, -3.010 dBm
-RX2 Power: 0.005 mW, -23.010 dBm
-TX1 Power: 0.000 mW, -999.999 dBm
-`
+//
+//go:embed testdata/cables.txt
+var cablesText string
 
 // Modules of cables have temperatures, and light of lanes that may be apart; a port that the fabric lacks is
 // an error.

@@ -313,32 +313,7 @@ func TestPartitions(t *testing.T) {
 		{Name: "broadcast", MGID: mgid(t, "ff12:401b:ffff::ffff:ffff"), MLID: 0xc000},
 		{Name: "shares", MGID: mgid(t, "ff12:a01d::a"), MLID: 0xc00b},
 	}
-	const want = `Default=0x7fff,ipoib : ALL=full;
-Default=0x7fff :
-# broadcast: MLID 0xc000, which the partition makes
-# first: MLID 0xc001
-mgid=ff12:1b3e:f597:2664:66a2:9d07:0:1,mtu=4,rate=7,sl=0
-# second #;=:  : MLID 0xc002
-mgid=ff12:a01d::2,mtu=4,rate=7,sl=5
-# site: MLID 0xc003
-mgid=ff15:a01d::3,mtu=4,rate=3,sl=0,scope=5
-# global: MLID 0xc007, but OpenSM will give it 0xc004
-mgid=ff1e:a01d::4,mtu=4,rate=3,sl=0,scope=14
-# permanent: MLID 0xc008, but OpenSM will give it 0xc005
-mgid=ff02::5,mtu=4,rate=3,sl=0
-# IPv4: MLID 0xc009, but OpenSM will give it 0xc006
-mgid=ff12:401b:ffff::16,sl=0
-# IPv4, any P_Key: MLID 0xc00a, but OpenSM will give it 0xc007
-mgid=ff12:401b::17,sl=0
-# IPv6: MLID 0xc00b, but OpenSM will give it 0xc008
-mgid=ff12:601b:ffff::1,sl=0
-# shares: MLID 0xc00b, but OpenSM will give it 0xc009
-mgid=ff12:a01d::a,mtu=4,rate=3,sl=0
-# another partition's: MLID 0xc00c, ff12:401b:8001::1 is not to be made here: its P_Key is not that of the default partition
-# the SA's: MLID 0xc00d, ff12:a01b::1 is not to be made here: the subnet administrator names such groups
-# no scope: MLID 0xc00e, ff10::1 is not to be made here: OpenSM takes no scope 0
-NONE;
-`
+	want := string(short.Must(os.ReadFile("testdata/mfts.txt"))(t))
 	conf := text(t, func(w io.Writer) error { return WritePartitions(w, f, trees) })
 	short.Diff(t, string(conf), want)
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")

@@ -1,6 +1,7 @@
 package dump
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,23 +24,8 @@ func saGroupText(mgid, mlid, sl string) string {
 		"\n\t\tMtu.....................0x84\n\t\tpkey....................0xFFFF\n\t\tRate....................0x83\n\t\tSL......................" + sl + "\n"
 }
 
-const saRecordText = `MCMember Record dump:
-		MGID....................ff12:a01d::2
-		PortGid.................fe80::d1
-		qkey....................0x0
-		mlid....................0xc005
-		mtu.....................0x84
-		TClass..................0x0
-		pkey....................0xffff
-		rate....................0x83
-		pkt_life................0x92
-		SL......................0x3
-		FlowLabel...............0x0
-		HopLimit................0x0
-		Scope...................0x2
-		JoinState...............0x4
-		ProxyJoin...............0x1
-`
+//go:embed testdata/sa-record.txt
+var saRecordText string
 
 // showGroups is groups as text.
 func showGroups(f *fabric.Fabric, groups []mft.Group) string {

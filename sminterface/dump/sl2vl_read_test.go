@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -245,27 +246,7 @@ func TestQoSOptionLines(t *testing.T) {
 	y, _ := f.SwitchByGUID(0x0102030405060708)
 	s.SetOut(f.PortBase(y), lft.ConstantVL(1))
 	lines := short.Must(QoSOptions(s))(t)
-	want := `qos TRUE
-qos_ca_max_vls 1
-qos_ca_high_limit 0
-qos_ca_vlarb_high 0:0
-qos_ca_vlarb_low 0:64
-qos_ca_sl2vl 0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0
-qos_sw0_max_vls 2
-qos_sw0_high_limit 0
-qos_sw0_vlarb_high 0:0
-qos_sw0_vlarb_low 0:64,1:64
-qos_sw0_sl2vl 1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1
-qos_swe_max_vls 4
-qos_swe_high_limit 0
-qos_swe_vlarb_high 0:0
-qos_swe_vlarb_low 0:64,1:64,2:64,3:64
-qos_swe_sl2vl 0,1,2,3,15,15,15,15,0,0,0,0,0,0,0,0
-qos_rtr_max_vls 15
-qos_rtr_high_limit 0
-qos_rtr_vlarb_high 0:0
-qos_rtr_vlarb_low 0:64,1:64,2:64,3:64,4:64,5:64,6:64,7:64,8:64,9:64,10:64,11:64,12:64,13:64,14:64
-qos_rtr_sl2vl 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7`
+	want := string(short.Must(os.ReadFile("testdata/ibdm-path-sls.txt"))(t))
 	short.Equal(t, strings.Join(lines, "\n"), want)
 	s.Set(36, f.Port(a, 3), lft.ConstantVL(2))
 	_, err := QoSOptions(s)

@@ -2,6 +2,7 @@ package ibdiagnet
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,75 +23,9 @@ func read(data []byte, opt Options) (*Database, error) {
 
 // text is a database as ibdiagnet writes it, of a switch, a host with a comma in its name
 // and one that is switched off.
-const text = `# INDEX_TABLE offset:        9999, line:          99
-
-START_NODES
-NodeDesc,NumPorts,NodeType,ClassVersion,BaseVersion,SystemImageGUID,NodeGUID,PortGUID,DeviceID,PartitionCap,revision,VendorID,LocalPortNum
-"MF0;a,b:X/U1",3,2,1,1,0x0000000000000010,0x0000000000000010,0x0000000000000010,54002,8,160,713,1
-"h "1" HCA-1",1,1,1,1,0x0000000000000020,0x0000000000000020,0x0000000000000021,4129,128,0,713,1
-END_NODES
-
-# a comment of ibdiagnet
-START_PORTS
-NodeGuid,PortGuid,PortNum,LID,LMC,LinkWidthActv,LinkSpeedActv,PortState,VLCap,OpVLs,NMTU
-0x0000000000000010,0x0000000000000010,0,5,0,2,1,4,1,1,5
-0x0000000000000010,0x0000000000000010,1,0,0,2,2052,4,4,3,5
-0x0000000000000010,0x0000000000000010,2,0,0,N/A,N/A,1,4,3,N/A
-0x0000000000000020,0x0000000000000021,1,0x8,2,2,2048,4,4,3,4
-END_PORTS
-
-START_PM_INFO
-anything,at,all
-1,2,"3
-END_PM_INFO
-
-START_SWITCHES
-NodeGUID,LinearFDBCap,MCastFDBCap,LinearFDBTop,ENP0,MCastFDBTop
-0x0000000000000010,49152,8192,11,1,49183
-END_SWITCHES
-
-START_PORT_HIERARCHY_INFO
-NodeGUID,PortGUID,PortNum,Bus,Device,Function,ASIC,Cage,Port,Split
-0x0000000000000010,0x0000000000000010,1,N/A,N/A,N/A,1,12,2,N/A
-0x0000000000000020,0x0000000000000021,1,184,0,0,N/A,0,0,1
-END_PORT_HIERARCHY_INFO
-
-START_LINKS
-NodeGuid1,PortNum1,NodeGuid2,PortNum2
-0x0000000000000010,1,0x0000000000000020,1
-END_LINKS
-
-START_WARNINGS_X
-Scope,NodeGUID,PortGUID,PortNumber,EventName,Summary
-NODE,0x0000000000000020,0x00,0x00,NODE_NO_RESPONSE,"No response, status = 4"
-END_WARNINGS_X
-
-START_SM_INFO
-NodeGUID,PortGUID,PortNumber,GUID,Sm_Key,ActCount,SmState,Priority
-0x0000000000000010,0x0000000000000010,0,0x0000000000000010,0x0000000000000001,7,3,12
-END_SM_INFO
-
-START_PKEY
-NodeGUID,PortGUID,LocalPortNum,BlockNum,Index,PKey,Membership
-0x0000000000000020,0x0000000000000021,1,0,0,0x7fff,1
-0x0000000000000020,0x0000000000000021,1,0,1,0x0012,0
-END_PKEY
-
-START_VNODES
-NodeGuid,PortGUID,PortNum,VPortIndex,VNodeDesc,VNumberOfPorts
-0x0000000000000020,0x0000000000000021,1,3,guest, the third,1
-END_VNODES
-
-START_VPORTS
-NodeGuid,PortGUID,PortNum,VPortIndex,VPortGuid,VPortLid,VPortState
-0x0000000000000020,0x0000000000000021,1,3,0x0000000000000099,77,4
-END_VPORTS
-
-START_INDEX_TABLE
-Name, Offset, Size, Line, Rows
-NODES,   1, 1, 1, 2
-END_INDEX_TABLE
-`
+//
+//go:embed testdata/small.db_csv
+var text string
 
 func TestRead(t *testing.T) {
 	d := short.Must(read([]byte(text), Options{}))(t)
