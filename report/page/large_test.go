@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"math"
@@ -32,45 +33,9 @@ type frames struct {
 }
 
 // move pans and zooms frame by frame, the way a pointer would, over the fabric and its heat map.
-const move = `(async () => {
-	const r = {First: 0, Frames: [], Zooming: [], Tasks: [], Pictures: 0, Sizes: [], LongestMap: 0};
-	const next = () => new Promise(requestAnimationFrame);
-	while (!ibweave.drawn()) await next();
-	r.First = ibweave.drawn();
-	await new Promise(done => setTimeout(done, 500));
-	const observer = new PerformanceObserver(list => r.Tasks.push(...list.getEntries().map(e => e.duration)));
-	observer.observe({entryTypes: ["longtask"]});
-	const during = async (list, n, step) => {
-		let last = await next();
-		for (let i = 0; i < n; i++) {
-			step(i);
-			const now = await next();
-			list.push(now - last);
-			last = now;
-		}
-	};
-	const pan = list => during(list, %[1]d, i => ibweave.pan(i %% 60 < 30 ? 12 : -12, i %% 90 < 45 ? 7 : -7));
-	for (const factor of [1, 2, 2, 2, 3]) {
-		await during(r.Zooming, 10, () => ibweave.zoom(factor ** 0.1));
-		r.Sizes.push(factor);
-		await pan(r.Frames);
-	}
-	const mode = document.getElementById("mode"), frames = [];
-	if (mode) {
-		mode.value = "load";
-		mode.dispatchEvent(new Event("change"));
-		await next();
-		await pan(frames);
-		await during(r.Zooming, 20, () => ibweave.zoom(1.2));
-		await pan(frames);
-		r.LongestMap = Math.max(...frames);
-		r.Frames.push(...frames);
-	}
-	await new Promise(done => setTimeout(done, 200));
-	observer.disconnect();
-	r.Pictures = ibweave.pictures();
-	return r;
-})()`
+//
+//go:embed testdata/move.js
+var move string
 
 // TestBrowserFrames pans and zooms, and wants a pan to move the picture that is there. It logs how
 // long the first picture, frames and tasks take.
