@@ -97,17 +97,17 @@ func (d *daemon) log() string {
 // wait waits until OpenSM's log has a text as often as times says.
 func (d *daemon) wait(text string, times int) {
 	d.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	short.Await(d.t, func() bool {
 		if strings.Count(d.log(), text) >= times {
-			return
+			return true
 		}
 		select {
 		case err := <-d.ended:
 			d.t.Fatalf("OpenSM has ended: %v\n%s", err, d.log())
 		default:
 		}
-	}
-	d.t.Fatalf("OpenSM's log does not have %q %d times\n%s", text, times, d.log())
+		return false
+	}, "OpenSM's log without", text, times, "times")
 }
 
 // run is what a diagnostic program prints.
@@ -372,16 +372,7 @@ func TestLive(t *testing.T) {
 	var want bytes.Buffer
 	short.Check(t, dump.WriteLFTs(&want, s.f, r.Routing.Tables, dump.WriteOptions{}))
 	dumped := filepath.Join(s.dir, "opensm-lfts.dump") // some time after the sweep
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		got := readFile(t, dumped)
-		if bytes.Equal(got, want.Bytes()) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Errorf("OpenSM has other tables than before the link was down\n%.2000s", got)
-			break
-		}
-	}
+	short.Await(t, func() bool { return bytes.Equal(readFile(t, dumped), want.Bytes()) }, "other tables than before the link was down in", dumped)
 }
 
 // sweep makes OpenSM look at the whole fabric.

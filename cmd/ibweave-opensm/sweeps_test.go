@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -71,29 +72,26 @@ func (s *testbed) have(t *testing.T, c *subnet.Client) *subnet.Tables {
 // before it writes masks.
 func (s *testbed) same(t *testing.T, c *subnet.Client, want *subnet.Tables, when string) {
 	t.Helper()
-	var wrong string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	var wrong bytes.Buffer
+	short.Await(t, func() bool {
 		got := s.have(t, c)
-		wrong = ""
+		wrong.Reset()
 		for n := range fabric.NodeID(s.f.NumSwitches()) {
 			if !slices.Equal(got.LFT.Row(n)[:s.f.MaxLID()+1], want.LFT.Row(n)[:s.f.MaxLID()+1]) {
-				wrong = fmt.Sprintf("switch %s has other entries", s.f.Node(n).GUID)
+				fmt.Fprintf(&wrong, "switch %s has other entries\n", s.f.Node(n).GUID)
 			}
 		}
 		if !slices.Equal(got.MFT.MLIDs(), want.MFT.MLIDs()) {
-			wrong = fmt.Sprintf("MLIDs %v, want %v", got.MFT.MLIDs(), want.MFT.MLIDs())
-			continue
+			fmt.Fprintf(&wrong, "MLIDs %v, want %v\n", got.MFT.MLIDs(), want.MFT.MLIDs())
+			return false
 		}
 		for _, l := range want.MFT.MLIDs() {
 			if !slices.Equal(got.MFT.Ports(l), want.MFT.Ports(l)) {
-				wrong = fmt.Sprintf("MLID %#x has other masks", uint16(l))
+				fmt.Fprintf(&wrong, "MLID %#x has other masks\n", uint16(l))
 			}
 		}
-		if wrong == "" {
-			return
-		}
-	}
-	t.Errorf("%s: %s", when, wrong)
+		return wrong.Len() == 0
+	}, when, &wrong)
 }
 
 // A standby OpenSM with the plugin routes nothing, and takes over when the master
@@ -207,9 +205,7 @@ func TestReroute(t *testing.T) {
 	}
 	d.wait("REROUTE COMPLETE", 1)
 	// Our log is written in the background.
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.ownLog(t), line) && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	short.Await(t, func() bool { return strings.Contains(s.ownLog(t), line) }, line)
 	if n := strings.Count(s.ownLog(t), line); n != 1 {
 		t.Errorf("%d lines %q, want one\n%s", n, line, s.ownLog(t))
 	}

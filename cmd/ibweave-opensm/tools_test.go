@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/cmd/ibweave-opensm/plugin"
@@ -66,7 +65,7 @@ func (s *testbed) trace(t *testing.T, from, to fabric.PortID, args ...string) (o
 func TestToolsAgree(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: short.Of([]int{4, 4}, []int{3, 3}), Hosts: 1})
 	s := start(t, f, err)
-	d := s.stay(t, "ibweave-xy", "")
+	s.stay(t, "ibweave-xy", "")
 	r := s.compiled(t, "xy", compile.Options{Multicast: "comb", Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
 		p := f.CAPorts()
 		three := []fabric.PortID{p[0], p[6], p[len(p)-2]} // ibsim cuts answers off after three records
@@ -88,18 +87,13 @@ func TestToolsAgree(t *testing.T) {
 		t.Errorf("saquery has %+v, want %+v", g, tree)
 	}
 	// OpenSM answers before it writes masks.
-	for until := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	short.Await(t, func() bool {
 		read, problems, err := dump.ReadMFTs("dump_mfts", []byte(s.run(t, "dump_mfts")), s.f, dump.Options{})
 		if err != nil || len(problems) > 0 {
 			t.Fatal(problems, err)
 		}
-		if slices.Equal(read.MLIDs(), r.Plan.Tables.MLIDs()) && slices.Equal(read.Ports(tree.MLID), r.Plan.Tables.Ports(tree.MLID)) {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatalf("switches have the masks %v, want %v\n%s", portNames(s.f, read.Ports(tree.MLID)), portNames(s.f, r.Plan.Tables.Ports(tree.MLID)), d.log())
-		}
-	}
+		return slices.Equal(read.MLIDs(), r.Plan.Tables.MLIDs()) && slices.Equal(read.Ports(tree.MLID), r.Plan.Tables.Ports(tree.MLID))
+	}, "switches without the masks", portNames(s.f, r.Plan.Tables.Ports(tree.MLID)))
 	masks := r.Plan.Tables.Ports(tree.MLID)
 	used := make(map[fabric.PortID]bool)
 	for _, from := range tree.Senders {
@@ -189,13 +183,10 @@ func TestShadow(t *testing.T) {
 		t.Errorf("OpenSM's log has %q", log)
 	}
 	dir := filepath.Join(with.dir, plugin.ShadowName)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if m, err := outdir.ReadManifest(dir); err == nil && m.Engine == "updn" {
-			break
-		} else if time.Now().After(end) {
-			t.Fatalf("%+v %v", m, err)
-		}
-	}
+	short.Await(t, func() bool {
+		m, err := outdir.ReadManifest(dir)
+		return err == nil && m.Engine == "updn"
+	}, dir, "without a manifest of updn")
 	if n := len(rss); n > 100 && slices.Max(rss[3*n/4:]) > slices.Max(rss[n/4:n/2])+maxDrift {
 		t.Errorf("OpenSM grows: %v KiB", rss)
 	}
