@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
@@ -102,8 +103,7 @@ func TestRules(t *testing.T) {
 // path SLs than those of the sample would be. Of a dump that is whole the verdict is clean.
 func TestSampled(t *testing.T) {
 	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1}))(t)
-	e := short.Must(compile.EngineByName("xy"))(t)
-	routed := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
+	routed := fabrictest.Compile(t, f, "xy", compile.Options{})
 	f = routed.Routing.Fabric
 	identity := lft.VLMap{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14}
 	maps := lft.NewSL2VL(f, identity)
@@ -140,8 +140,7 @@ func TestSampled(t *testing.T) {
 // Beside adaptive tables a sample leaves undecided what packets of other SLs come to by any choice of switches.
 func TestSampledAdaptive(t *testing.T) {
 	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 3}, Hosts: 1}))(t)
-	e := short.Must(compile.EngineByName("xy"))(t)
-	routed := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
+	routed := fabrictest.Compile(t, f, "xy", compile.Options{})
 	f = routed.Routing.Fabric
 	maps := lft.NewSL2VL(f, lft.VLMap{0, lft.DropVL, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 14})
 	for _, p := range f.CAPorts() {

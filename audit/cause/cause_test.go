@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -23,8 +24,7 @@ func routed(t *testing.T, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 		f, err = gen.Options{AggregationNodes: true}.Apply(f)
 	}
 	short.Check(t, err)
-	e := short.Must(compile.EngineByName("minhop"))(t)
-	r := short.Must(compile.Run(context.Background(), f, e, compile.Options{}))(t)
+	r := fabrictest.Compile(t, f, "minhop", compile.Options{})
 	return r.Routing.Fabric, r.Routing.Tables.Clone()
 }
 
@@ -102,8 +102,7 @@ func slowlyLost(f *fabric.Fabric, t *lft.Tables, kind fabric.Kind) (n int64) {
 
 // A cable that is gone under tables that use it is one cause, which names both ends, whatever the fabric has more.
 func TestDeadCable(t *testing.T) {
-	two := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
-	three := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}))(t)
+	two, three := fabrictest.FatTree(t, 8, 2), fabrictest.FatTree(t, 6, 3)
 	for _, made := range []*fabric.Fabric{two, three} {
 		f, tables := routed(t, made, nil)
 		between := slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return !f.IsSwitch(f.Owner(c.A)) || !f.IsSwitch(f.Owner(c.B)) })
@@ -139,8 +138,7 @@ func TestFindMixture(t *testing.T) {
 	made, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 2})
 	f, old := routed(t, made, err)
 	for _, name := range []string{"updn", "fattree", "spam", "minhop", "layered"} {
-		e := short.Must(compile.EngineByName(name))(t)
-		r := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
+		r := fabrictest.Compile(t, f, name, compile.Options{})
 		if few, most := findMixture(f, r.Routing.Tables); few != nil {
 			t.Errorf("%s: %v %v", name, few, most)
 		}

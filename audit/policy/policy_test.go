@@ -228,7 +228,7 @@ func TestLimits(t *testing.T) {
 func TestAnyWaiverInForce(t *testing.T) {
 	days := []string{"0001-01-01", "2025-12-31", "2026-01-01", "2026-06-01", "9999-12-31"}
 	today := short.Must(time.Parse(time.DateOnly, "2026-01-01"))(t)
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 6, 2)
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		text := "waivers:\n"
@@ -266,7 +266,7 @@ func TestAnyWaiverInForce(t *testing.T) {
 
 // Apply: what is allowed, regraded, waived, and what the waivers themselves are.
 func TestApply(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 6, 2)
 	result := func() *verify.Result {
 		r := verify.Unverified(f)
 		leaf := func(port fabric.PortNum) []verify.Endpoint {

@@ -189,7 +189,7 @@ func TestAsVerifySays(t *testing.T) {
 // TestTellsRoutingsApart: a table that sends everything by one cable of two is
 // seen in every figure.
 func TestTellsRoutingsApart(t *testing.T) {
-	r := compiled(t, short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}))(t), "fattree", 0)
+	r := compiled(t, fabrictest.FatTree(t, 12, 2), "fattree", 0)
 	f := r.Routing.Fabric
 	good := measure(t, f, r.Routing.Tables, quality.Options{Seed: 7, Bisections: 1000, Permutations: 300, Shifts: 1000})
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -391,7 +391,7 @@ func hashed(f *fabric.Fabric, tables *lft.Tables) *lft.Tables {
 // chosen by a hash.
 func TestIdeal(t *testing.T) {
 	for _, levels := range []int{2, 3} {
-		r := compiled(t, short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: levels}))(t), "fattree", 0).Routing
+		r := compiled(t, fabrictest.FatTree(t, 6, levels), "fattree", 0).Routing
 		opt := quality.Options{Shifts: 1000, CAOrder: r.CAOrder}
 		if s := measure(t, r.Fabric, r.Tables, opt).Shifts; s.Most != 1 || s.Contention != 1 || s.Least != 1 {
 			t.Errorf("%d levels: %+v", levels, s)
@@ -407,7 +407,7 @@ func TestIdeal(t *testing.T) {
 // TestDifference: the interval of the paired difference is that of bandwidths bisection by
 // bisection, and only equal bisections are paired.
 func TestDifference(t *testing.T) {
-	r := compiled(t, short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 2}))(t), "fattree", 0).Routing
+	r := compiled(t, fabrictest.FatTree(t, 12, 2), "fattree", 0).Routing
 	of := func(tables *lft.Tables, seed uint64) *quality.Bisection {
 		return measure(t, r.Fabric, tables, quality.Options{Bisections: 2000, Seed: seed}).Bisection
 	}

@@ -346,8 +346,7 @@ func TestDecode(t *testing.T) {
 	host := fabric.NodeID(f.NumSwitches())
 	f, _ = f.WithNames(map[fabric.GUID]string{f.Node(0).GUID: "a \"leaf\"", f.Node(1).GUID: "tab\tand\nline", f.Node(host).GUID: f.Name(host + 1).Text}).
 		WithKinds([]fabric.KindRule{{Kind: fabric.ServiceKind, Pattern: f.Node(host + 2).GUID.String()}})
-	e := short.Must(compile.EngineByName("updn"))(t)
-	r := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{LMC: 1}}))(t)
+	r := fabrictest.Compile(t, f, "updn", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
 	f = r.Routing.Fabric
 	g := begin(t, r).Result().Routing
 	sameTables(t, "packed", r.Routing, g)
@@ -383,7 +382,7 @@ func FuzzParseStep(f *testing.F) {
 
 // FuzzDecode: data that is read makes a session, and other data an error.
 func FuzzDecode(f *testing.F) {
-	made := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2}))(f)
+	made := fabrictest.FatTree(f, 2, 2)
 	e := short.Must(compile.EngineByName("updn"))(f)
 	r := short.Must(compile.Run(context.Background(), made, e, compile.Options{}))(f)
 	data := short.Must(session.Encode(e, r.Routing))(f)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -90,7 +91,7 @@ func TestAsCompilePrevious(t *testing.T) {
 // TestVirtualPorts: LIDs of virtual ports are there before and after a failure. A cable between switches
 // that fails takes no pair away, and leaves the other cables no less to carry.
 func TestVirtualPorts(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 4, 2)
 	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 	ports := map[fabric.LID]fabric.PortID{}
 	for i, p := range f.CAPorts()[:4] {
@@ -98,7 +99,7 @@ func TestVirtualPorts(t *testing.T) {
 	}
 	f = short.Must(f.WithVirtualLIDs(ports))(t)
 	for _, engine := range []string{"updn", "spam"} {
-		base := routed(t, f, engine, compile.Options{})
+		base := fabrictest.Compile(t, f, engine, compile.Options{})
 		got := run(t, base, compile.Options{}, Options{Depth: 1, Only: SwitchCables})
 		for i := range got.Cases {
 			if c := &got.Cases[i]; c.Gone != 0 || c.Lost != 0 || c.MaxRoutes < base.Verify.Balance.MaxRoutes {

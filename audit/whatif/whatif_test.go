@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -24,12 +25,6 @@ import (
 )
 
 var topologyFile = flag.String("topology", "", "also compare each failure of a cable of this fabric with compiling it from scratch")
-
-func routed(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *compile.Result {
-	t.Helper()
-	e := short.Must(compile.EngineByName(engine))(t)
-	return short.Must(compile.Run(t.Context(), f, e, opt))(t)
-}
 
 var allFailures = flag.Bool("all", false, "every failure in TestSteps, not a sample; radix 24 in TestSwitchFailures")
 
@@ -179,8 +174,8 @@ func apart(f, left *fabric.Fabric) int64 {
 
 // TestShards: shards and workers do not change the result, which files keep.
 func TestShards(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
-	base := routed(t, f, "updn", compile.Options{})
+	f := fabrictest.FatTree(t, 4, 2)
+	base := fabrictest.Compile(t, f, "updn", compile.Options{})
 	for _, opt := range []Options{
 		{Kind: Links, Depth: 1}, {Kind: Links, Depth: 2}, {Kind: Links, Depth: 2, Sample: 40, Seed: 9}, {Kind: Switches, Depth: 2},
 	} {
@@ -220,7 +215,7 @@ func TestShards(t *testing.T) {
 // TestManyWorkers: none begins with tables that another one is mending.
 func TestManyWorkers(t *testing.T) {
 	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(24, 8), Levels: 2}))(t)
-	base := routed(t, f, "minhop", compile.Options{})
+	base := fabrictest.Compile(t, f, "minhop", compile.Options{})
 	want := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: 1})
 	for range short.Of(4, 1) {
 		got := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: len(want.Cases)})
@@ -232,7 +227,7 @@ func TestManyWorkers(t *testing.T) {
 
 // TestFailures: every failure once, in samples too.
 func TestFailures(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 4, 2)
 	n := f.NumLinks()
 	list, all := listFailures(f, &Options{Kind: Links, Depth: 2})
 	if all != n*(n-1)/2 || len(list) != all {
@@ -265,7 +260,7 @@ func TestNoFailure(t *testing.T) {
 	p := short.Must(gen.NewPlan(1, 0))(t)
 	p.Switch(4, "alone")
 	f := short.Must(p.Fabric())(t)
-	base := routed(t, f, "updn", compile.Options{})
+	base := fabrictest.Compile(t, f, "updn", compile.Options{})
 	want := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1})))
 	part := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 1})))
 	r := short.Must(Read("part", part))(t)
@@ -282,8 +277,8 @@ func TestNoFailure(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2}))(f)
-	r := run(f, routed(f, tree, "updn", compile.Options{}), compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 2})
+	tree := fabrictest.FatTree(f, 2, 2)
+	r := run(f, fabrictest.Compile(f, tree, "updn", compile.Options{}), compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 2})
 	data := short.Must(json.Marshal(r))(f)
 	f.Add(data)
 	f.Add([]byte(`{"shard":"2/1"}`))
@@ -312,8 +307,8 @@ func must(b []byte, err error) []byte {
 }
 
 func BenchmarkLinks(b *testing.B) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 40, Levels: 2}))(b)
-	base := routed(b, f, "updn", compile.Options{})
+	f := fabrictest.FatTree(b, 40, 2)
+	base := fabrictest.Compile(b, f, "updn", compile.Options{})
 	for b.Loop() {
 		run(b, base, compile.Options{}, Options{Kind: Links, Depth: 1})
 	}
@@ -323,9 +318,9 @@ func BenchmarkLinks(b *testing.B) {
 // TestChosen has the failures that Only and At leave, sorts them, and puts shards of
 // them together.
 func TestChosen(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 6, 2)
 	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-	base := routed(t, f, "updn", route)
+	base := fabrictest.Compile(t, f, "updn", route)
 	f = base.Routing.Fabric
 	touches := func(p *Part, s fabric.NodeID) bool { return p.GUID == f.Node(s).GUID || p.To == f.Node(s).GUID }
 	for _, opt := range []Options{
@@ -423,7 +418,7 @@ func TestSteps(t *testing.T) {
 	short.Check(t, err)
 	for _, engine := range []string{"updn", "minhop", "layered", "fattree"} {
 		opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-		base := routed(t, f, engine, opt)
+		base := fabrictest.Compile(t, f, engine, opt)
 		for _, kind := range []string{Links, Switches} {
 			t.Run(fmt.Sprint(engine, " ", kind), func(t *testing.T) {
 				got := run(t, base, opt, Options{Kind: kind, Only: SwitchCables, Depth: 1, Sample: sample})
@@ -433,7 +428,7 @@ func TestSteps(t *testing.T) {
 					if c.Last == nil {
 						t.Fatalf("%v: no tables were kept", c.Failed)
 					}
-					scratch := float64(routed(t, base.Routing.Fabric.Without(list[c.Number].cut...), engine, opt).Verify.Balance.MaxRoutes)
+					scratch := float64(fabrictest.Compile(t, base.Routing.Fabric.Without(list[c.Number].cut...), engine, opt).Verify.Balance.MaxRoutes)
 					first, last := float64(c.MaxRoutes)/scratch, float64(c.Last.MaxRoutes)/scratch
 					worst[0], worst[1], worst[2] = max(worst[0], float64(c.Blocks)), max(worst[1], first), max(worst[2], last)
 					if kind == Links && c.Blocks > 64 || first > 1.5 || last > lft.DefaultRebalance {
@@ -453,9 +448,9 @@ func TestSwitchFailures(t *testing.T) {
 	if *allFailures {
 		radix = 24
 	}
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(t)
+	f := fabrictest.FatTree(t, radix, 3)
 	for _, engine := range short.Of([]string{"updn", "layered", "fattree"}, []string{"updn"}) {
-		got := run(t, routed(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
+		got := run(t, fabrictest.Compile(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
 		got.Sort("entries")
 		most, median := got.Cases[0], got.Cases[len(got.Cases)/2]
 		if most.Last.Entries > 3*median.Last.Entries {

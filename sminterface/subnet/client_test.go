@@ -421,7 +421,7 @@ func (w *watched) Send(p *mad.Packet) error {
 // read what is there. Of a fabric of planes that is the plane where they start, since
 // adapters pass no SMPs on.
 func TestDirectedRoutesAlone(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 4, 2)
 	f = short.Must(gen.Options{Planes: 4, AggregationNodes: true}.Apply(f))(t)
 	s, twin := ibsimtest.Start(t, f)
 	for plane, chip := range twin.Fabric.Systems()[0] {
