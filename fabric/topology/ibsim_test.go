@@ -64,7 +64,7 @@ func simulate(t *testing.T, text string) func(program string, args ...string) st
 	return func(program string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("ibsim-run", append([]string{program, "-t", "10000"}, args...)...)
-		cmd.Env = env
+		cmd.Env, cmd.Dir = env, filepath.Dir(file) // umad2sim makes a folder where it runs
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
