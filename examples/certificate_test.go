@@ -76,9 +76,7 @@ func TestCertificateChecker(t *testing.T) {
 		}
 		out, _ := exec.Command("python3", append([]string{"certificate/check_certificate.py"}, dirs...)...).CombinedOutput()
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		if len(lines) != len(dirs) {
-			t.Fatalf("%d lines of %d directories:\n%s", len(lines), len(dirs), out)
-		}
+		short.MustEqual(t, len(lines), len(dirs), "lines of directories", out)
 		for i, dir := range dirs {
 			if says := strings.HasPrefix(lines[i], dir+": the certificate holds"); says != (want[dir] == nil) {
 				t.Errorf("ibweave says %v, and check_certificate.py %s", want[dir], lines[i])

@@ -2,6 +2,7 @@ package examples
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -27,33 +28,9 @@ import (
 
 // slurmConfig is a Slurm of one node, which takes all jobs of the array at once. Its ports
 // are its own, and jobs need no munged: only programs of this machine can reach them.
-const slurmConfig = `ClusterName=ibweave
-SlurmctldHost=%[1]s(127.0.0.1)
-SlurmctldPort=%[4]d
-SlurmdPort=%[5]d
-SlurmUser=%[2]s
-SlurmdUser=%[2]s
-AuthType=auth/none
-CredType=cred/none
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SwitchType=switch/none
-MpiDefault=none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SchedulerParameters=batch_sched_delay=0,sched_interval=1
-StateSaveLocation=%[3]s/state
-SlurmdSpoolDir=%[3]s/spool
-SlurmctldPidFile=%[3]s/slurmctld.pid
-SlurmdPidFile=%[3]s/slurmd.pid
-SlurmctldLogFile=%[3]s/slurmctld.log
-SlurmdLogFile=%[3]s/slurmd.log
-ReturnToService=2
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-NodeName=%[6]s
-PartitionName=all OverSubscribe=FORCE:4 Nodes=ALL Default=YES State=UP MaxTime=INFINITE
-`
+//
+//go:embed testdata/slurm.conf
+var slurmConfig string
 
 // slurm is the variable that tells Slurm's programs which Slurm they ask.
 type slurm string
@@ -165,24 +142,7 @@ func checkSlurmJobs(t *testing.T, s slurm, host string) {
 	t.Helper()
 	work := t.TempDir()
 	short.Check(t, os.CopyFS(work, os.DirFS("traffic")))
-	const script = `
-sed "s/node0003 /$1 /" fabric.ibnetdiscover >fabric
-salloc --quiet --no-shell --job-name traffic -w "$1" -N 1 || exit
-id=$(squeue --noheader --name traffic --format %i)
-squeue --json >squeue.json
-scontrol show job >scontrol.txt
-scontrol --oneliner show job >oneliner.txt
-scancel "$id"
-for file in squeue.json scontrol.txt oneliner.txt
-do
-	cat >traffic.yaml <<-end
-		slurm: $file
-		jobs: [{name: a, slurm: $id, patterns: [{pattern: to-storage, size: 1M, to: node0020}]}]
-	end
-	ibweave traffic -t fabric --traffic traffic.yaml | grep '^a ' || cat $file
-	ibweave place -t fabric -e minhop --hosts 1 --slurm $file | grep '^free '
-done
-`
+	script := string(short.Must(os.ReadFile("testdata/job.sh"))(t))
 	out, _ := runShellWith(t, string(s), work, "-c", script, "sh", host)
 	short.Equal(t, out, strings.Repeat("a    1      1      1M\nfree         19 of 20 hosts\n", 3))
 }
@@ -264,16 +224,9 @@ func (s slurm) names(t *testing.T, list string) []string {
 
 // slurmPartitions has what slurm.conf can say of partitions: features, node sets, other names of
 // hosts, defaults and lines that go on.
-const slurmPartitions = `node[0001-0024] NodeAddr=127.0.0.1 Feature=cpu,old State=UNKNOWN
-NodeName=gpu[1-12] NodeHostName=node[0025-0036] \
-  NodeAddr=127.0.0.1 Feature = "gpu" State=UNKNOWN
-nodeset=gpus feature=gpu
-NodeSet=few Nodes=node[0001-0002],gpu3
-Include more.conf
-PartitionName=usual
-PartitionName=named Nodes=node[0007-0009,0011],gpu12 # not gpu11
-PartitionName=sets Nodes=gpus,node0020
-PartitionName=both Nodes=few,old`
+//
+//go:embed testdata/slurm-partitions.conf
+var slurmPartitions string
 
 // TestSlurmPartitions holds the groups that are read from slurm.conf to the partitions of a real
 // slurmctld, and to what scontrol shows of them.

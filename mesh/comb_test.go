@@ -112,10 +112,7 @@ func (c *copyTracker) wrong(sender fabric.PortID, receivers []fabric.PortID) str
 
 func combed(t testing.TB, c Comb, r *lft.Routing, groups []mft.Group, opt mft.Options) *mft.Plan {
 	t.Helper()
-	p, err := c.Build(t.Context(), r, groups, opt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := short.Must(c.Build(t.Context(), r, groups, opt))(t)
 	return p
 }
 
@@ -125,9 +122,7 @@ func combed(t testing.TB, c Comb, r *lft.Routing, groups []mft.Group, opt mft.Op
 func mustBeExact(t testing.TB, groups []mft.Group, p *mft.Plan) (crossings, depth int) {
 	t.Helper()
 	f := p.Tables.Fabric()
-	if len(p.Trees) != len(groups) {
-		t.Fatalf("%d trees for %d groups", len(p.Trees), len(groups))
-	}
+	short.MustEqual(t, len(p.Trees), len(groups), "trees for groups")
 	for i := range p.Trees {
 		x := &p.Trees[i]
 		g := &groups[x.Group]
@@ -257,9 +252,7 @@ y=0 {2} {2} {2} {2} {25}
 		}
 		b.WriteString("\n")
 	}
-	if b.String() != want {
-		t.Errorf("got\n%swant\n%s", b.String(), want)
-	}
+	short.Equal(t, b.String(), want)
 	if note := "comb: trunk row 2 of the 5x5 mesh for 1 group, SL 0"; len(p.Notes) != 1 || !strings.HasPrefix(p.Notes[0], note) {
 		t.Errorf("notes %q, want %q", p.Notes, note)
 	}
@@ -387,9 +380,7 @@ func TestCombExact(t *testing.T) {
 				}
 			}
 			r, err := XY{}.Route(t.Context(), g.Fabric, lft.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			p := combed(t, Comb{}, r, groups, mft.Options{}) // on the grid that both find
 			mustBeExact(t, groups, p)
 			if hasCycle(together(waitsFor(t, r), r, p)) {
@@ -534,10 +525,7 @@ func TestCombCost(t *testing.T) {
 		}
 		all := []mft.Group{{Name: "all", Receivers: hosts, Senders: hosts}}
 		p := combed(t, onTrunk(g, -1, tt.trunk), r, all, mft.Options{})
-		cost, err := mft.Measure(t.Context(), r, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		cost := short.Must(mft.Measure(t.Context(), r, p))(t)
 		if x := cost.Trees[0]; x.Links != 255 || x.Depth != tt.most || x.Crossings != 256*255 {
 			t.Errorf("trunk row %d: %d links, depth %d, %d crossings; want 255, %d, %d", tt.trunk, x.Links, x.Depth, x.Crossings, tt.most, 256*255)
 		}
@@ -557,14 +545,8 @@ func TestCombCost(t *testing.T) {
 			mft.Scheme
 			want float64
 		}{{mft.Union{}, tt.xy}, {onTrunk(g, -1, 8), tt.comb}} {
-			p, err := scheme.Build(t.Context(), r, groups, mft.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			cost, err := mft.Measure(t.Context(), r, p)
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := short.Must(scheme.Build(t.Context(), r, groups, mft.Options{}))(t)
+			cost := short.Must(mft.Measure(t.Context(), r, p))(t)
 			got := float64(cost.Crossings) / float64(len(groups))
 			if got < scheme.want*0.96 || got > scheme.want*1.04 {
 				t.Errorf("%s, groups of %d: %.1f links, want about %.1f", scheme.Name(), tt.size, got, scheme.want)
@@ -587,21 +569,13 @@ func TestCombLoads(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(9, 10))
 			groups := randomGroups(rnd, endPorts(g.Fabric), 30, 5)
 			x := &combChooser{g: g, groups: groups, vls: newSLVLs(g, r)}
-			lines, err := x.lines(t.Context(), combOrders(len(g.Dims))[0])
-			if err != nil {
-				t.Fatal(err)
-			}
+			lines := short.Must(x.lines(t.Context(), combOrders(len(g.Dims))[0]))(t)
 			measure := func(at ...int) int64 {
-				cost, err := mft.Measure(t.Context(), r, combed(t, onTrunk(g, at...), r, groups, mft.Options{}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				cost := short.Must(mft.Measure(t.Context(), r, combed(t, onTrunk(g, at...), r, groups, mft.Options{})))(t)
 				return cost.MaxLink
 			}
 			least, middle := int64(1)<<60, 0
-			if len(lines) != g.Positions()/g.Dims[0] {
-				t.Errorf("%d lines", len(lines))
-			}
+			short.Equal(t, len(lines), g.Positions()/g.Dims[0], "lines")
 			for _, l := range lines {
 				load, distance := measure(l.at...), 0
 				for d, y := range l.at[1:] {
@@ -615,9 +589,7 @@ func TestCombLoads(t *testing.T) {
 				}
 			}
 			chosen, _, err := Comb{Grid: g}.Choose(t.Context(), r, groups)
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			distance := 0
 			at := chosen.lanes[0].tree.trunk.At
 			for d, y := range at {
@@ -646,10 +618,7 @@ func TestCombTurnModels(t *testing.T) {
 		{WestFirst, []int{0, 1, 2, 3, 4}, []int{0}, "row 2"},
 		{NorthLast, []int{0}, []int{0, 1, 2, 3}, "column 1"},
 	} {
-		r, err := routeTurns(t.Context(), tt.engine, g, lft.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(routeTurns(t.Context(), tt.engine, g, lft.Options{}))(t)
 		unicast := waitsFor(t, r)
 		safe := func(at ...int) bool {
 			p := combed(t, onTrunk(g, at...), r, groups, mft.Options{})
@@ -657,14 +626,10 @@ func TestCombTurnModels(t *testing.T) {
 			return !hasCycle(together(unicast, r, p))
 		}
 		for y := range 5 {
-			if safe(-1, y) != slices.Contains(tt.rows, y) {
-				t.Errorf("%s: trunk row %d, want rows %v", r.Engine, y, tt.rows)
-			}
+			short.Equal(t, safe(-1, y), slices.Contains(tt.rows, y), r.Engine, "trunk row", y, tt.rows)
 		}
 		for x := range 4 {
-			if safe(x, -1) != slices.Contains(tt.cols, x) {
-				t.Errorf("%s: trunk column %d, want columns %v", r.Engine, x, tt.cols)
-			}
+			short.Equal(t, safe(x, -1), slices.Contains(tt.cols, x), r.Engine, "trunk column", x, tt.cols)
 		}
 		// All to all, the load is the same everywhere, and the middle decides.
 		hosts := slices.Sorted(slices.Values(g.Fabric.CAPorts()))
@@ -764,10 +729,7 @@ func TestXYTrees(t *testing.T) {
 			if name == "four rings" { // of the 256 hosts some
 				groups = randomGroups(rand.New(rand.NewPCG(1, 1)), endPorts(f), 5, 40)
 			}
-			p, err := mft.Union{}.Build(t.Context(), r, groups, mft.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := short.Must(mft.Union{}.Build(t.Context(), r, groups, mft.Options{}))(t)
 			for i := range p.Trees {
 				x := &p.Trees[i]
 				c := newCopyTracker(f, p.Tables.Ports(x.MLID))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -464,18 +463,14 @@ func rewire(dims []int, wrap []bool, w wiring, rng *rand.Rand) (wiring, [2]int) 
 func TestDetectNone(t *testing.T) {
 	try := func(name, reason string, f *fabric.Fabric, err error) *NotGridError {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		g, err := Detect(f, DetectOptions{})
 		var none *NotGridError
 		if g != nil || !errors.As(err, &none) {
 			t.Errorf("%s is a %v: %v", name, g, err)
 			return &NotGridError{}
 		}
-		if !strings.Contains(err.Error(), reason) {
-			t.Errorf("%s: %v, want %q in it", name, err, reason)
-		}
+		short.Contains(t, err.Error(), reason, name, err)
 		return none
 	}
 	count := 0
@@ -539,9 +534,7 @@ func TestDetectNone(t *testing.T) {
 		w := gridWiring([]int{size, size}, []bool{false, false}, []int{1, 1})
 		w.cables = append(w.cables, [2]int{1, (size-1)*size + 1})
 		none := try("a mesh with one row closed", fmt.Sprintf("all cables fit %s %dx%d mesh, but not that between", map[int]string{6: "a", 11: "an", 80: "an"}[size], size, size), w.named(t), nil)
-		if len(none.Cables) != 1 {
-			t.Errorf("a mesh with one row closed: %v", none)
-		}
+		short.Equal(t, len(none.Cables), 1, "a mesh with one row closed", none)
 	}
 	try("nothing", "there are none", new(fabric.Fabric), nil)
 	split := gridWiring([]int{3, 3}, []bool{false, false}, []int{1, 1})
@@ -597,12 +590,8 @@ func TestDetectFaults(t *testing.T) {
 			continue
 		}
 		checkSound(t, g)
-		if g.String() != "4x4 mesh" {
-			t.Errorf("%s: a %s", tt.name, g)
-		}
-		if diff := cmp.Diff(tt.words, g.Faults()); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
-		}
+		short.Equal(t, g.String(), "4x4 mesh", tt.name, "a", g)
+		short.Diff(t, g.Faults(), tt.words, tt.name, "(-want +got)")
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
 				t.Errorf("%s: %s is at %s", tt.name, d, g.coordinatesOf(s))
@@ -680,9 +669,7 @@ func TestDetectGenerated(t *testing.T) {
 		if g.String() != tt.want || len(g.Missing) > 0 {
 			t.Errorf("%s: detected a %s with %d missing", tt.want, g, len(g.Missing))
 		}
-		if !slices.Equal(g.Dims, tt.spec.Dims) {
-			t.Errorf("%s: dimensions %v", tt.want, g.Dims)
-		}
+		short.EqualList(t, g.Dims, tt.spec.Dims, tt.want, "dimensions")
 		for s := range fabric.NodeID(f.NumSwitches()) {
 			if d := f.Node(s).Description; d != "switch "+g.coordinatesOf(s) {
 				t.Fatalf("%s: %s is at %s", tt.want, d, g.coordinatesOf(s))
@@ -756,9 +743,7 @@ func TestDetectReading(t *testing.T) {
 			continue
 		}
 		checkSound(t, g)
-		if g.String() != tt.want {
-			t.Errorf("%s: found a %s, want %s", tt.name, g, tt.want)
-		}
+		short.Equal(t, g.String(), tt.want, tt.name, "found a", g)
 		if origin := g.At(0); tt.opt.Origin != 0 && tt.f.Node(origin).GUID != tt.opt.Origin {
 			t.Errorf("%s: %s is at the origin", tt.name, nameOf(tt.f, origin))
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -37,9 +36,7 @@ func TestByDirection(t *testing.T) {
 		if strings.HasSuffix(tt.want, "nesw") {
 			s, err = ByDirectionNESW(g, tt.vls)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		f := g.Fabric
 		want := strings.Fields(tt.want)
 		for p := range fabric.PortID(f.NumPorts()) {
@@ -72,8 +69,8 @@ func TestByDirection(t *testing.T) {
 // bit 0 of the SL, dimension 1 bit 1.
 func TestDateline(t *testing.T) {
 	g := grow(t, plot{dims: []int{5, 4}, wrap: []bool{true, true}, seed: 3})
-	s, sls := short.Must2(Dateline(t.Context(), g))(t)
-	f := g.Fabric
+	r, f := routed(t, g, lft.Options{}), g.Fabric
+	s, sls := r.SL2VL, r.PathSLs
 	for u := range fabric.NodeID(f.NumSwitches()) {
 		for d := range 2 {
 			for _, way := range []Dir{Plus(d), Minus(d)} {
@@ -110,18 +107,7 @@ func TestDateline(t *testing.T) {
 			if dest, _ := delivery(f, f.LIDPort(lid)); dest != at(tt.x2, tt.y2) {
 				continue
 			}
-			if got := sls.Row(at(tt.x1, tt.y1))[lid]; got != tt.want {
-				t.Errorf("N(%d,%d) to N(%d,%d): SL %d, want %d", tt.x1, tt.y1, tt.x2, tt.y2, got, tt.want)
-			}
-		}
-	}
-	r := routed(t, g, lft.Options{})
-	if !r.SL2VL.Equal(s) {
-		t.Error("the engine takes other VLs")
-	}
-	for u := range fabric.NodeID(f.NumSwitches()) {
-		if !slices.Equal(r.PathSLs.Row(u), sls.Row(u)) {
-			t.Error("the engine takes other SLs")
+			short.Equal(t, sls.Row(at(tt.x1, tt.y1))[lid], tt.want, tt, "SL")
 		}
 	}
 	// On one VL it would be a cycle, so that waitInCycle does see them.
@@ -198,9 +184,7 @@ func TestByDirectionIsOneVL(t *testing.T) {
 		sls := r.PathSLs
 		r.SL2VL, r.PathSLs = nil, nil
 		one := waitsFor(t, r)
-		if got := waitInCycle(t, r); got != tt.cycle {
-			t.Errorf("%s on one VL: cycle %v, want %v", tt.name, got, tt.cycle)
-		}
+		short.Equal(t, waitInCycle(t, r), tt.cycle, tt.name, "on one VL: cycle")
 		r.PathSLs = sls // whatever SLs packets have
 		for _, vls := range []int{2, 4} {
 			var err error

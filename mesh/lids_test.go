@@ -38,9 +38,7 @@ func TestLIDs(t *testing.T) {
 
 	hosts = hostLIDs(generated(t, Spec{Dims: []int{5, 5}, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs}))
 	for at, want := range map[string]fabric.LID{"0,3": 4, "0,4": 5, "3,3": 19, "4,0": 21, "4,2": 23, "2,2": 13} {
-		if got := hosts["host "+at]; got != want {
-			t.Errorf("5x5: N(%s) has LID %d, want %d", at, got, want)
-		}
+		short.Equal(t, hosts["host "+at], want, "5x5: N", at, "has LID")
 	}
 
 	hosts = hostLIDs(generated(t, Spec{Dims: []int{2, 3}, Hosts: 1}, lft.LIDOptions{Policy: lft.MeshLIDs}))
@@ -91,9 +89,7 @@ func TestLIDsByRule(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tt.name, err)
 		}
-		if f.MaxLID() != tt.highest {
-			t.Errorf("%s: highest LID %d, want %d", tt.name, f.MaxLID(), tt.highest)
-		}
+		short.Equal(t, f.MaxLID(), tt.highest, tt.name, "highest LID")
 		slots := tt.blocks * g.Positions()
 		seen := make(map[fabric.PortID]bool)
 		for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {

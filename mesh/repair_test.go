@@ -218,9 +218,7 @@ func checkRepaired(t testing.TB, g *Grid, xy, got *lft.Routing, opt lft.Options)
 				in = f.Num(f.Peer(out))
 				at = f.Owner(f.Peer(out))
 			}
-			if got.Tables.Row(to)[lid] != exit {
-				t.Fatalf("LID %d is not delivered", lid)
-			}
+			short.MustEqual(t, got.Tables.Row(to)[lid], exit, "LID", lid, "is not delivered")
 			if was == fabric.NoPath {
 				result.changed++
 				result.longer += hops - dist[to][s]
@@ -394,9 +392,7 @@ func TestRepairSame(t *testing.T) {
 			}
 			a, b := g.Fabric.Port(g.At(at), first.Tables.Row(g.At(at))[g.Fabric.LID(g.Fabric.PortBase(g.At(to)))]),
 				h.Fabric.Port(h.At(at), other.Tables.Row(h.At(at))[h.Fabric.LID(h.Fabric.PortBase(h.At(to)))])
-			if g.Dir(a) != h.Dir(b) {
-				t.Fatalf("from position %d to %d: direction %d, with other GUIDs and ports %d", at, to, g.Dir(a), h.Dir(b))
-			}
+			short.MustEqual(t, g.Dir(a), h.Dir(b), "from position", at, "to", to, "direction with other GUIDs and ports")
 		}
 	}
 }

@@ -312,9 +312,7 @@ func TestNegativeFirstCopies(t *testing.T) {
 		}
 	}
 	want := map[[3]int]int{{1, 1, 1}: 12, {2, 2, 2}: 12, {1, 2, 2}: 4, {2, 3, 3}: 4, {2, 1, 2}: 2, {2, 2, 1}: 2}
-	if fmt.Sprint(counts) != fmt.Sprint(want) {
-		t.Errorf("copies at N(2,2), N(3,2), N(3,3): %v, want %v", counts, want)
-	}
+	short.Equal(t, fmt.Sprint(counts), fmt.Sprint(want), "copies at N(2,2), N(3,2), N(3,3)", counts, want)
 }
 
 // TestOneSourceTrees has the rest of G-X8: the paths of the deterministic
@@ -360,8 +358,6 @@ func TestOneSourceTrees(t *testing.T) {
 				}
 			}
 		}
-		if pairs != 4590 {
-			t.Errorf("%d pairs of a source and a group, want 4590", pairs)
-		}
+		short.Equal(t, pairs, 4590, "pairs of a source and a group")
 	}
 }

@@ -33,7 +33,7 @@ import (
 // like can follow them, unless parallel cables divide the destinations.
 //
 // Channels of a ring can wait for each other in a cycle, so each ring of four
-// positions or more takes two VLs: see Dateline. It takes a bit of the SL for
+// positions or more takes two VLs: see datelines. It takes a bit of the SL for
 // each such dimension; an SL has four. A ring of three has no path that goes
 // two hops in it, and so no cycle.
 //

@@ -375,9 +375,7 @@ func TestXYPaths(t *testing.T) {
 		for _, p := range ports[:len(ports)-1] {
 			got = append(got, at(p), at(g.Fabric.Peer(p)))
 		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("path %s to N(%s): %s, want %s", tt.name, tt.to, strings.Join(got, " "), tt.want)
-		}
+		short.Equal(t, strings.Join(got, " "), tt.want, "path", tt.name, "to N", tt.to)
 		if host := ports[len(ports)-1]; g.Fabric.Num(host) != 5 {
 			t.Errorf("path %s leaves its last switch by port %d, want 5", tt.name, g.Fabric.Num(host))
 		}
@@ -658,9 +656,7 @@ func TestXYRings(t *testing.T) {
 					least, most = min(least, n[g.Ports(s, way)[0]]), max(most, n[g.Ports(s, way)[0]])
 				}
 			}
-			if got := [2]int{least, most}; got != tt.want[d] {
-				t.Errorf("%v: channels of dimension %d carry %v paths, want %v", tt.dims, d, got, tt.want[d])
-			}
+			short.Equal(t, [2]int{least, most}, tt.want[d], tt.dims, "channels of dimension", d, "carry paths")
 		}
 	}
 }

@@ -1,12 +1,16 @@
 package mesh
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -47,9 +51,7 @@ func TestFourTurns(t *testing.T) {
 		ports = append(ports, hop.Port)
 	}
 	slices.Sort(ports)
-	if !slices.Equal(ports, []fabric.PortNum{east, north, west, south}) {
-		t.Errorf("free turns: the cycle has ports %v, want each direction once", ports)
-	}
+	short.EqualList(t, ports, []fabric.PortNum{east, north, west, south}, "free turns: the cycle has ports want each direction once")
 }
 
 // TestXYDependencies has the XY part of G-X13: channels, those to hosts
@@ -85,9 +87,7 @@ func TestXYTwoPaths(t *testing.T) {
 	g := generated(t, Spec{Dims: []int{5, 4}, Hosts: 2}, lft.LIDOptions{LMC: 1, Policy: lft.MeshLIDs})
 	r := routed(t, g, lft.Options{})
 	f := g.Fabric
-	if n := r.SL2VL.VLs(); n != 2 {
-		t.Errorf("%d VLs, want 2", n)
-	}
+	short.Equal(t, r.SL2VL.VLs(), 2, "VLs")
 	pairs := 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for at := range 2 * g.Positions() {
@@ -126,5 +126,225 @@ func TestXYTwoPaths(t *testing.T) {
 	}
 	if want := 20 * 4 * 3 * 2; pairs != want {
 		t.Errorf("%d pairs with both coordinates different, want %d", pairs, want)
+	}
+}
+
+// TestCombDependencies has the rest of G-X13: XY unicast together with multicast
+// on combs, whose masks join all columns to a trunk row. What that adds to XY is
+// the turns from a column into the trunk row. With one trunk row for all groups
+// there is no cycle; with two there is one, on 2x2 already.
+func TestCombDependencies(t *testing.T) {
+	for _, tt := range []struct {
+		side, dependencies int
+		trunks             []int
+		cycle              bool
+	}{
+		{4, 128, []int{1}, false},
+		{8, 640, []int{4}, false},
+		{16, 2816, []int{7}, false},
+		{4, 140, []int{1, 2}, true},
+		{2, 16, []int{0, 1}, true},
+	} {
+		g := generated(t, Spec{Dims: []int{tt.side, tt.side}, Hosts: 1}, lft.LIDOptions{})
+		deps := make(map[[2]fabric.PortID]bool)
+		r := routed(t, g, lft.Options{})
+		for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+			for _, p := range g.Fabric.CAPorts() {
+				path, ok := walk(t, r, s, g.Fabric.LID(p))
+				if !ok {
+					t.Fatal("XY does not reach all")
+				}
+				for i := 1; i < len(path); i++ {
+					deps[[2]fabric.PortID{path[i-1], path[i]}] = true
+				}
+			}
+		}
+		for _, row := range tt.trunks {
+			for x := range tt.side {
+				s := g.At(x*tt.side + row)
+				for _, from := range []Dir{North, South} {
+					n := g.Neighbor(s, from)
+					if n == fabric.NoNode {
+						continue
+					}
+					for _, to := range []Dir{East, West} {
+						for _, out := range g.Ports(s, to) {
+							deps[[2]fabric.PortID{g.Ports(n, from.Opposite())[0], out}] = true
+						}
+					}
+				}
+			}
+		}
+		short.Equal(t, len(deps), tt.dependencies, tt.side, tt.side, "trunk rows", tt.trunks, "dependencies")
+		short.Equal(t, closed(deps), tt.cycle, tt.side, tt.side, "trunk rows", tt.trunks, "cycle")
+	}
+}
+
+// closed says whether dependencies close a cycle: whether some are left once
+// all channels that nothing waits for are taken away, again and again.
+func closed(deps map[[2]fabric.PortID]bool) bool {
+	for {
+		waits := make(map[fabric.PortID]bool)
+		for d := range deps {
+			waits[d[0]] = true
+		}
+		before := len(deps)
+		for d := range deps {
+			if !waits[d[1]] {
+				delete(deps, d)
+			}
+		}
+		if len(deps) == before {
+			return before > 0
+		}
+	}
+}
+
+// TestEngines routes fabrics without given coordinates: paths are the
+// shortest there are, and no cycle exists.
+func TestEngines(t *testing.T) {
+	for name, shape := range shapes() {
+		g := grow(t, shape)
+		engines := []lft.Engine{XY{}}
+		if !slices.Contains(g.Wrap, true) {
+			engines = append(engines, NegativeFirst, WestFirst, NorthLast)
+		}
+		for _, e := range engines {
+			t.Run(name+"/"+e.Name(), func(t *testing.T) {
+				f := g.Fabric
+				r := short.Must(e.Route(t.Context(), f, lft.Options{}))(t)
+				if r.Engine != e.Name() || r.Fabric != f {
+					t.Errorf("engine %q", r.Engine)
+				}
+				for lid := fabric.LID(1); lid <= f.MaxLID(); lid++ {
+					dest, _ := delivery(f, f.LIDPort(lid))
+					if dest == fabric.NoNode {
+						continue
+					}
+					for s := range fabric.NodeID(f.NumSwitches()) {
+						ports, ok := walk(t, r, s, lid)
+						if want := int(f.Distances().To(dest)[s]) + 1; !ok || len(ports) != want {
+							t.Fatalf("switch %d to LID %d: arrives %v after %d switches, want %d", s, lid, ok, len(ports), want)
+						}
+					}
+				}
+				if waitInCycle(t, r) {
+					t.Error("channels wait for each other in a cycle")
+				}
+			})
+		}
+	}
+}
+
+// TestEnginesRefuse has fabrics that are no grids, grids that some engines do not
+// route, and origins that no grid has.
+func TestEnginesRefuse(t *testing.T) {
+	must := func(f *fabric.Fabric, err error) *fabric.Fabric {
+		t.Helper()
+		short.Check(t, err)
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	}
+	tree := must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))
+	torus := must(Generate(Spec{Dims: []int{4, 5}, Wrap: []bool{true, true}, Hosts: 1}))
+	mesh := must(Generate(Spec{Dims: []int{4, 5}, Hosts: 1}))
+	for _, e := range []lft.Engine{XY{}, NegativeFirst, WestFirst, NorthLast} {
+		_, isXY := e.(XY)
+		for _, tt := range []struct {
+			name   string
+			f      *fabric.Fabric
+			opt    lft.Options
+			refuse bool
+		}{
+			{"fat tree", tree, lft.Options{}, true},
+			{"torus", torus, lft.Options{}, !isXY},
+			{"torus, no wrap", torus, lft.Options{NoWrap: true}, false},
+			{"origin", mesh, lft.Options{Origin: mesh.Node(0).GUID}, false},
+			{"origin in the middle", mesh, lft.Options{Origin: mesh.Node(6).GUID}, true},
+			{"origin nowhere", mesh, lft.Options{Origin: 12345}, true},
+			{"dims", mesh, lft.Options{Dims: []int{5, 4}}, false},
+			{"other dims", mesh, lft.Options{Dims: []int{2, 10}}, true},
+		} {
+			r, err := e.Route(t.Context(), tt.f, tt.opt)
+			var domain *lft.DomainError
+			if refused := errors.As(err, &domain); refused != tt.refuse || refused && (r != nil || domain.Engine != e.Name()) || !refused && err != nil {
+				t.Errorf("%s, %s: %v; refuse: %v", e.Name(), tt.name, err, tt.refuse)
+			}
+		}
+	}
+}
+
+// TestOriginAndDims has the origin and the order of dimensions decide about
+// the first dimension, and so about the paths.
+func TestOriginAndDims(t *testing.T) {
+	g := generated(t, Spec{Dims: []int{4, 5}, Hosts: 1}, lft.LIDOptions{})
+	f := g.Fabric
+	for _, tt := range []struct {
+		dims  []int
+		first int // the generator's dimension that paths go along first
+	}{{[]int{4, 5}, 0}, {[]int{5, 4}, 1}} {
+		for _, corner := range []int{0, 4, 15, 19} {
+			r, err := XY{}.Route(t.Context(), f, lft.Options{Origin: f.Node(g.At(corner)).GUID, Dims: tt.dims})
+			short.Check(t, err)
+			want := routed(t, g, lft.Options{})
+			if tt.first == 1 {
+				p := newPaths(g, false, dimensionOrder(2, true))
+				if want.Tables, _, err = p.tables(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for s := range fabric.NodeID(f.NumSwitches()) {
+				if !slices.Equal(r.Tables.Row(s), want.Tables.Row(s)) {
+					t.Fatalf("%s, origin %d: other tables", fmt.Sprint(tt.dims), corner)
+				}
+			}
+		}
+	}
+}
+
+// openSMDor is the tables of the dor engine of the real OpenSM, on ibsim.
+func openSMDor(t *testing.T, f *fabric.Fabric) *lft.Routing {
+	t.Helper()
+	tables, run := ibsimtest.Route(t, f, "dor")
+	short.MustEqual(t, run.Engine, "dor", "OpenSM took the engine")
+	return &lft.Routing{Engine: "OpenSM's dor", Fabric: f, Tables: tables}
+}
+
+// TestOpenSMDor compares with OpenSM's own dimension-order engine: the same
+// hops for every pair of a switch and a LID. On a torus, whose ties OpenSM may
+// decide as it likes, hops are the same as well, but OpenSM's paths close
+// cycles.
+func TestOpenSMDor(t *testing.T) {
+	for _, tt := range []struct {
+		dims  []int
+		wrap  bool
+		cycle bool
+	}{
+		{[]int{4, 4}, false, false},
+		{[]int{3, 4, short.Of(5, 2)}, false, false},
+		{[]int{5, 5}, true, true},
+	} {
+		t.Run(fmt.Sprintf("%s, wrap %v", times(tt.dims), tt.wrap), func(t *testing.T) {
+			wrap := make([]bool, len(tt.dims))
+			for d := range wrap {
+				wrap[d] = tt.wrap
+			}
+			g := generated(t, Spec{Dims: tt.dims, Wrap: wrap, Hosts: 1}, lft.LIDOptions{})
+			ours, theirs := routed(t, g, lft.Options{}), openSMDor(t, g.Fabric)
+			for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+				for lid := fabric.LID(1); lid <= g.Fabric.MaxLID(); lid++ {
+					a, ok1 := walk(t, ours, s, lid)
+					b, ok2 := walk(t, theirs, s, lid)
+					if !ok1 || !ok2 || len(a) != len(b) {
+						t.Fatalf("N(%v) to LID %d: %d hops (%v), OpenSM %d (%v)", g.Coord(s), lid, len(a), ok1, len(b), ok2)
+					}
+				}
+			}
+			if waitInCycle(t, ours) {
+				t.Error("our channels wait for each other in a cycle")
+			}
+			if waitInCycle(t, theirs) != tt.cycle {
+				t.Errorf("OpenSM's channels wait for each other in a cycle: %v, want %v", !tt.cycle, tt.cycle)
+			}
+		})
 	}
 }

@@ -3,7 +3,10 @@ package mft_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"testing"
@@ -17,6 +20,10 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/dump/dumptest"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/updown"
 )
 
@@ -492,4 +499,195 @@ func mustMeasure(t *testing.T, name string, r *lft.Routing, p *mft.Plan) {
 	if diff := cmp.Diff(want, *c, cmpopts.IgnoreFields(mft.Cost{}, "Trees", "Load", "Hottest")); diff != "" {
 		t.Errorf("%s: %s", name, diff)
 	}
+}
+
+// routed gives a fabric dense LIDs and routes it.
+func routed(t testing.TB, e lft.Engine) func(*fabric.Fabric, error) *lft.Routing {
+	return func(f *fabric.Fabric, err error) *lft.Routing {
+		t.Helper()
+		short.Check(t, err)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
+		return short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
+	}
+}
+
+// randomGroups is n groups of members hosts that all send and receive.
+func randomGroups(f *fabric.Fabric, n, members int, seed uint64) []mft.Group {
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	groups := make([]mft.Group, n)
+	for i := range groups {
+		ports := slices.Clone(f.CAPorts())
+		rnd.Shuffle(len(ports), func(i, j int) { ports[i], ports[j] = ports[j], ports[i] })
+		ports = ports[:min(members, len(ports))]
+		slices.Sort(ports)
+		groups[i] = mft.Group{Name: fmt.Sprintf("group %d", i), Receivers: ports, Senders: ports}
+	}
+	return groups
+}
+
+// FindFault tells what a flood does in old and new masks together; where it finds nothing, no flood loops or brings a
+// second copy in any mixture of them, switch by switch.
+func TestFindFault(t *testing.T) {
+	f := newGrid(t, 3, 2).r.Fabric
+	senders := slices.Clone(f.CAPorts())
+	var all []fabric.PortID
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		senders = append(senders, f.PortBase(s))
+		all = slices.AppendSeq(append(all, f.PortBase(s)), f.Cabled(s))
+	}
+	isFaulty := func(ports []fabric.PortID) bool {
+		return slices.ContainsFunc(senders, func(s fabric.PortID) bool {
+			v := newFlood(f, ports, s).verdict(s, nil)
+			return v == "loop" || v == "duplicate"
+		})
+	}
+	faults, mixtures := 0, 0
+	for seed := range uint64(300) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		draw := func() []fabric.PortID {
+			return slices.DeleteFunc(slices.Clone(all), func(fabric.PortID) bool { return rnd.IntN(5) < 3 })
+		}
+		masks := [2][]fabric.PortID{draw(), draw()}
+		both := slices.Concat(masks[0], masks[1])
+		slices.Sort(both)
+		both = slices.Compact(both)
+		fault := mft.FindFault(f, both, senders)
+		if (fault != "") != isFaulty(both) {
+			t.Fatalf("seed %d: %q, and a flood disagrees", seed, fault)
+		}
+		if fault != "" {
+			faults++
+			continue
+		}
+		for range 8 {
+			mixtures++
+			turn := rnd.Uint64()
+			mixed := slices.DeleteFunc(slices.Clone(both), func(p fabric.PortID) bool {
+				return !slices.Contains(masks[turn>>f.Owner(p)&1], p)
+			})
+			if isFaulty(mixed) {
+				t.Fatalf("seed %d: a mixture has a fault, and both together have none", seed)
+			}
+		}
+	}
+	if faults < 30 || mixtures < 200 {
+		t.Errorf("%d faults, %d mixtures: the draw is too narrow", faults, mixtures)
+	}
+}
+
+// relabelled is f with random GUIDs, which OpenSM sorts in its own way, and
+// without LIDs.
+func relabelled(t testing.TB, f *fabric.Fabric, rnd *rand.Rand) *fabric.Fabric {
+	t.Helper()
+	var b fabric.Builder
+	used := map[fabric.GUID]bool{}
+	for n := range fabric.NodeID(f.NumNodes()) {
+		node := *f.Node(n)
+		for node.GUID = 0; node.GUID == 0 || used[node.GUID>>8]; {
+			node.GUID = fabric.GUID(rnd.Uint64() >> 8 << 8)
+		}
+		used[node.GUID>>8] = true
+		node.SystemGUID = 0
+		short.Must(b.AddNode(node))(t)
+	}
+	for p := range fabric.PortID(f.NumPorts()) {
+		if q := f.Peer(p); q > p {
+			short.Check(t, b.Connect(int(f.Owner(p)), f.Num(p), int(f.Owner(q)), f.Num(q), f.Link(p)))
+		}
+	}
+	return short.Must(b.Build())(t)
+}
+
+// someGroups is n groups with from one member to all hosts; some have ports 0
+// of switches and members that only send or only receive.
+func someGroups(f *fabric.Fabric, n int, rnd *rand.Rand) []mft.Group {
+	var ends []fabric.PortID
+	f.EndPorts(func(p fabric.PortID) { ends = append(ends, p) })
+	groups := make([]mft.Group, n)
+	for i := range groups {
+		from := f.CAPorts()
+		if rnd.IntN(3) == 0 {
+			from = ends
+		}
+		from = slices.Clone(from)
+		rnd.Shuffle(len(from), func(i, j int) { from[i], from[j] = from[j], from[i] })
+		members := 1 + rnd.IntN(min(len(from), 2+rnd.IntN(40)))
+		g := &groups[i]
+		g.Name = fmt.Sprintf("group %d", i)
+		for k, p := range from[:members] {
+			kind := 0
+			if rnd.IntN(3) == 0 {
+				kind = rnd.IntN(3)
+			}
+			if kind != 1 || k == 0 {
+				g.Receivers = append(g.Receivers, p)
+			}
+			if kind != 2 || k == 0 {
+				g.Senders = append(g.Senders, p)
+			}
+		}
+		slices.Sort(g.Receivers)
+		slices.Sort(g.Senders)
+	}
+	return groups
+}
+
+// TestOpenSMTrees: the real OpenSM makes the same masks.
+func TestOpenSMTrees(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 0))
+	for _, x := range short.Part(2, []struct {
+		name string
+		make func() (*fabric.Fabric, error)
+	}{
+		{"mesh", func() (*fabric.Fabric, error) { return mesh.Generate(mesh.Spec{Dims: []int{4, 5}, Hosts: 2}) }},
+		{"ring of two", func() (*fabric.Fabric, error) {
+			return mesh.Generate(mesh.Spec{Dims: []int{2, 4}, Wrap: []bool{true, true}, Hosts: 1})
+		}},
+		{"fat tree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }},
+		{"irregular", func() (*fabric.Fabric, error) {
+			return gen.Irregular(gen.IrregularSpec{Switches: 20, Degree: 3, Hosts: 50, Seed: 1})
+		}},
+	}) {
+		t.Run(x.name, func(t *testing.T) {
+			f := short.Must(x.make())(t)
+			f = short.Must(lft.AssignLIDs(relabelled(t, f, rnd), lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
+			groups := someGroups(f, 60, rnd)
+			p := mustBuild(t, mft.OpenSM{}, &lft.Routing{Engine: "minhop", Fabric: f}, groups, mft.Options{})
+			dir := t.TempDir()
+			file := filepath.Join(dir, "sa.dump")
+			short.Check(t, os.WriteFile(file, dumptest.SADump(f, p.Trees), 0o600))
+			s, twin := ibsimtest.Start(t, f)
+			if !twin.Same() {
+				t.Fatal("ibsim gives other GUIDs")
+			}
+			run := short.Must(ibsim.RunOpenSM(t.Context(), s, ibsim.OpenSMConfig{Engine: "minhop", Dir: dir, Flags: 0x43, Options: []string{"sa_db_file " + file}}))(t)
+			if run.NumErrors > 0 {
+				t.Fatal(run.Errors)
+			}
+			data := short.Must(os.ReadFile(filepath.Join(dir, "opensm.mcfdbs")))(t)
+			tables, problems, err := dump.ReadMFTs("opensm.mcfdbs", data, f, dump.Options{})
+			if err != nil || len(problems) > 0 {
+				t.Fatal(err, problems)
+			}
+			several := 0
+			for i := range p.Trees {
+				l := p.Trees[i].MLID
+				got, want := p.Tables.Ports(l), tables.Ports(l)
+				short.EqualList(t, got, want, groups[p.Trees[i].Group], names(f, got), "OpenSM", names(f, want))
+				if len(want) > 2 {
+					several++
+				}
+			}
+			if several < 30 {
+				t.Errorf("only %d groups with more than two ports", several)
+			}
+		})
+	}
+}
+
+func names(f *fabric.Fabric, ports []fabric.PortID) (list []string) {
+	for _, p := range ports {
+		list = append(list, f.PortName(p))
+	}
+	return list
 }

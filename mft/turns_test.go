@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // TestTurnTree has turns that lead to a switch by a short way that passes another
@@ -23,9 +24,7 @@ func TestTurnTree(t *testing.T) {
 		used[m]++
 		used[n]++
 		ports[[2]int{m, n}], ports[[2]int{n, m}] = used[m], used[n]
-		if err := b.Connect(m, used[m], n, used[n], fabric.Link{}); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, b.Connect(m, used[m], n, used[n], fabric.Link{}))
 	}
 	short, long := []int{0, 1, 2, 3, 1, 4}, []int{0, 5, 6, 7, 8, 9, 4}
 	for _, way := range [][]int{short, long} {

@@ -312,9 +312,7 @@ func TestChoiceMeasures(t *testing.T) {
 func (x *trial) doubleRing(t *testing.T) {
 	t.Helper()
 	p, err := gen.NewPlan(8, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	for i := range 8 {
 		p.Switch(6, fmt.Sprint("switch ", i))
 	}

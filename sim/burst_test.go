@@ -103,9 +103,7 @@ func TestSources(t *testing.T) {
 		if n == 0 {
 			want = 12
 		}
-		if len(now) != want {
-			t.Errorf("%d sources, want %d", len(now), want)
-		}
+		short.Equal(t, len(now), want, "sources")
 		for _, src := range before {
 			if !slices.Contains(now, src) {
 				t.Errorf("port %d is one of fewer sources, and not of %d", src, n)

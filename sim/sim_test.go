@@ -6,11 +6,15 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
@@ -154,9 +158,7 @@ func TestMTU(t *testing.T) {
 	}
 	// A packet of 282 bytes takes 1128 ns, and its buffer falls free 120 ns later.
 	want := []string{"256 false 0ns", "256 false 1248ns", "256 false 2496ns", "232 true 3744ns"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	short.EqualList(t, got, want)
 	if c := s.Counts(); c.Messages != 1 || c.Packets != 4 || s.Load(g.host(0, 0)).Bytes != 1000+4*26 {
 		t.Errorf("%+v", c)
 	}
@@ -429,9 +431,7 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", m, err, tt.want)
 		}
 	}
-	if c := s.Counts(); c != (Counts{}) {
-		t.Errorf("messages that are refused count: %+v", c)
-	}
+	short.Equal(t, s.Counts(), (Counts{}), "messages that are refused count")
 
 	// A context that ends stops a run, which can go on afterwards.
 	s, _ = loaded(t, 4, 64, 1, 1, 0.5)
@@ -465,12 +465,8 @@ func TestNames(t *testing.T) {
 	if err := c.UnmarshalText([]byte("osmosis")); err == nil || !strings.Contains(err.Error(), "want one of [independent reserving") {
 		t.Error(err)
 	}
-	if s := Copying(9).String(); s != "copying 9" {
-		t.Error(s)
-	}
-	if s := (12500 * Picosecond).String(); s != "12.5ns" {
-		t.Error(s)
-	}
+	short.Equal(t, Copying(9).String(), "copying 9")
+	short.Equal(t, (12500 * Picosecond).String(), "12.5ns")
 }
 
 // TestConservation breaks a simulation in ways that the checks are for.
@@ -546,4 +542,123 @@ func TestFaults(t *testing.T) {
 // busyChannel is a channel whose buffer has a packet.
 func (s *Sim) busyChannel() int {
 	return slices.IndexFunc(s.channels, func(o channel) bool { return o.head != none })
+}
+
+var radix = flag.Int("radix", 8, "ports of the switches of TestFatTree's fabric, which has radix^3/4 end ports: 36 has 11,664")
+
+// TestFatTree has all end ports of a fat tree send packets of 2048 bytes uniformly at
+// half load, with 4 VLs, and prints the memory that Go took from the system: less than 4 GB.
+func TestFatTree(t *testing.T) {
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: *radix, Levels: 3}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
+	cfg := oldLinks()
+	cfg.Mbps = 32_000
+	cfg.PacketBuffers(4, 2048)
+	m := short.Must(Measure(t.Context(), Network{State: state.State{Fabric: f, Tables: r.Tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(4))}}, cfg,
+		Traffic{Load: 0.5, Bytes: 2048, SLs: 4, Seed: 1}, Stop{WarmUp: 20 * Microsecond, MaxTime: 60 * Microsecond}))(t)
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	t.Logf("%d end ports, %d switches, %d packets, %.2f of load accepted, latency %.0f ns; %d MB taken from the system",
+		len(f.CAPorts()), f.NumSwitches(), m.Counts.Packets, m.Accepted, m.All.Mean()/1000, memory.Sys>>20)
+	if m.Accepted < 0.4 || m.Counts.Dropped+m.Counts.Strayed != 0 || memory.Sys >= 4<<30 {
+		t.Errorf("%g accepted, %+v, %d bytes", m.Accepted, m.Counts, memory.Sys)
+	}
+}
+
+func TestParseTime(t *testing.T) {
+	for text, want := range map[string]Time{
+		"0ns": 0, "1ps": 1, "12.5ns": 12500, "0.001ns": 1, "100us": 100 * Microsecond, "2ms": 2 * Millisecond,
+		"1.000000000001s": Second + 1, "20s": 20 * Second,
+	} {
+		if got, err := ParseTime(text); err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", text, got, err, want)
+		}
+		if got, err := ParseTime(want.String()); err != nil || got != want {
+			t.Errorf("%s: %d, %v; want %d", want, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "1", "ns", "1m", "-1ns", "+1ns", "1.ns", ".5ns", "1.5ps", "0.0001ns", "1e3ns", "1_0ns", "1 ns", "9999999999s", "1.2.3ns"} {
+		if got, err := ParseTime(text); err == nil || got != 0 || !strings.Contains(err.Error(), "want a number and ps, ns") {
+			t.Errorf("%q: %d, %v", text, got, err)
+		}
+	}
+}
+
+// pop takes the first event if it is not later than until, and sets now.
+func (q *queue) pop(until Time) (e event, ok bool) {
+	if q.at == len(q.cur) && !q.turn() {
+		return e, false
+	}
+	t := &q.cur[q.at]
+	if t.at > until {
+		return e, false
+	}
+	q.at++
+	q.now = t.at
+	return t.event, true
+}
+
+// TestQueueOrder has ties in the order in which they were pushed, and times near,
+// far and beyond the wheel.
+func TestQueueOrder(t *testing.T) {
+	q := &queue{}
+	q.init(bucketBits)
+	times := []Time{5, 5, 0, 1 << 40, 5, 3 << 22, 1 << 40, 1023, 1024, 5}
+	for i, at := range times {
+		q.push(at, event{a: int32(i)})
+	}
+	want := []int32{2, 0, 1, 4, 9, 7, 8, 5, 3, 6}
+	for _, w := range want {
+		if e, ok := q.pop(Forever); !ok || e.a != w || q.now != times[w] {
+			t.Fatalf("got event %d at %d, want %d", e.a, q.now, w)
+		}
+	}
+	if _, ok := q.pop(Forever); ok {
+		t.Error("an event too many")
+	}
+}
+
+// TestQueueAgainstSlow compares the queue with a search for the least event, with
+// delays of all sizes, and pushes after a pop that found nothing.
+func TestQueueAgainstSlow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := &queue{}
+		q.init(uint(rapid.IntRange(0, 12).Draw(t, "bits")))
+		type pushed struct {
+			at Time
+			id int32
+		}
+		var slow []pushed
+		next := int32(0)
+		scale := rapid.IntRange(0, 36).Draw(t, "scale")
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if rapid.IntRange(0, 9).Draw(t, "push") < 5 {
+				at := q.now + Time(rapid.Int64Range(0, 1<<scale).Draw(t, "delay"))
+				q.push(at, event{a: next})
+				slow = append(slow, pushed{at, next})
+				next++
+				continue
+			}
+			until := q.now + Time(rapid.Int64Range(0, 1<<scale).Draw(t, "until"))
+			least := -1
+			for i := range slow {
+				if least < 0 || slow[i].at < slow[least].at {
+					least = i
+				}
+			}
+			e, ok := q.pop(until)
+			if want := least >= 0 && slow[least].at <= until; ok != want {
+				t.Fatalf("pop until %d: %t", until, ok)
+			}
+			if !ok {
+				continue
+			}
+			if w := slow[least]; e.a != w.id || q.now != w.at {
+				t.Fatalf("got %d at %d, want %+v", e.a, q.now, w)
+			}
+			slow = append(slow[:least], slow[least+1:]...)
+		}
+		short.MustEqual(t, q.len(), len(slow), "events")
+	})
 }

@@ -84,9 +84,7 @@ func TestSPAMLatency(t *testing.T) {
 		if got := run(r, r.worm(t, 128, hosts[0], hosts[routers-1])); got != want || got != latency(routers) {
 			t.Errorf("%d routers: %s, want %s, by the formula %s", routers, got, want, latency(routers))
 		}
-		if got := run(r, r.worm(t, 128, hosts[0], hosts[1:]...)); got != want {
-			t.Errorf("%d routers, broadcast: %s, want %s", routers, got, want)
-		}
+		short.Equal(t, run(r, r.worm(t, 128, hosts[0], hosts[1:]...)), want, routers, "routers, broadcast")
 	}
 	for seed := range uint64(short.Of(8, 2)) {
 		f := short.Must(gen.Lattice(64, seed))(t)
@@ -195,13 +193,9 @@ func TestBlockedBranch(t *testing.T) {
 		{1, 4, "in 3 out 2, to 6 1 of 2, to 7 2 of 2"},
 		{4, 7, "in 2 out 2, to 11 2 of 2"},
 	} {
-		if got := where(tt.from, tt.at); got != tt.want {
-			t.Errorf("at %d: %s, want %s", tt.at, got, tt.want)
-		}
+		short.Equal(t, where(tt.from, tt.at), tt.want, "at", tt.at)
 	}
-	if len(l.deliveries) != 0 {
-		t.Errorf("%d deliveries", len(l.deliveries))
-	}
+	short.Equal(t, len(l.deliveries), 0, "deliveries")
 	short.Check(t, s.Run(t.Context(), Forever))
 	var got []string
 	for _, d := range l.deliveries {
@@ -261,9 +255,7 @@ func newStress(t testing.TB, seed uint64) *stress {
 	if seed%2 == 1 {
 		f, err = gen.Irregular(gen.IrregularSpec{Switches: n, Degree: 3 + n%2, Hosts: n + rng.IntN(n), Seed: seed})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	x := &stress{r: newSPAM(t, f, fabric.NodeID(rng.IntN(n))), cfg: spamConfig()}
 	x.cfg.Startup, x.cfg.FullChecks = 0, 1<<12
 	hosts := f.CAPorts()
@@ -300,9 +292,7 @@ func (x *stress) run(t testing.TB, router Router, copying Copying) *DeadlockErro
 	if dead, ok := errors.AsType[*DeadlockError](err); ok {
 		return dead
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	got := make([][]fabric.PortID, len(x.worms))
 	for _, d := range l.deliveries {
 		got[d.Tag] = append(got[d.Tag], d.Port)

@@ -10,19 +10,19 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // routable gives the made fabric LIDs.
 func routable(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 }
 
@@ -106,17 +106,13 @@ func TestOrderConnects(t *testing.T) {
 			return fabric.NodeID(rapid.IntRange(0, n-1).Draw(rt, "root"))
 		}), 0, 4).Draw(rt, "roots")
 		o := NewOrder(f, roots)
-		if len(o.Switch) != n {
-			rt.Fatalf("%d of %d switches in the order", len(o.Switch), n)
-		}
+		short.MustEqual(rt, len(o.Switch), n, "of switches in the order")
 		if len(roots) > 0 && o.Switch[0] != roots[0] {
 			rt.Fatalf("switch %d on top, want %d", o.Switch[0], roots[0])
 		}
 		dist := f.Distances()
 		for r, s := range o.Switch {
-			if o.Rank[s] != int32(r) {
-				rt.Fatalf("switch %d: rank %d, but at %d", s, o.Rank[s], r)
-			}
+			short.MustEqual(rt, o.Rank[s], int32(r), "switch", s, "rank but at", r)
 			top, up := true, false
 			for _, u := range o.Switch[:r] {
 				top = top && dist.To(s)[u] == fabric.Unreachable
@@ -265,5 +261,82 @@ func TestIslands(t *testing.T) {
 	v := route(t, f)
 	if v.Management.Loops != 0 || v.Management.Unreachable != 8 {
 		t.Errorf("management: %d loops, %d unreachable; want 0 and the 8 pairs that no cable joins", v.Management.Loops, v.Management.Unreachable)
+	}
+}
+
+// TestKeepOrderNearTop: failures next to the switch on top take the upward links of others.
+// The busiest link of kept tables is not much busier for that than of tables from scratch.
+func TestKeepOrderNearTop(t *testing.T) {
+	ctx := context.Background()
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(12, 8), Levels: 3})
+	f = routable(t, f, err)
+	r := short.Must(Engine{}.Route(ctx, f, lft.Options{}))(t)
+	order := make([]fabric.NodeID, len(r.Order))
+	for s, rank := range r.Order {
+		order[rank] = fabric.NodeID(s)
+	}
+	var failures [][]fabric.PortID
+	for _, s := range order[:3] { // the leaf on top, and spines next to it
+		ports, _ := f.SwitchLinks(s)
+		failures = append(failures, ports[:1], ports[len(ports)-1:], ports)
+	}
+	for _, cables := range failures {
+		g := short.Must(gen.Remaining(f, cables...))(t)
+		kept := short.Must(lft.Reroute(ctx, Engine{}, g, lft.Options{Previous: r, FirstStep: true}))(t)
+		v := short.Must(verify.Check(ctx, &state.State{Fabric: g, Tables: kept.Tables}, verify.Options{}))(t)
+		scratch := route(t, g)
+		if v.Unicast.Loops > 0 || v.CreditLoops.Count > 0 || v.Unicast.Unreachable > scratch.Unicast.Unreachable {
+			t.Errorf("without %s and %d more: %d loops, %d credit loops, %d pairs unreachable", f.PortName(cables[0]), len(cables)-1,
+				v.Unicast.Loops, v.CreditLoops.Count, v.Unicast.Unreachable)
+		}
+		if a, b := v.Balance.MaxRoutes, scratch.Balance.MaxRoutes; 2*a > 3*b {
+			t.Errorf("without %s and %d more: %d routes on the busiest link, %d from scratch", f.PortName(cables[0]), len(cables)-1, a, b)
+		}
+	}
+}
+
+// TestOneRule: by any order tables are safe, the checker's bounds are about them, and incremental
+// routing keeps every entry.
+func TestOneRule(t *testing.T) {
+	mixed := 0
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		n := 2 * rapid.IntRange(2, 8).Draw(rt, "switches")
+		f, err := gen.Irregular(gen.IrregularSpec{Switches: n, Degree: min(n-1, 3+rnd.IntN(2)), Hosts: 2 * n, Seed: seed})
+		f = routable(t, f, err)
+		_, parts := graph.Components(n, f.Neighbors)
+		o := NewOrder(f, []fabric.NodeID{fabric.NodeID(rnd.IntN(n))})
+		for range rapid.IntRange(0, 3*n).Draw(rt, "moves") {
+			if m := o.move(fabric.NodeID(rnd.IntN(n)), int32(rnd.IntN(n))); m != nil && m.connects(f, parts) {
+				o = m
+			}
+		}
+		d := newDirections(f, o)
+		tree := newTree(d)
+		for s := range fabric.NodeID(n) {
+			if tree.growTo(s); tree.mixed {
+				mixed++
+			}
+		}
+		r := short.Must(d.route(t.Context(), "updn", f, d.nextHops(Engine{})))(rt)
+		v, err := verify.Check(t.Context(), &state.State{Fabric: f, Tables: r.Tables}, verify.Options{})
+		if err != nil || v.Verdict == verify.VerdictErrors || v.Unicast.Unreachable > 0 {
+			rt.Fatalf("order %v: %v, %v", o.Switch, v.Findings, err)
+		}
+		if !bound.Keeps(f, r.Tables, o.Rank) {
+			rt.Fatalf("order %v: the tables do not keep to the legal ports", o.Switch)
+		}
+		x := fabric.NewStableIndex(f)
+		kept, ok := lft.NewIncremental(Engine{}, x, r)
+		if !ok {
+			rt.Fatalf("order %v: the tables cannot be updated", o.Switch)
+		}
+		if now, _ := x.Snapshot(f); !kept.Update(now, 0) || kept.LIDs() > 0 {
+			rt.Fatalf("order %v: entries for %d LIDs do not stay", o.Switch, kept.LIDs())
+		}
+	})
+	if mixed == 0 {
+		t.Error("no switch was ever as near by going up as by going down")
 	}
 }

@@ -35,9 +35,7 @@ func TestAdaptiveAnyTables(t *testing.T) {
 		s := newSlow(f, tables, opt)
 		n := got.Adaptive
 		compare := func(name string, slow, fast int64) {
-			if slow != fast {
-				t.Errorf("seed %d: %s: %d, want %d", seed, name, fast, slow)
-			}
+			short.Equal(t, slow, fast, "seed", seed, name)
 		}
 		compare("dead ends", s.deadEnds, n.DeadEnds)
 		compare("loops", s.loops, n.Loops)
@@ -303,10 +301,7 @@ func TestAdaptiveOptions(t *testing.T) {
 	s := withTables(f, &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(ports)}}, state.State{})
 	for _, complete := range []bool{false, true} {
 		told, parts := 0, 0
-		r, err := verify.CheckAdaptive(t.Context(), s, verify.Options{Complete: complete, Workers: 1, Progress: func(done, total int) { told, parts = told+1, total }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := short.Must(verify.CheckAdaptive(t.Context(), s, verify.Options{Complete: complete, Workers: 1, Progress: func(done, total int) { told, parts = told+1, total }}))(t)
 		if told == 0 || told != parts {
 			t.Errorf("told %d times of %d parts", told, parts)
 		}

@@ -275,9 +275,7 @@ func TestBalance(t *testing.T) {
 		case 3:
 			whole, err = gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2, HostsPerLeaf: 2})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		f := rated(t, whole, rng)
 		d := far(f)
 		tables := lft.NewTables(f.NumSwitches(), f.MaxLID())
@@ -385,18 +383,14 @@ func TestIdleLinks(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := mustCheck(t, &state.State{Fabric: f, Tables: route(tc.spine)}, Options{})
-			if r.Balance.IdleLinks != tc.idle {
-				t.Errorf("%d idle links, want %d", r.Balance.IdleLinks, tc.idle)
-			}
+			short.Equal(t, r.Balance.IdleLinks, tc.idle, "idle links")
 			var said []string
 			for _, x := range r.Findings {
 				if x.Rule == IdleLinks {
 					said = append(said, fmt.Sprintf("%s: %s", x.Severity, x.Message))
 				}
 			}
-			if got := strings.Join(said, "\n"); got != tc.want {
-				t.Errorf("%s\nwant\n%s", got, tc.want)
-			}
+			short.Equal(t, strings.Join(said, "\n"), tc.want)
 		})
 	}
 }
@@ -406,9 +400,7 @@ func TestIdleLinks(t *testing.T) {
 func TestIdleNotLegal(t *testing.T) {
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	for i := range 4 { // 0 and 1 are leaves
 		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 4})
@@ -447,12 +439,8 @@ func TestIdleNotLegal(t *testing.T) {
 		r, err := Check(t.Context(), &state.State{Fabric: f, Tables: test.tables, Order: test.order}, Options{})
 		fail(err)
 		for _, x := range r.Balance.Idle {
-			if x.Reason != test.want {
-				t.Errorf("order %v: %s %s, want %s", test.order, x, x.Reason, test.want)
-			}
+			short.Equal(t, x.Reason, test.want, "order", test.order, x)
 		}
-		if len(r.Balance.Idle) != 4 {
-			t.Errorf("order %v: %d idle channels, want 4", test.order, len(r.Balance.Idle))
-		}
+		short.Equal(t, len(r.Balance.Idle), 4, "order", test.order, "idle channels")
 	}
 }

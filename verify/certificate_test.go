@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
@@ -46,9 +44,7 @@ func TestCertificateText(t *testing.T) {
 	if n, err := b.Write(c.Append(nil)); err != nil || n != b.Len() {
 		t.Fatalf("%d of %d bytes, %v", n, b.Len(), err)
 	}
-	if d := cmp.Diff(want, b.String()); d != "" {
-		t.Error(d)
-	}
+	short.Diff(t, b.String(), want)
 }
 
 // TestCertificateTextOnLanes has the VLs that packets take, whatever others
@@ -75,9 +71,7 @@ func TestCertificateTextOnLanes(t *testing.T) {
 0x000000000ca00300 1 1 0
 0x000000000ca00300 1 4 0
 `
-	if d := cmp.Diff(want, string(r.Certificate().Append(nil))); d != "" {
-		t.Error(d)
-	}
+	short.Diff(t, string(r.Certificate().Append(nil)), want)
 }
 
 // TestCertificateTampered swaps the numbers along each dependency, or makes
@@ -96,9 +90,7 @@ func TestCertificateTampered(t *testing.T) {
 			sl2vl, sls = someLanes(f, r)
 		}
 		good, s := compareOn(t, f, tables, sl2vl, sls)
-		if good.Management.CreditLoops != 0 {
-			t.Fatal("up*/down* tables have a credit loop")
-		}
+		short.MustEqual(t, good.Management.CreditLoops, 0, "up*/down* tables have a credit loop")
 		tried[i%2] += tamper(t, s, good.Certificate())
 	}
 	t.Logf("%d dependencies on one VL and %d on several", tried[0], tried[1])

@@ -289,9 +289,7 @@ func TestCopyingNames(t *testing.T) {
 	if err := c.UnmarshalText([]byte("telepathy")); err == nil || !strings.Contains(err.Error(), "want one of [independent reserving lock-step wormhole]") {
 		t.Error(err)
 	}
-	if s := Copying(9).String(); s != "copying 9" {
-		t.Error(s)
-	}
+	short.Equal(t, Copying(9).String(), "copying 9")
 }
 
 // TestBuffer has rule B5: a packet must fit.

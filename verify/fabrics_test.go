@@ -63,9 +63,7 @@ func (w *wiring) fabric(t testing.TB) *fabric.Fabric {
 // number gives LIDs to all end ports: from 1 on, switches first.
 func number(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs}))(t)
 }
 

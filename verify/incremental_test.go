@@ -1,14 +1,17 @@
 package verify_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/ibweave/ibweave/audit/diff"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -49,9 +52,7 @@ func changingFabrics(t *testing.T) map[string]*fabric.Fabric {
 		if err == nil {
 			f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: 1})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		list[name] = f
 	}
 	f, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 14, Seed: 2})
@@ -178,10 +179,7 @@ func TestIncrementalChecker(t *testing.T) {
 						tables.Row(s)[lid] = fabric.PortNum(rng.IntN(int(g.Node(s).NumPorts) + 2))
 					}
 				}
-				want, err := verify.Check(t.Context(), &state.State{Fabric: g, Tables: tables}, verify.Options{Complete: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				want := short.Must(verify.Check(t.Context(), &state.State{Fabric: g, Tables: tables}, verify.Options{Complete: true}))(t)
 				now := snapshot(t, x, g)
 				if rng.IntN(2) == 0 {
 					known := w.Holds(held)
@@ -237,4 +235,174 @@ func TestIncrementalChecker(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Fingerprints survive that LIDs are assigned again: the same tables under other LIDs
+// have the same defects with the same fingerprints, and no two in one result are
+// equal.
+func TestFingerprintsWithoutLIDs(t *testing.T) {
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
+	withLIDs := func(seed uint64) *fabric.Fabric {
+		base := make([]fabric.LID, f.NumPorts())
+		order := rand.New(rand.NewPCG(seed, 0)).Perm(f.NumNodes())
+		i := 0
+		f.EndPorts(func(p fabric.PortID) {
+			base[p] = fabric.LID(order[i] + 1)
+			i++
+		})
+		return short.Must(f.WithLIDs(base, make([]uint8, f.NumPorts())))(t)
+	}
+	first := withLIDs(1)
+	routed := short.Must(lft.Minhop{}.Route(context.Background(), first, lft.Options{}))(t)
+	result := func(g *fabric.Fabric) (list []string) {
+		tables := lft.NewTables(g.NumSwitches(), g.MaxLID())
+		g.EndPorts(func(p fabric.PortID) {
+			for s := range fabric.NodeID(g.NumSwitches()) {
+				e := routed.Tables.Row(s)[first.LID(p)]
+				switch { // by the port, not by its LID
+				case p%7 == 0 && s%3 == 0:
+					e = fabric.NoPath
+				case p%11 == 0 && s%5 == 0 && p != g.PortBase(s):
+					e = 200
+				}
+				tables.Row(s)[g.LID(p)] = e
+			}
+		})
+		r := short.Must(verify.Check(context.Background(), &state.State{Fabric: g, Tables: tables}, verify.Options{Findings: 1 << 20}))(t)
+		r.SetFingerprints(g)
+		for _, x := range r.Findings {
+			list = append(list, fmt.Sprint(x.Rule, " ", x.Fingerprint))
+		}
+		slices.Sort(list)
+		return list
+	}
+	want := result(first)
+	if len(slices.Compact(slices.Clone(want))) != len(want) || len(want) < 10 {
+		t.Fatalf("%d findings, some with equal fingerprints: %v", len(want), want)
+	}
+	for seed := range uint64(5) {
+		if got := result(withLIDs(seed + 2)); !slices.Equal(got, want) {
+			t.Errorf("LIDs %d: %v, want %v", seed, got, want)
+		}
+	}
+}
+
+// TestMayMix changes from one order of the switches to another: what may mix has no loop on the way,
+// and leaves the checker as it was.
+func TestMayMix(t *testing.T) {
+	var yes, no int
+	for seed := range uint64(12) {
+		f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 10, Seed: seed}))(t)
+		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+		route := func(root fabric.NodeID) *lft.Tables {
+			r := short.Must(updown.Engine{}.Route(t.Context(), f, lft.Options{Roots: []fabric.NodeID{root}}))(t)
+			return r.Tables
+		}
+		check := func(tables *lft.Tables) *verify.Result {
+			return short.Must(verify.Check(t.Context(), &state.State{Fabric: f, Tables: tables}, verify.Options{Complete: true}))(t)
+		}
+		a := route(0)
+		now, _ := fabric.NewStableIndex(f).Snapshot(f)
+		for root := range fabric.NodeID(f.NumSwitches()) {
+			b := route(root)
+			if root > 3 { // one entry that is not that of the other order
+				b = a.Clone()
+				b.Row(root)[1] = route(root).Row(root)[1]
+			}
+			var w verify.IncrementalChecker
+			w.Start(now, a, check(a))
+			may := w.MayMix(b)
+			d := short.Must(diff.Compare(t.Context(), &state.State{Fabric: f, Tables: a}, &state.State{Fabric: f, Tables: b}))(t)
+			x := d.Transition
+			bad := x.Loops+x.OldLoops+x.NewLoops > 0 || x.CreditLoops.Count+x.CreditLoops.Management > 0
+			if may {
+				yes++
+			} else {
+				no++
+			}
+			if may == bad {
+				t.Errorf("seed %d, root %d: may mix %v, loops %d, credit loops %+v", seed, root, may, x.Loops, x.CreditLoops)
+			}
+			if r, byChange, err := w.Check(t.Context(), now, &state.State{Fabric: now.Fabric, Tables: a}, verify.Options{Complete: true}); err != nil || !byChange {
+				t.Errorf("%v, %v", byChange, err)
+			} else {
+				sameResult(t, r, check(a), byChange)
+			}
+		}
+	}
+	if yes == 0 || no == 0 {
+		t.Errorf("%d may mix, %d may not", yes, no)
+	}
+}
+
+// TestIncrementalCheckerMovedCable has the end of a cable go to another port of its switch: the
+// dependency of switch 3's packets to switch 1 is between the same ports of switch 0 as
+// before and never gone, but the channel that it waits for is another, with which there
+// is a loop.
+func TestIncrementalCheckerMovedCable(t *testing.T) {
+	ring := func(in int) *fabric.Fabric {
+		p := short.Must(gen.NewPlan(4, 4))(t)
+		for i := range 4 {
+			p.Switch(4, fmt.Sprint("switch ", i))
+		}
+		for i := range 4 {
+			to := 2
+			if i == 0 {
+				to = in
+			}
+			p.Cable(i, 1, (i+1)%4, to)
+			p.Cable(p.CA(1, fmt.Sprint("host ", i)), 1, i, 4)
+		}
+		f := short.Must(p.Fabric())(t)
+		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	}
+	// Tables of the shortest ways; across the ring from switch 0 by back, from the others
+	// by port 1.
+	tables := func(f *fabric.Fabric, back bool) *lft.Tables {
+		tables := lft.NewTables(4, f.MaxLID())
+		for lid, port := range f.LIDPorts() {
+			if port == fabric.NoPort {
+				continue
+			}
+			owner := f.Owner(port)
+			to := owner
+			if !f.IsSwitch(owner) {
+				to = f.Owner(f.Peer(port))
+			}
+			for s := range fabric.NodeID(4) {
+				num := fabric.PortNum(1)
+				switch far := (to - s + 4) % 4; {
+				case far == 0 && owner == to:
+					num = 0
+				case far == 0:
+					num = 4
+				case far == 3 || far == 2 && s == 0 && back:
+					_, peers := f.SwitchLinks(s)
+					links, _ := f.SwitchLinks(s)
+					for i, peer := range peers {
+						if peer == (s+3)%4 {
+							num = f.Num(links[i])
+						}
+					}
+				}
+				tables.Row(s)[lid] = num
+			}
+		}
+		return tables
+	}
+	before, after := ring(3), ring(2)
+	good, bad := tables(before, true), tables(after, false)
+	r, err := verify.Check(t.Context(), &state.State{Fabric: before, Tables: good}, verify.Options{Complete: true})
+	if err != nil || r.Worst() > verify.Note {
+		t.Fatal(r.Findings, err)
+	}
+	want, err := verify.Check(t.Context(), &state.State{Fabric: after, Tables: bad}, verify.Options{Complete: true})
+	if err != nil || want.CreditLoops.Count != 1 {
+		t.Fatalf("%d credit loops, want 1; %v", want.CreditLoops.Count, err)
+	}
+	x := fabric.NewStableIndex(before)
+	var w verify.IncrementalChecker
+	w.Start(snapshot(t, x, before), good, r)
+	got, changed := short.Must2(w.Check(t.Context(), snapshot(t, x, after), &state.State{Fabric: after, Tables: bad}, verify.Options{Complete: true}))(t)
+	sameResult(t, got, want, changed)
 }

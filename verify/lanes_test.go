@@ -512,9 +512,7 @@ warning management-sl-dropped 1: LID 2 of "switch 1"[0]: 1 port cannot reach it;
 				}
 				fmt.Fprintf(&b, "%s %s %d: %s {%s}\n", x.Severity, x.Rule, x.Count, x.Message, strings.Join(way, ", "))
 			}
-			if d := cmp.Diff(c.want, b.String()); d != "" {
-				t.Error(d)
-			}
+			short.Diff(t, b.String(), c.want)
 			if r.Unicast.Unreachable != c.unreachable || r.Management.Unreachable != c.mgmt || 2*r.Balance.MeanRoutes != float64(c.routes) {
 				t.Errorf("%d pairs unreachable, %d with a switch, %v routes; want %d, %d, %d",
 					r.Unicast.Unreachable, r.Management.Unreachable, 2*r.Balance.MeanRoutes, c.unreachable, c.mgmt, c.routes)
@@ -566,9 +564,7 @@ func TestCycleOnLanes(t *testing.T) {
 		t.Errorf("%d VLs, %d credit loops with management; want 2 and 2", r.CreditLoops.VLs, r.Management.CreditLoops)
 	}
 	for _, hop := range r.CreditLoops.Cycles[0] {
-		if hop.VL != 5 {
-			t.Errorf("%+v", hop)
-		}
+		short.Equal(t, hop.VL, 5, hop)
 	}
 }
 

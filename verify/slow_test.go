@@ -3,10 +3,15 @@ package verify
 import (
 	"cmp"
 	"maps"
+	"math/rand/v2"
 	"slices"
+	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // channel is a VL of the cable that leaves a port.
@@ -381,4 +386,184 @@ func (s *slow) lanes() int {
 		}
 	}
 	return max(1, len(vls))
+}
+
+// randomGraph has any dependencies between the channels of a random fabric,
+// but those that would have a packet turn round: whatever makes a shortest
+// cycle of one or two channels.
+func randomGraph(t testing.TB, r *rand.Rand, f *fabric.Fabric, vls, percent int) *dependencyGraph {
+	t.Helper()
+	c := newChannels(f, []fabric.VL{0, 1, 2, 3}[:vls]...)
+	g := newGraph(c)
+	for a := range int32(c.count()) {
+		u := c.head(a)
+		if u < 0 || u == c.tail(a) {
+			continue
+		}
+		for b := c.base(u); b < c.base(u+1)-int32(vls); b++ {
+			if c.cabled(b) && c.head(b) != c.tail(a) && c.head(b) != u && r.IntN(100) < percent {
+				i := b - c.base(u)
+				g.Row(a)[i>>6] |= 1 << (i & 63)
+			}
+		}
+	}
+	return g
+}
+
+// named is the same graph as the slow checker has it, a channel being named
+// by its number.
+func (g *dependencyGraph) named() dependencies {
+	d := dependencies{}
+	for a := range int32(g.count()) {
+		for b := range int32(g.count()) {
+			if g.has(a, b) {
+				d.add([]channel{{port: fabric.PortID(a)}, {port: fabric.PortID(b)}}, 1)
+			}
+		}
+	}
+	return d
+}
+
+// TestGraph compares orders, levels, components and shortest cycles of random
+// graphs, on several VLs too, with plain searches.
+func TestGraph(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	cyclic, acyclic := 0, 0
+	part := short.Of(1, 14)
+	for i := range 400 / part {
+		g := randomGraph(t, r, randomFabric(t, r), 1+i%4, 1+r.IntN(30))
+		d := g.named()
+		sets, shortest := d.components()
+		order, ok := g.order()
+		if ok != (len(sets) == 0) {
+			t.Fatalf("order %t with %d cyclic components", ok, len(sets))
+		}
+		if ok {
+			acyclic++
+			at := make([]int, g.count())
+			for i, ch := range order {
+				at[ch] = i
+			}
+			level := graph.Levels(g.count(), order, g.Next())
+			for x, next := range d {
+				for y := range next {
+					if a, b := x.port, y.port; at[a] >= at[b] || level[a] >= level[b] {
+						t.Fatalf("%d depends on %d: places %d, %d; levels %d, %d", a, b, at[a], at[b], level[a], level[b])
+					}
+				}
+			}
+			continue
+		}
+		cyclic++
+		components := g.components()
+		short.MustEqual(t, len(components), len(sets), "components")
+		for i, set := range sets {
+			members := components[i]
+			if !slices.EqualFunc(members, set, func(a int32, b channel) bool { return a == int32(b.port) }) {
+				t.Fatalf("component %v, want %v", members, set)
+			}
+			for _, budget := range []int{0, 20, cycleBudget} {
+				cycle, exact := g.shortestCycle(members, minCycle, budget)
+				for k, ch := range cycle {
+					if !g.has(ch, cycle[(k+1)%len(cycle)]) {
+						t.Fatalf("%v is no cycle", cycle)
+					}
+				}
+				if slices.Min(cycle) != cycle[0] {
+					t.Errorf("%v does not start at its lowest channel", cycle)
+				}
+				if exact && len(cycle) != shortest[i] || len(cycle) < shortest[i] {
+					t.Errorf("cycle of %d channels (exact %t), the shortest has %d", len(cycle), exact, shortest[i])
+				}
+				if !exact && budget == cycleBudget {
+					t.Error("the budget is not enough for a small graph")
+				}
+			}
+		}
+	}
+	if part*cyclic < 50 || part*acyclic < 50 {
+		t.Errorf("%d cyclic, %d acyclic", cyclic, acyclic)
+	}
+}
+
+// What is not known can be anything: a rule that has no findings and is decided has none
+// whatever SLs the unknown paths get, and what is found is there with all of them.
+func TestUnknownPathSLs(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	decided, undecided, found := 0, 0, 0
+	for trial := range 200 {
+		f, tables := sparseRing(t, r)
+		if r.IntN(2) == 0 {
+			f = randomFabric(t, r)
+			tables = shortestTables(f, r)
+		}
+		s, sls := someLanes(f, r)
+		if sls == nil || f.MaxLID() == 0 {
+			continue
+		}
+		// Rows are shared with what is completed below.
+		rate := 1 + r.IntN(20)
+		blank := func(row []fabric.SL) []fabric.SL {
+			row = slices.Clone(row)
+			for lid := range row {
+				if r.IntN(20) < rate {
+					row[lid] = lft.UnknownSL
+				}
+			}
+			return row
+		}
+		partly := lft.NewPathSLs(f.NumSwitches(), sls.MaxLID())
+		for n := range fabric.NodeID(f.NumSwitches()) {
+			partly.SetRow(blank(sls.Row(n)), n)
+		}
+		for _, port := range sls.Ports() {
+			partly.SetPorts(blank(sls.PortRow(port)), port)
+		}
+		in := &state.State{Fabric: f, Tables: tables, SL2VL: s, PathSLs: partly}
+		got := mustCheck(t, in, Options{Workers: 1})
+		open := func(rule string) bool {
+			return slices.ContainsFunc(got.Undecided, func(u Undecided) bool { return u.Rule == rule })
+		}
+		for range 4 {
+			in.PathSLs = lft.NewPathSLs(f.NumSwitches(), sls.MaxLID())
+			fill := func(row []fabric.SL) []fabric.SL {
+				row = slices.Clone(row)
+				any := fabric.SL(r.IntN(lft.NumSLs))
+				for lid := range row {
+					if row[lid] == lft.UnknownSL {
+						if row[lid] = any; r.IntN(2) == 0 {
+							row[lid] = fabric.SL(r.IntN(lft.NumSLs))
+						}
+					}
+				}
+				return row
+			}
+			for n := range fabric.NodeID(f.NumSwitches()) {
+				in.PathSLs.SetRow(fill(partly.Given(n)), n)
+			}
+			for _, port := range partly.Ports() {
+				in.PathSLs.SetPorts(fill(partly.PortRow(port)), port)
+			}
+			full := mustCheck(t, in, Options{Workers: 1})
+			for _, rule := range []string{SLDropped, CreditLoop, ManagementSLDropped} {
+				switch is := countFindings(full.Findings, rule); {
+				case is > 0 && countFindings(got.Findings, rule) == 0 && !open(rule):
+					t.Fatalf("trial %d: %s is decided and not found, and there is one with some SLs", trial, rule)
+				case countFindings(got.Findings, rule) > is:
+					t.Fatalf("trial %d: %s is found %d times, and with some SLs %d", trial, rule, countFindings(got.Findings, rule), is)
+				}
+			}
+		}
+		switch {
+		case len(got.Undecided) > 0:
+			undecided++
+		case got.Worst() >= Error:
+			found++
+		default:
+			decided++
+		}
+	}
+	if decided < 10 || undecided < 10 || found < 10 {
+		t.Errorf("%d decided, %d undecided, %d found: the trials do not cover everything", decided, undecided, found)
+	}
 }

@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -21,17 +23,8 @@ func routed(t *testing.T, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 	if err == nil {
 		f, err = gen.Options{AggregationNodes: true}.Apply(f)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	e, err := compile.EngineByName("minhop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := compile.Run(context.Background(), f, e, compile.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
+	r := fabrictest.Compile(t, f, "minhop", compile.Options{})
 	return r.Routing.Fabric, r.Routing.Tables.Clone()
 }
 
@@ -39,13 +32,8 @@ func routed(t *testing.T, f *fabric.Fabric, err error) (*fabric.Fabric, *lft.Tab
 func grouped(t *testing.T, f *fabric.Fabric, tables *lft.Tables, limit int) *verify.Result {
 	t.Helper()
 	s := &state.State{Fabric: f, Tables: tables, Manager: fabric.NoPort}
-	r, err := verify.Check(context.Background(), s, verify.Options{Findings: limit})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Group(context.Background(), r, s); err != nil {
-		t.Fatal(err)
-	}
+	r := short.Must(verify.Check(context.Background(), s, verify.Options{Findings: limit}))(t)
+	short.Check(t, Group(context.Background(), r, s))
 	return r
 }
 
@@ -114,14 +102,7 @@ func slowlyLost(f *fabric.Fabric, t *lft.Tables, kind fabric.Kind) (n int64) {
 
 // A cable that is gone under tables that use it is one cause, which names both ends, whatever the fabric has more.
 func TestDeadCable(t *testing.T) {
-	two, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	three, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	two, three := fabrictest.FatTree(t, 8, 2), fabrictest.FatTree(t, 6, 3)
 	for _, made := range []*fabric.Fabric{two, three} {
 		f, tables := routed(t, made, nil)
 		between := slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return !f.IsSwitch(f.Owner(c.A)) || !f.IsSwitch(f.Owner(c.B)) })
@@ -157,14 +138,7 @@ func TestFindMixture(t *testing.T) {
 	made, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 2})
 	f, old := routed(t, made, err)
 	for _, name := range []string{"updn", "fattree", "spam", "minhop", "layered"} {
-		e, err := compile.EngineByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := compile.Run(t.Context(), f, e, compile.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := fabrictest.Compile(t, f, name, compile.Options{})
 		if few, most := findMixture(f, r.Routing.Tables); few != nil {
 			t.Errorf("%s: %v %v", name, few, most)
 		}

@@ -17,9 +17,7 @@ import (
 func TestChoose(t *testing.T) {
 	fabrics := map[string]*fabric.Fabric{}
 	add := func(name string, f *fabric.Fabric, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		fabrics[name] = f
 	}
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{short.Of(5, 3), 4}, Hosts: short.Of(2, 1)})

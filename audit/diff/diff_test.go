@@ -163,9 +163,7 @@ func TestSingleChanges(t *testing.T) {
 		b := *a
 		b.Tables = copyTables(a.Tables)
 		l := f.LID(f.Port(host(8), 1))
-		if a.Tables.Row(0)[l] != 1 {
-			t.Fatal("the mesh is not as expected")
-		}
+		short.MustEqual(t, a.Tables.Row(0)[l], 1, "the mesh is not as expected")
 		b.Tables.Row(0)[l] = 2 // y first
 		r := compare(t, a, &b)
 		want(t, r, "lfts-differ 1")
@@ -176,9 +174,7 @@ func TestSingleChanges(t *testing.T) {
 				Entries: []Entry{{LID: l, Old: 1, New: 2}},
 			}},
 		}
-		if d := cmp.Diff(&change, r.LFTs); d != "" {
-			t.Error(d)
-		}
+		short.Diff(t, r.LFTs, &change)
 		// The hosts of switch 0,0 alone go by way of it.
 		p := r.Pairs
 		if p.Compared != 72 || p.Changed != 1 || p.Rerouted != 1 || p.AllDestinations != 1 ||
@@ -213,9 +209,7 @@ func TestSingleChanges(t *testing.T) {
 		if lost == 0 || r.Links.Count() != 1 || len(r.Links.Gone) != 1 || r.Links.Gone[0].A.String() != `"switch 1,1"[1]` || r.Links.Gone[0].B.String() != `"switch 2,1"[3]` {
 			t.Errorf("%+v", r.Links)
 		}
-		if r.Transition.Order.Kind != OrderNone {
-			t.Errorf("order %q, though nothing is written", r.Transition.Order.Kind)
-		}
+		short.Equal(t, r.Transition.Order.Kind, OrderNone, "order though nothing is written")
 		r = compare(t, b, a)
 		want(t, r, "links-differ 1")
 		if len(r.Links.New) != 1 || r.Links.Count() != 1 || r.Pairs.Gained != lost {
@@ -323,9 +317,7 @@ func TestSingleChanges(t *testing.T) {
 		if r.LFTs.Changed != 0 || r.LFTs.Blocks != 9 || len(r.LFTs.Switches) != 9 || r.Pairs.Changed != 0 || len(r.LIDs.Changed) != 2 || r.Nodes.Count()+r.Links.Count() != 0 {
 			t.Errorf("%+v %+v %+v", r.LFTs, r.Pairs, r.LIDs)
 		}
-		if r.Transition.Loops != 2 {
-			t.Errorf("%+v", r.Transition)
-		}
+		short.Equal(t, r.Transition.Loops, 2, r.Transition)
 	})
 	t.Run("SL-to-VL map", func(t *testing.T) {
 		b := *a
@@ -364,17 +356,13 @@ func TestSingleChanges(t *testing.T) {
 		r := compare(t, a, &b)
 		want(t, r, "multicast-differ 1")
 		changed := []MLIDChange{{MLID: 0xc001, Masks: []MaskChange{{SwitchRef: verify.SwitchRef{Switch: f.Node(3).GUID, Name: fabric.Name{Text: "switch 1,0"}}, Old: []int{1, 3}, New: []int{1, 3, 5}}}}}
-		if d := cmp.Diff(changed, r.Multicast.Changed); d != "" {
-			t.Error(d)
-		}
+		short.Diff(t, r.Multicast.Changed, changed)
 		none := *a
 		none.Multicast = &mft.Plan{Tables: mft.NewTables(f)}
 		if r := compare(t, &none, a); r.Multicast.Masks != 3 || r.Multicast.MLIDs != 1 {
 			t.Errorf("%+v", r.Multicast)
 		}
-		if r.Multicast.Transient != 0 {
-			t.Errorf("a port more of a tree: %+v", r.Multicast)
-		}
+		short.Equal(t, r.Multicast.Transient, 0, "a port more of a tree", r.Multicast)
 		// Around a square of the mesh, one half of it before and the other one after.
 		square := func(ports ...fabric.PortID) *state.State {
 			x := *a
@@ -457,9 +445,7 @@ func TestLoopIsNoCreditLoop(t *testing.T) {
 	r := compare(t, wired(10, 20), wired(30, 10))
 	want(t, r, "transient-loop 1", "lids-differ 2", "lfts-differ 2")
 	stages := [][]fabric.GUID{{f.Node(1).GUID}, {f.Node(0).GUID}}
-	if d := cmp.Diff(stages, r.Transition.Order.Stages); d != "" {
-		t.Error(d)
-	}
+	short.Diff(t, r.Transition.Order.Stages, stages)
 	// A switch that is replaced has no old entries to loop by. Its GUID puts it
 	// behind the other one.
 	replaced := func(x *state.State) *state.State {
@@ -549,9 +535,7 @@ func TestNotReplaced(t *testing.T) {
 	// Half of its cables are where the old one's are, which is not more.
 	var a, b fabric.Builder
 	ok := func(_ int, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	for i, at := range []*fabric.Builder{&a, &b} {
 		ok(at.AddNode(fabric.Node{GUID: fabric.GUID(1 + i), Type: fabric.Switch, NumPorts: 4}))
@@ -665,4 +649,20 @@ func (d *NodeChanges) Count() int {
 // Count is how many cables that is.
 func (d *LinkChanges) Count() int {
 	return len(d.Gone) + len(d.New) + len(d.Moved) + len(d.Changed)
+}
+
+// The 720 switches and 3,456 hosts of a 3-level fat tree of radix 24, from one
+// engine to another: a quarter of all entries change.
+func BenchmarkCompareFatTree24(b *testing.B) {
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 24, Levels: 3}))(b)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(b)
+	var states [2]*state.State
+	for i, e := range []lft.Engine{updown.Engine{}, lft.Minhop{}} {
+		r := short.Must(e.Route(context.Background(), f, lft.Options{}))(b)
+		states[i] = &state.State{Name: e.Name(), Fabric: f, Tables: r.Tables}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		short.Must(Compare(context.Background(), states[0], states[1]))(b)
+	}
 }

@@ -198,9 +198,7 @@ func TestAgainstSlow(t *testing.T) {
 		cpus := runtime.GOMAXPROCS(1)
 		one, err := Compare(context.Background(), a, b)
 		runtime.GOMAXPROCS(cpus)
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		if d := cmp.Diff(x, one); d != "" {
 			t.Fatalf("on one goroutine: %s", d)
 		}
@@ -267,13 +265,9 @@ func checkPairs(t *rapid.T, a, b *state.State, r *Result) {
 	}
 	p := *r.Pairs
 	for _, d := range p.Destinations {
-		if byDestination[d.LID] != d.Changed {
-			t.Fatalf("LID %d: %d pairs, want %d", d.LID, d.Changed, byDestination[d.LID])
-		}
+		short.MustEqual(t, byDestination[d.LID], d.Changed, "LID", d.LID, "pairs")
 	}
-	if p.AllDestinations != len(byDestination) {
-		t.Fatalf("%d destinations, want %d", p.AllDestinations, len(byDestination))
-	}
+	short.MustEqual(t, p.AllDestinations, len(byDestination), "destinations")
 	sum.Destinations, sum.AllDestinations = p.Destinations, p.AllDestinations
 	if d := cmp.Diff(sum, p); d != "" {
 		t.Fatal(d)
@@ -482,9 +476,7 @@ func TestOrderAgainstStates(t *testing.T) {
 				kinds[fmt.Sprintf("mixed, old %t, new %t", a, b)]++
 			}
 		}
-		if tr.Loops != transient {
-			t.Fatalf("%d LIDs with loops of mixtures, want %d", tr.Loops, transient)
-		}
+		short.MustEqual(t, tr.Loops, transient, "LIDs with loops of mixtures")
 		if tr.Order.Kind != OrderNone && (tr.OldLoops != old || tr.NewLoops != new) {
 			t.Fatalf("%d and %d LIDs loop by themselves, want %d and %d", tr.OldLoops, tr.NewLoops, old, new)
 		}
@@ -631,9 +623,7 @@ func (m *mix) travel(t rapid.TB, l fabric.LID, s int32, state uint32, sequence [
 		m.met[[2]int32{int32(last), int32(out)}] = l
 	}
 	if to >= 0 {
-		if twice>>to&1 != 0 {
-			t.Fatalf("a packet for LID %d comes to switch %d a third time", l, to)
-		}
+		short.MustEqual(t, twice>>to&1, 0, "a packet for LID", l, "comes to switch", to, "a third time")
 		m.travel(t, l, to, state, sequence, once|1<<to, twice|once&(1<<to), out)
 	}
 	if len(sequence) > 0 {
@@ -901,12 +891,8 @@ func checkCycles(t *rapid.T, m *mixture, r *Result, unicast, all *graph.Rows) {
 		return n
 	}
 	d := &r.Transition.CreditLoops
-	if n := components(unicast); n != d.Count {
-		t.Fatalf("%d components of the unicast graph hold a cycle, want %d", d.Count, n)
-	}
-	if n := components(all); n != d.Management {
-		t.Fatalf("%d components of the graph hold a cycle, want %d", d.Management, n)
-	}
+	short.MustEqual(t, components(unicast), d.Count, "components of the unicast graph hold a cycle")
+	short.MustEqual(t, components(all), d.Management, "components of the graph hold a cycle")
 	if d.Count > 0 && len(d.Cycles) == 0 {
 		t.Fatal("no witness")
 	}

@@ -28,9 +28,7 @@ func drawFabric(t *testing.T, rnd *rand.Rand) *fabric.Fabric {
 	if err == nil {
 		f, err = gen.DropLinks(f, rnd.IntN(4), rnd.Uint64())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if rnd.IntN(2) == 0 {
 		f = pairHosts(t, f)
 	}

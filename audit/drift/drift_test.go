@@ -94,9 +94,7 @@ func compare(t rapid.TB, meant, live *state.State) *Report {
 	cpus := runtime.GOMAXPROCS(1)
 	one, err := Compare(context.Background(), meant, live, 1<<20)
 	runtime.GOMAXPROCS(cpus)
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if d := cmp.Diff(one, r, cmp.AllowUnexported(verify.Finding{})); d != "" {
 		t.Fatalf("one worker finds something else:\n%s", d)
 	}
@@ -255,9 +253,7 @@ func TestMulticastLoop(t *testing.T) {
 			t.Fatalf("MLID %#x: %d loops, %+v", uint16(mlid), r.Loops, r.Findings)
 		}
 		w := r.Findings[0].Witness
-		if len(w) != 4 {
-			t.Fatalf("the cycle is %+v", w)
-		}
+		short.MustEqual(t, len(w), 4, "the cycle is", w)
 		for i, h := range w {
 			s, _ := f.SwitchByGUID(h.Switch)
 			next, _ := f.SwitchByGUID(w[(i+1)%len(w)].Switch)
@@ -362,10 +358,7 @@ func TestHostsCables(t *testing.T) {
 				rest = append(rest, n)
 			}
 		}
-		part, err := f.Part(rest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		part := short.Must(f.Part(rest))(t)
 		live := &state.State{Fabric: again(t, part, nil)}
 		live.Tables = lft.NewTables(f.NumSwitches(), meant.Tables.MaxLID())
 		for s := range fabric.NodeID(f.NumSwitches()) {
@@ -551,9 +544,7 @@ func TestCreditLoop(t *testing.T) {
 	if n := loops(&state.State{Fabric: meant.Fabric, Tables: meant.Tables}, minhop); n == 0 {
 		t.Error("minhop's credit loop was not found")
 	}
-	if n := loops(minhop, minhop); n != 0 {
-		t.Errorf("%d credit loops where nothing has drifted", n)
-	}
+	short.Equal(t, loops(minhop, minhop), 0, "credit loops where nothing has drifted")
 	// Only hosts have an SL that is not dropped.
 	f := meant.Fabric
 	m := lft.ConstantVL(lft.DropVL)

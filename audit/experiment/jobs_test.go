@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -100,8 +101,7 @@ func (c *copies) job(j *sim.Job, mtu int64) {
 // routeTest routes a fabric for jobs.
 func routeTest(t *testing.T, f *fabric.Fabric, engine string) []Routing {
 	t.Helper()
-	e := short.Must(compile.EngineByName(engine))(t)
-	res := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t)
+	res := fabrictest.Compile(t, f, engine, compile.Options{})
 	return []Routing{New(res.Routing, 0, 0, nil)}
 }
 
@@ -133,8 +133,8 @@ func TestMulticastSchemes(t *testing.T) {
 	}{
 		{"mesh", "xy", short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t), []string{"spam", "region"}},
 		{"mesh", "updn", short.Must(mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Hosts: 2}))(t), []string{"region"}},
-		{"tree", "updn", short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}))(t), []string{"union", "union-row", "union-merge", "comb", "region"}},
-		{"tree", "spam", short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}))(t), []string{"comb", "region"}},
+		{"tree", "updn", fabrictest.FatTree(t, 4, 3), []string{"union", "union-row", "union-merge", "comb", "region"}},
+		{"tree", "spam", fabrictest.FatTree(t, 4, 3), []string{"comb", "region"}},
 		{"irregular", "updn", short.Must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 1}))(t), []string{"comb", "region"}},
 		{"irregular", "minhop", short.Must(gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3, Hosts: 20, Seed: 2}))(t), []string{"comb", "spam", "region"}},
 	} {
@@ -174,9 +174,7 @@ func judgeSchemes(t *testing.T, routings []Routing, jt *jobs.Traffic, not []stri
 			t.Errorf("several lines: %v", err)
 		}
 	}))
-	if !slices.Equal(out, not) {
-		t.Errorf("left out %q, want %q", out, not)
-	}
+	short.EqualList(t, out, not, "left out")
 	if want := 1 + len(names) - len(not); len(r.Routings) != want {
 		t.Fatalf("%d routings, want %d", len(r.Routings), want)
 	}
@@ -287,9 +285,9 @@ func TestReductions(t *testing.T) {
 		f            *fabric.Fabric
 		without      []fabric.NodeID // switches whose aggregation nodes are gone
 	}{
-		{"tree", "updn", short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}))(t), nil},
-		{"tree without some nodes", "updn", short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3}))(t), []fabric.NodeID{8, 10, 16}},
-		{"tree", "fattree", short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t), nil},
+		{"tree", "updn", fabrictest.FatTree(t, 4, 3), nil},
+		{"tree without some nodes", "updn", fabrictest.FatTree(t, 4, 3), []fabric.NodeID{8, 10, 16}},
+		{"tree", "fattree", fabrictest.FatTree(t, 6, 2), nil},
 		{"mesh", "xy", short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t), nil},
 		{"irregular", "updn", short.Must(gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 4, Hosts: 24, Seed: 1}))(t), []fabric.NodeID{7}},
 		{"irregular", "layered", short.Must(gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3, Hosts: 20, Seed: 2}))(t), nil},
@@ -349,7 +347,7 @@ func TestReductions(t *testing.T) {
 // piece late at each level, up to the delays of switches and cables.
 func TestReductionTime(t *testing.T) {
 	t.Parallel()
-	f := short.Must(gen.Options{AggregationNodes: true}.Apply(short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)))(t)
+	f := short.Must(gen.Options{AggregationNodes: true}.Apply(fabrictest.FatTree(t, 6, 2)))(t)
 	routings := routeTest(t, f, "updn")
 	jt := jobs.New(routings[0].Net.Fabric)
 	const bytes, piece, beta = 4 << 20, 16384, 80 // ps a byte
@@ -369,7 +367,7 @@ func TestReductionTime(t *testing.T) {
 // TestReductionsRefused says why there is no tree.
 func TestReductionsRefused(t *testing.T) {
 	t.Parallel()
-	plain := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	plain := fabrictest.FatTree(t, 6, 2)
 	with := short.Must(gen.Options{AggregationNodes: true}.Apply(plain))(t)
 	for _, tt := range []struct {
 		f     *fabric.Fabric

@@ -184,9 +184,7 @@ func draw(t *testing.T, rnd *rand.Rand) (f *fabric.Fabric, tables *lft.Tables, f
 	if rnd.IntN(2) == 0 {
 		f, err = gen.Irregular(gen.IrregularSpec{Switches: 8, Degree: 3, Hosts: 20, Seed: rnd.Uint64()})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if rnd.IntN(2) == 0 {
 		f = f.Without(f.CAPorts()[:rnd.IntN(4)]...)
 	}

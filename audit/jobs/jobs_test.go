@@ -417,13 +417,9 @@ func (c *cluster) checkCables(t *testing.T, loads map[string]map[fabric.PortID]f
 		}
 	}
 	for _, s := range got.Shared {
-		if shared[s.Jobs] != s.Cables {
-			t.Errorf("%v share %d cables, want %d", s.Jobs, s.Cables, shared[s.Jobs])
-		}
+		short.Equal(t, shared[s.Jobs], s.Cables, s.Jobs, "share cables")
 		// The two alone: with all jobs of the cable, many jobs on the same hosts had the cube of their number.
-		if len(s.Worst.Jobs) != 2 {
-			t.Errorf("%v: %d jobs on the worst cable that they share", s.Jobs, len(s.Worst.Jobs))
-		}
+		short.Equal(t, len(s.Worst.Jobs), 2, s.Jobs, "jobs on the worst cable that they share")
 		for _, part := range s.Worst.Jobs {
 			if !slices.Contains(s.Jobs[:], part.Job) || !about(part.Bytes, loads[part.Job][c.port(&s.Worst)]) {
 				t.Errorf("%v: %+v", s.Jobs, s.Worst)
@@ -622,9 +618,7 @@ func TestMatrix(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		if strings.Join(got, " ") != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		short.Equal(t, strings.Join(got, " "), want, text, got)
 	}
 }
 
@@ -647,10 +641,7 @@ func TestMatrixTimesSize(t *testing.T) {
 			rows += "\n"
 		}
 		size := math.Min(1e9/scale, 1e14)
-		x, err := jobs.Read("f", folder{"f": oneJob + fmt.Sprintf("hosts: 'n[1-4]'\n    ranks-per-host: 1\n    patterns: [{pattern: matrix, file: m, size: %.3f}]\n", size), "m": rows}.open)
-		if err != nil {
-			t.Fatal(err)
-		}
+		x := short.Must(jobs.Read("f", folder{"f": oneJob + fmt.Sprintf("hosts: 'n[1-4]'\n    ranks-per-host: 1\n    patterns: [{pattern: matrix, file: m, size: %.3f}]\n", size), "m": rows}.open))(t)
 		traffic := short.Must(x.In(c.f, nil))(t)
 		r := short.Must(traffic.Judge(t.Context(), nil, 1))(t)
 		if size, _ = strconv.ParseFloat(fmt.Sprintf("%.3f", size), 64); !about(r.Bytes, want*size) {

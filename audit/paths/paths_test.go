@@ -10,35 +10,22 @@ import (
 
 	"github.com/ibweave/ibweave/audit/paths"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/state"
 )
-
-// route compiles a fabric.
-func route(t *testing.T, f *fabric.Fabric, err error, engine string, opt compile.Options) *compile.Result {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := short.Must(compile.EngineByName(engine))(t)
-	return short.Must(compile.Run(context.Background(), f, e, opt))(t)
-}
 
 // TestPaths follows all pairs of a torus with two lanes and of a damaged tree with two LIDs a
 // port. Routes, sharers and lanes are what following every pair by itself gives.
 func TestPaths(t *testing.T) {
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Wrap: []bool{true, true}, Hosts: 1})
-	cases := map[string]*compile.Result{"torus": route(t, torus, err, "xy", compile.Options{})}
-	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
-	if err == nil {
-		tree, err = gen.DropLinks(tree, 3, 1)
-	}
-	cases["tree"] = route(t, tree, err, "updn", compile.Options{LIDs: lft.LIDOptions{LMC: 1}})
-	for name, r := range cases {
+	tree := short.Must(gen.DropLinks(fabrictest.FatTree(t, 4, 3), 3, 1))(t)
+	for name, r := range map[string]*compile.Result{
+		"torus": fabrictest.Compile(t, fabrictest.Grid(t, 1, true, 3, 4), "xy", compile.Options{}),
+		"tree":  fabrictest.Compile(t, tree, "updn", compile.Options{LIDs: lft.LIDOptions{LMC: 1}}),
+	} {
 		t.Run(name, func(t *testing.T) {
 			f := r.Routing.Fabric
 			x := short.Must(paths.New(context.Background(), state.Of(r.Routing)))(t)
@@ -133,9 +120,7 @@ func checkLanes(t *testing.T, r *compile.Result, p *paths.Path, src fabric.PortI
 			t.Fatalf("LID %d: SL %d", lid, p.Lanes[0].SLs[0])
 		}
 	}
-	if seen != want {
-		t.Fatalf("LID %d: %d SLs, want %d", lid, seen, want)
-	}
+	short.MustEqual(t, seen, want, "LID", lid, "SLs")
 }
 
 func distinct[T cmp.Ordered](list []T) []T {

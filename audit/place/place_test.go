@@ -70,9 +70,7 @@ func draw(t *testing.T, random *rand.Rand) *cluster {
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{LMC: random.IntN(2)})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	r := short.Must(lft.Minhop{}.Route(t.Context(), f, lft.Options{}))(t)
 	c := &cluster{f: f, tables: r.Tables, hosts: jobs.Hosts(f, fabric.HostKind), running: jobs.New(f), loads: make(map[string]map[fabric.PortID]float64)}
 	order := random.Perm(len(c.hosts))

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -23,27 +24,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-const whole = `# a policy with everything
-topology:
-  generated: fattree --radix 8 --levels 2
-  allow-missing: {cables: 2, at: ["leaf 3[7]", 0x200001, 're:^spine']}
-links:
-  width: 4
-  speed: NDR
-  hosts: {speed: hdr}
-routing:
-  max-hops: 3
-  max-imbalance: 1.5
-  require: [minimal, updown, xy, minimal]
-  roots: ["leaf 0"]
-severities: {port-down: off, non-minimal: error}
-waivers:
-  - rule: missing-cable
-    at: "leaf 3[7]"
-    until: 2026-12-31
-    reason: RMA 4711
-  - {fingerprint: 0123456789abcdef, until: 2027-01-01, reason: known}
-`
+//go:embed testdata/whole.yaml
+var whole string
 
 func TestParse(t *testing.T) {
 	p := short.Must(Parse("policy.yaml", []byte(whole)))(t)
@@ -169,9 +151,7 @@ func route(t *testing.T, f *fabric.Fabric, e lft.Engine) (*fabric.Fabric, *lft.T
 func TestProperties(t *testing.T) {
 	must := func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		return f
 	}
 	grid := must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))
@@ -248,7 +228,7 @@ func TestLimits(t *testing.T) {
 func TestAnyWaiverInForce(t *testing.T) {
 	days := []string{"0001-01-01", "2025-12-31", "2026-01-01", "2026-06-01", "9999-12-31"}
 	today := short.Must(time.Parse(time.DateOnly, "2026-01-01"))(t)
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 6, 2)
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		text := "waivers:\n"
@@ -286,7 +266,7 @@ func TestAnyWaiverInForce(t *testing.T) {
 
 // Apply: what is allowed, regraded, waived, and what the waivers themselves are.
 func TestApply(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 6, 2)
 	result := func() *verify.Result {
 		r := verify.Unverified(f)
 		leaf := func(port fabric.PortNum) []verify.Endpoint {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/rails"
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -442,8 +443,7 @@ func TestLoads(t *testing.T) {
 			var first []byte
 			for range 3 {
 				f := d.fabric()
-				e := short.Must(compile.EngineByName("updn"))(t)
-				c := short.Must(compile.Run(t.Context(), f, e, compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 1}}))(t)
+				c := fabrictest.Compile(t, f, "updn", compile.Options{LIDs: lft.LIDOptions{Policy: lft.DenseLIDs, LMC: 1}})
 				f = c.Routing.Fabric
 				random := rand.New(rand.NewPCG(1, 1))
 				if ports != nil { // packets to hosts of rail 2 in another pod take it

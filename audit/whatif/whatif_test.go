@@ -6,6 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
@@ -23,12 +26,6 @@ import (
 )
 
 var topologyFile = flag.String("topology", "", "also compare each failure of a cable of this fabric with compiling it from scratch")
-
-func routed(t testing.TB, f *fabric.Fabric, engine string, opt compile.Options) *compile.Result {
-	t.Helper()
-	e := short.Must(compile.EngineByName(engine))(t)
-	return short.Must(compile.Run(t.Context(), f, e, opt))(t)
-}
 
 var allFailures = flag.Bool("all", false, "every failure in TestSteps, not a sample; radix 24 in TestSwitchFailures")
 
@@ -42,9 +39,7 @@ func run(t testing.TB, base *compile.Result, route compile.Options, opt Options)
 func TestAsCompiledFromScratch(t *testing.T) {
 	fabrics := map[string]*fabric.Fabric{}
 	add := func(name string, f *fabric.Fabric, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		fabrics[name] = f
 	}
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 3})
@@ -72,9 +67,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 			if errors.As(err, &outside) {
 				continue
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			for _, kind := range kinds {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, engine, kind), func(t *testing.T) {
 					got := run(t, r, base, Options{Kind: kind, Depth: 1})
@@ -104,14 +97,10 @@ func scratch(t *testing.T, base *compile.Result, route compile.Options, kind str
 	r, err := compile.Run(t.Context(), left, base.Engine, route)
 	var outside *lft.DomainError
 	if errors.As(err, &outside) {
-		if c.Refused != outside.Reason {
-			t.Errorf("%v: refused %q, want %q", c.Failed, c.Refused, outside.Reason)
-		}
+		short.Equal(t, c.Refused, outside.Reason, c.Failed, "refused")
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	u, before := r.Verify.Unicast, base.Verify.Unicast
 	if c.Lost != u.Unreachable+u.Loops-apart(base.Routing.Fabric, left) || c.Gone != before.Pairs-u.Pairs {
 		t.Errorf("%v: %d lost and %d gone; from scratch %+v", c.Failed, c.Lost, c.Gone, u)
@@ -186,8 +175,8 @@ func apart(f, left *fabric.Fabric) int64 {
 
 // TestShards: shards and workers do not change the result, which files keep.
 func TestShards(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
-	base := routed(t, f, "updn", compile.Options{})
+	f := fabrictest.FatTree(t, 4, 2)
+	base := fabrictest.Compile(t, f, "updn", compile.Options{})
 	for _, opt := range []Options{
 		{Kind: Links, Depth: 1}, {Kind: Links, Depth: 2}, {Kind: Links, Depth: 2, Sample: 40, Seed: 9}, {Kind: Switches, Depth: 2},
 	} {
@@ -227,7 +216,7 @@ func TestShards(t *testing.T) {
 // TestManyWorkers: none begins with tables that another one is mending.
 func TestManyWorkers(t *testing.T) {
 	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(24, 8), Levels: 2}))(t)
-	base := routed(t, f, "minhop", compile.Options{})
+	base := fabrictest.Compile(t, f, "minhop", compile.Options{})
 	want := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: 1})
 	for range short.Of(4, 1) {
 		got := run(t, base, compile.Options{}, Options{Kind: Switches, Depth: 1, Workers: len(want.Cases)})
@@ -239,7 +228,7 @@ func TestManyWorkers(t *testing.T) {
 
 // TestFailures: every failure once, in samples too.
 func TestFailures(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 4, 2)
 	n := f.NumLinks()
 	list, all := listFailures(f, &Options{Kind: Links, Depth: 2})
 	if all != n*(n-1)/2 || len(list) != all {
@@ -272,7 +261,7 @@ func TestNoFailure(t *testing.T) {
 	p := short.Must(gen.NewPlan(1, 0))(t)
 	p.Switch(4, "alone")
 	f := short.Must(p.Fabric())(t)
-	base := routed(t, f, "updn", compile.Options{})
+	base := fabrictest.Compile(t, f, "updn", compile.Options{})
 	want := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1})))
 	part := must(json.Marshal(run(t, base, compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 1})))
 	r := short.Must(Read("part", part))(t)
@@ -289,8 +278,8 @@ func TestNoFailure(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2}))(f)
-	r := run(f, routed(f, tree, "updn", compile.Options{}), compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 2})
+	tree := fabrictest.FatTree(f, 2, 2)
+	r := run(f, fabrictest.Compile(f, tree, "updn", compile.Options{}), compile.Options{}, Options{Kind: Links, Depth: 1, Shard: 1, Shards: 2})
 	data := short.Must(json.Marshal(r))(f)
 	f.Add(data)
 	f.Add([]byte(`{"shard":"2/1"}`))
@@ -319,8 +308,8 @@ func must(b []byte, err error) []byte {
 }
 
 func BenchmarkLinks(b *testing.B) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 40, Levels: 2}))(b)
-	base := routed(b, f, "updn", compile.Options{})
+	f := fabrictest.FatTree(b, 40, 2)
+	base := fabrictest.Compile(b, f, "updn", compile.Options{})
 	for b.Loop() {
 		run(b, base, compile.Options{}, Options{Kind: Links, Depth: 1})
 	}
@@ -330,9 +319,9 @@ func BenchmarkLinks(b *testing.B) {
 // TestChosen has the failures that Only and At leave, sorts them, and puts shards of
 // them together.
 func TestChosen(t *testing.T) {
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 6, 2)
 	route := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-	base := routed(t, f, "updn", route)
+	base := fabrictest.Compile(t, f, "updn", route)
 	f = base.Routing.Fabric
 	touches := func(p *Part, s fabric.NodeID) bool { return p.GUID == f.Node(s).GUID || p.To == f.Node(s).GUID }
 	for _, opt := range []Options{
@@ -395,9 +384,7 @@ func TestChosen(t *testing.T) {
 			shards = append(shards, r)
 		}
 		merged := short.Must(Merge(files, shards))(t)
-		if d := cmp.Diff(got, merged); d != "" {
-			t.Errorf("%+v: merged %s", opt, d)
-		}
+		short.Diff(t, merged, got, opt, "merged")
 		for order, inOrder := range map[string]func(a, b *Case) bool{
 			"harm":    func(a, b *Case) bool { return a.compare(b) < 0 },
 			"load":    func(a, b *Case) bool { return a.MaxRoutes >= b.MaxRoutes },
@@ -429,12 +416,10 @@ func TestSteps(t *testing.T) {
 		data := short.Must(os.ReadFile(*topologyFile))(t)
 		f, _, err = topology.Parse(*topologyFile, data, topology.Options{Lenient: true})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	for _, engine := range []string{"updn", "minhop", "layered", "fattree"} {
 		opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
-		base := routed(t, f, engine, opt)
+		base := fabrictest.Compile(t, f, engine, opt)
 		for _, kind := range []string{Links, Switches} {
 			t.Run(fmt.Sprint(engine, " ", kind), func(t *testing.T) {
 				got := run(t, base, opt, Options{Kind: kind, Only: SwitchCables, Depth: 1, Sample: sample})
@@ -444,7 +429,7 @@ func TestSteps(t *testing.T) {
 					if c.Last == nil {
 						t.Fatalf("%v: no tables were kept", c.Failed)
 					}
-					scratch := float64(routed(t, base.Routing.Fabric.Without(list[c.Number].cut...), engine, opt).Verify.Balance.MaxRoutes)
+					scratch := float64(fabrictest.Compile(t, base.Routing.Fabric.Without(list[c.Number].cut...), engine, opt).Verify.Balance.MaxRoutes)
 					first, last := float64(c.MaxRoutes)/scratch, float64(c.Last.MaxRoutes)/scratch
 					worst[0], worst[1], worst[2] = max(worst[0], float64(c.Blocks)), max(worst[1], first), max(worst[2], last)
 					if kind == Links && c.Blocks > 64 || first > 1.5 || last > lft.DefaultRebalance {
@@ -464,9 +449,9 @@ func TestSwitchFailures(t *testing.T) {
 	if *allFailures {
 		radix = 24
 	}
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: 3}))(t)
+	f := fabrictest.FatTree(t, radix, 3)
 	for _, engine := range short.Of([]string{"updn", "layered", "fattree"}, []string{"updn"}) {
-		got := run(t, routed(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
+		got := run(t, fabrictest.Compile(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
 		got.Sort("entries")
 		most, median := got.Cases[0], got.Cases[len(got.Cases)/2]
 		if most.Last.Entries > 3*median.Last.Entries {
@@ -474,4 +459,344 @@ func TestSwitchFailures(t *testing.T) {
 		}
 		t.Logf("%s, radix %d: %v changes %d entries, the median %d", engine, radix, most.Failed, most.Last.Entries, median.Last.Entries)
 	}
+}
+
+// TestLostHosts has cables and switches of trees fail whose hosts have ports on several leaves, by name, system image GUID
+// or adapter. The hosts that lose all ports are those to which no packet of another host arrives, which follow each of
+// the old entries from port to port, and those that a search by cables does not find.
+func TestLostHosts(t *testing.T) {
+	away, cutOff := 0, 0
+	for seed := range uint64(short.Of(40, 8)) {
+		rng := rand.New(rand.NewPCG(seed, 45))
+		f := short.Must(gen.Tree(gen.TreeSpec{Ports: 40, Pods: []int{2 + rng.IntN(2)}, Rails: 2, Hosts: 2 + rng.IntN(4), Spines: 1 + rng.IntN(4)}))(t)
+		if seed%4 == 3 {
+			f = short.Must(twoPorts(rng.IntN(3)))(t)
+		} else {
+			f = short.Must(gen.Options{Names: "site"}.Apply(f))(t)
+		}
+		for range rng.IntN(3) {
+			f = f.Without(f.Channels()[rng.IntN(len(f.Channels()))])
+		}
+		opt := compile.Options{LIDs: lft.LIDOptions{LMC: rng.IntN(2)}}
+		e := short.Must(compile.EngineByName([]string{"updn", "fattree", "minhop"}[rng.IntN(3)]))(t)
+		base, err := compile.Run(t.Context(), f, e, opt)
+		if err != nil {
+			continue // no tree
+		}
+		f = base.Routing.Fabric
+		got := run(t, base, opt, Options{Kind: []string{Links, Switches}[seed%2], Depth: 1 + rng.IntN(2), Sample: 60, Seed: seed})
+		for i := range got.Cases {
+			c := &got.Cases[i]
+			want := slowLostHosts(base.Routing, f.Without(cablesOf(t, f, c)...))
+			var is LostHosts
+			if c.Hosts != nil {
+				is = *c.Hosts
+			}
+			if d := cmp.Diff(want, is); d != "" {
+				t.Errorf("seed %d, %s, %s:\n%s", seed, e.Name(), c.Names(), d)
+			}
+			away, cutOff = away+len(is.UntilWritten), cutOff+len(is.CutOff)
+		}
+	}
+	if away == 0 || cutOff == 0 || away == cutOff {
+		t.Errorf("%d hosts away and %d cut off: too few", away, cutOff)
+	}
+}
+
+// twoPorts is a tree of two levels whose hosts have one adapter with ports on two leaves, or both on one.
+func twoPorts(spines int) (*fabric.Fabric, error) {
+	p, err := gen.NewPlan(6+spines, 6)
+	if err != nil {
+		return nil, err
+	}
+	for s := range 6 + spines {
+		p.Switch(16, "switch "+string(rune('a'+s)))
+	}
+	for leaf := range 4 {
+		for s := range 2 + spines {
+			p.Cable(leaf, 9+s, 4+s, 1+leaf)
+		}
+	}
+	for h := range 6 {
+		ca := p.CA(2, "localhost")
+		p.Cable(ca, 1, h%4, 1+h/4)
+		p.Cable(ca, 2, (h+h%2)%4, 3+h/4+2*(h%2))
+	}
+	return p.Fabric()
+}
+
+// slowLostHosts looks at every pair of a port and a port of another host.
+func slowLostHosts(r *lft.Routing, g *fabric.Fabric) (x LostHosts) {
+	f := r.Fabric
+	walk := func(g *fabric.Fabric, src, dst fabric.PortID) bool {
+		for lid := range f.LIDs(dst) {
+			at := g.Peer(src)
+			for hops := 0; at != fabric.NoPort && at != dst && g.IsSwitch(g.Owner(at)) && hops < 99; hops++ {
+				num := r.Tables.Row(g.Owner(at))[lid]
+				if num == 0 || num > g.Node(g.Owner(at)).NumPorts {
+					break
+				}
+				at = g.Peer(g.Port(g.Owner(at), num))
+			}
+			if at == dst {
+				return true
+			}
+		}
+		return false
+	}
+	ofHost := lft.HostPorts(f)
+	for _, ports := range ofHost {
+		var called string
+		for n := range fabric.NodeID(f.NumNodes()) {
+			if n == f.Owner(ports[0]) {
+				called = f.Name(n).String()
+			}
+		}
+		if host, _, ok := hostOf(f.Name(f.Owner(ports[0])).Text); ok {
+			called = host
+		}
+		lost := slices.ContainsFunc(f.CAPorts(), func(src fabric.PortID) bool {
+			reaches := func(g *fabric.Fabric) bool {
+				return slices.ContainsFunc(ports, func(dst fabric.PortID) bool { return walk(g, src, dst) })
+			}
+			return !slices.Contains(ports, src) && g.Peer(src) != fabric.NoPort && reaches(f) && !reaches(g)
+		})
+		if lost {
+			x.UntilWritten = append(x.UntilWritten, called)
+		}
+		if !largest(f, ports) {
+			continue
+		}
+		if !largest(g, ports) {
+			x.CutOff = append(x.CutOff, called)
+		}
+	}
+	return x
+}
+
+func hostOf(text string) (host, adapter string, ok bool) {
+	for i := range text {
+		if text[i] == ' ' {
+			return text[:i], text[i+1:], text[:i] != "localhost"
+		}
+	}
+	return "", "", false
+}
+
+// largest searches from each switch, and reports whether one of some ports is on a part with at least half as many ports of
+// CAs as the part with most.
+func largest(g *fabric.Fabric, ports []fabric.PortID) bool {
+	size := func(from fabric.NodeID) (n int) {
+		seen, list := map[fabric.NodeID]bool{from: true}, []fabric.NodeID{from}
+		for len(list) > 0 {
+			s := list[0]
+			list = list[1:]
+			for num := range g.Node(s).NumPorts {
+				switch peer := g.Peer(g.Port(s, num+1)); {
+				case peer == fabric.NoPort:
+				case !g.IsSwitch(g.Owner(peer)):
+					n++
+				case !seen[g.Owner(peer)]:
+					seen[g.Owner(peer)] = true
+					list = append(list, g.Owner(peer))
+				}
+			}
+		}
+		return n
+	}
+	most := 0
+	for s := range fabric.NodeID(g.NumSwitches()) {
+		most = max(most, size(s))
+	}
+	return slices.ContainsFunc(ports, func(p fabric.PortID) bool {
+		return g.Peer(p) != fabric.NoPort && 2*size(g.Owner(g.Peer(p))) >= most
+	})
+}
+
+// TestAsCompilePrevious has cables and switches of random fabrics fail. What whatif says of the first step
+// and of the last is true of the tables that compile makes of what is left from those before: entries that
+// change and routes on the most loaded link, for any --rebalance, and whether the engine refuses.
+func TestAsCompilePrevious(t *testing.T) {
+	var kept, moved, scratch, refused int
+	for seed := range uint64(short.Of(150, 30)) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		f := randomFabric(t, rng)
+		e := short.Must(compile.EngineByName([]string{"updn", "minhop", "layered", "fattree", "spam", "xy"}[rng.IntN(6)]))(t)
+		factor := math.Pow(1000, rng.Float64())
+		name := fmt.Sprintf("seed %d, %s, --rebalance %.3f", seed, e.Name(), factor)
+		opt := compile.Options{LIDs: lft.LIDOptions{LMC: rng.IntN(2)}, Route: lft.Options{Rebalance: factor}}
+		if rng.IntN(4) == 0 && e.Name() != "xy" {
+			opt.Route.Roots = []fabric.NodeID{fabric.NodeID(rng.IntN(f.NumSwitches()))}
+		}
+		base, err := compile.Run(t.Context(), f, e, opt)
+		if outside := new(lft.DomainError); errors.As(err, &outside) {
+			continue
+		} else if err != nil {
+			t.Fatal(name, err)
+		}
+		f = base.Routing.Fabric
+		got := run(t, base, opt, Options{Kind: []string{Links, Switches}[rng.IntN(2)], Depth: 1 + rng.IntN(2), Sample: 6, Seed: seed})
+		for i := range got.Cases {
+			c := &got.Cases[i]
+			left := f.Without(cablesOf(t, f, c)...)
+			step := func(first bool) (s *Step, r *compile.Result) {
+				again := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Route: lft.Options{Rebalance: factor, FirstStep: first, Previous: base.Routing}}
+				if _, keeps := e.Engine.(lft.IncrementalEngine); !keeps {
+					again.Route.Roots = opt.Route.Roots
+				}
+				r, err := compile.Run(t.Context(), left, e, again)
+				if outside := new(lft.DomainError); errors.As(err, &outside) {
+					return nil, nil
+				} else if err != nil {
+					t.Fatal(name, err)
+				}
+				return &Step{Changes: compile.Changes{Entries: entriesToWrite(base.Routing, r.Routing)}, MaxRoutes: mostRoutes(r.Routing)}, r
+			}
+			first, r := step(true)
+			last, _ := step(false)
+			if (first == nil || last == nil) != (c.Refused != "") {
+				t.Fatalf("%s: %v: refused %q", name, c.Failed, c.Refused)
+			}
+			if c.Refused != "" {
+				refused++
+				continue
+			}
+			if c.Entries != first.Entries || c.MaxRoutes != first.MaxRoutes || c.RoutedFromScratch == r.Routing.Kept {
+				t.Fatalf("%s: %v: %d entries, %d routes, from scratch %v; compile --previous --first-step has %d, %d, %v",
+					name, c.Failed, c.Entries, c.MaxRoutes, c.RoutedFromScratch, first.Entries, first.MaxRoutes, !r.Routing.Kept)
+			}
+			if c.RoutedFromScratch {
+				scratch++
+				continue
+			}
+			if c.Last.Entries != last.Entries || c.Last.MaxRoutes != last.MaxRoutes {
+				t.Fatalf("%s: %v: %d entries and %d routes at last; compile --previous has %d and %d",
+					name, c.Failed, c.Last.Entries, c.Last.MaxRoutes, last.Entries, last.MaxRoutes)
+			}
+			kept++
+			if *c.Last != c.Step {
+				moved++
+			}
+		}
+	}
+	t.Logf("%d failures: tables kept, and moved on in %d; %d from scratch, %d refused", kept, moved, scratch, refused)
+	if kept == 0 || moved == 0 || scratch == 0 {
+		t.Error("that tests too little")
+	}
+}
+
+// TestVirtualPorts: LIDs of virtual ports are there before and after a failure. A cable between switches
+// that fails takes no pair away, and leaves the other cables no less to carry.
+func TestVirtualPorts(t *testing.T) {
+	f := fabrictest.FatTree(t, 4, 2)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	ports := map[fabric.LID]fabric.PortID{}
+	for i, p := range f.CAPorts()[:4] {
+		ports[fabric.LID(100+i)] = p
+	}
+	f = short.Must(f.WithVirtualLIDs(ports))(t)
+	for _, engine := range []string{"updn", "spam"} {
+		base := fabrictest.Compile(t, f, engine, compile.Options{})
+		got := run(t, base, compile.Options{}, Options{Depth: 1, Only: SwitchCables})
+		for i := range got.Cases {
+			if c := &got.Cases[i]; c.Gone != 0 || c.Lost != 0 || c.MaxRoutes < base.Verify.Balance.MaxRoutes {
+				t.Errorf("%s: %v: %d pairs gone, %d lost, %d routes on the most loaded cable, %d before",
+					engine, c.Failed, c.Gone, c.Lost, c.MaxRoutes, base.Verify.Balance.MaxRoutes)
+			}
+		}
+		if len(got.Cases) == 0 {
+			t.Error("nothing failed")
+		}
+	}
+}
+
+// randomFabric is a small tree, torus or irregular network, some with cables missing.
+func randomFabric(t *testing.T, rng *rand.Rand) (f *fabric.Fabric) {
+	t.Helper()
+	var err error
+	switch rng.IntN(4) {
+	case 0:
+		f, err = gen.Tree(gen.TreeSpec{Ports: 32, Pods: []int{3 + rng.IntN(4)}, Hosts: 1 + rng.IntN(6), Spines: 1 + rng.IntN(4), Parallel: 1 + rng.IntN(2)})
+	case 1:
+		f, err = gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2 + rng.IntN(2)})
+	case 2:
+		f, err = mesh.Generate(mesh.Spec{Dims: []int{2 + rng.IntN(3), 2 + rng.IntN(3)}, Wrap: []bool{true, true}, Hosts: 1 + rng.IntN(2)})
+	default:
+		f, err = gen.Irregular(gen.IrregularSpec{Switches: 6 + 2*rng.IntN(4), Degree: 3, Hosts: 8 + rng.IntN(16), Seed: rng.Uint64()})
+	}
+	if err == nil && rng.IntN(2) == 0 {
+		if less, failed := gen.DropLinks(f, 1+rng.IntN(3), rng.Uint64()); failed == nil { // not every fabric has as many to spare
+			f = less
+		}
+	}
+	short.Check(t, err)
+	return f
+}
+
+// cablesOf finds what a case says that has failed.
+func cablesOf(t *testing.T, f *fabric.Fabric, c *Case) (cut []fabric.PortID) {
+	t.Helper()
+	for _, part := range c.Failed {
+		n, ok := f.NodeByGUID(part.GUID)
+		if !ok {
+			t.Fatalf("no node %s", part.GUID)
+		}
+		if part.Port != 0 {
+			cut = append(cut, f.Port(n, part.Port))
+			continue
+		}
+		for num := range f.Node(n).NumPorts {
+			cut = append(cut, f.Port(n, num+1))
+		}
+	}
+	return cut
+}
+
+// entriesToWrite counts the entries that differ, of switches that have a cable.
+func entriesToWrite(was, is *lft.Routing) (n int) {
+	at := func(r *lft.Routing, s fabric.NodeID, lid int) fabric.PortNum {
+		if row := r.Tables.Row(s); lid < len(row) {
+			return row[lid]
+		}
+		return fabric.NoPath
+	}
+	for s := range fabric.NodeID(is.Fabric.NumSwitches()) {
+		cabled := false
+		for num := range is.Fabric.Node(s).NumPorts {
+			cabled = cabled || is.Fabric.Peer(is.Fabric.Port(s, num+1)) != fabric.NoPort
+		}
+		for lid := 1; cabled && lid <= int(max(was.Fabric.MaxLID(), is.Fabric.MaxLID())); lid++ {
+			if at(was, s, lid) != at(is, s, lid) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// mostRoutes sends a packet from each host to each LID of the others, and counts those that leave the ports
+// between switches.
+func mostRoutes(r *lft.Routing) (most int64) {
+	f := r.Fabric
+	routes := map[fabric.PortID]int64{}
+	for _, src := range f.CAPorts() {
+		for lid, dst := range f.LIDPorts() {
+			if dst == fabric.NoPort || f.IsSwitch(f.Owner(dst)) || dst == src {
+				continue
+			}
+			at := f.Peer(src)
+			for hops := 0; at != fabric.NoPort && at != dst && hops < 64 && f.IsSwitch(f.Owner(at)); hops++ {
+				num := r.Tables.Row(f.Owner(at))[lid]
+				if num == 0 || num > f.Node(f.Owner(at)).NumPorts {
+					break
+				}
+				out := f.Port(f.Owner(at), num)
+				if at = f.Peer(out); at != fabric.NoPort && f.IsSwitch(f.Owner(at)) {
+					routes[out]++
+					most = max(most, routes[out])
+				}
+			}
+		}
+	}
+	return most
 }

@@ -84,6 +84,9 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// hung is how long an event is waited for: no machine is that slow.
+const hung = 5 * time.Minute
+
 // keepsTables is a configuration by which tables depend on those before.
 const keepsTables = "incremental: true\n"
 
@@ -673,7 +676,7 @@ func (c *chaos) settle() {
 	if joined && c.rnd.IntN(2) == 0 {
 		// Without a sweep: OpenSM has answered, and writes the masks of these groups.
 		var err error
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(hung); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			if _, err = c.read(there); err == nil {
 				break
 			}

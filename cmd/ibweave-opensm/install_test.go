@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,11 +13,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -44,10 +51,7 @@ func TestInstall(t *testing.T) {
 
 			dir, installed := filepath.Join(s.dir, "tables"), filepath.Join(s.dir, "installed")
 			opt := outdir.Options{InstallDir: installed}
-			files, err := outdir.Write(t.Context(), dir, r, opt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			files := short.Must(outdir.Write(t.Context(), dir, r, opt))(t)
 			plugin, static, undo := outdir.InstallCommands(dir, files, opt)
 			commands := map[string][]string{"plugin": plugin, "static": static}[name]
 			place := strings.NewReplacer("/var/cache/opensm/", cache+"/", "/etc/opensm/", etc+"/")
@@ -80,24 +84,14 @@ func TestInstall(t *testing.T) {
 				t.Errorf("the partition of the site is gone:\n%s", got)
 			}
 
-			twin, err := ibsim.NewTwin(s.f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			twin := short.Must(ibsim.NewTwin(s.f))(t)
 			cables, _ := s.f.SwitchLinks(0)
 			cable := cables[0]
-			if err := s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable)), nil); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, s.Console(t.Context(), fmt.Sprintf("Unlink %q[%d]", twin.NodeID(s.f.Owner(cable)), s.f.Num(cable)), nil))
 			d.sweep()
 			d.wait("-> SUBNET UP\n", 2)
-			v, err := verify.Check(t.Context(), &state.State{Fabric: s.f.Without(cable), Tables: s.have(t, c).LFT}, verify.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if v.Unicast.Unreachable != unreachable {
-				t.Errorf("%d pairs are unreachable after a cable has failed, want %d", v.Unicast.Unreachable, unreachable)
-			}
+			v := short.Must(verify.Check(t.Context(), &state.State{Fabric: s.f.Without(cable), Tables: s.have(t, c).LFT}, verify.Options{}))(t)
+			short.Equal(t, v.Unicast.Unreachable, unreachable, "pairs are unreachable after a cable has failed")
 			d.signal(syscall.SIGKILL) // libumad2sim may hang in exit()
 			<-d.ended
 			run(undo)
@@ -170,8 +164,138 @@ func TestIgnoredOptions(t *testing.T) {
 				}
 			}
 		}
-		if found != tc.want {
-			t.Errorf("%d lines of options without effect, want %d: %q", found, tc.want, log)
+		short.Equal(t, found, tc.want, "lines of options without effect", log)
+	}
+}
+
+// Where the limits of the process leave Go's runtime too little it is not started, and
+// OpenSM goes on with its next engine after one line. Just above it starts, and routes.
+func TestLimits(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	namespace := "unshare -rm"
+	if os.Getuid() == 0 {
+		namespace = "unshare -m"
+	}
+	group := t.TempDir()
+	// The group of a process is a path, and its limit that of the least of all above.
+	cgroup := func(max string) string {
+		return fmt.Sprintf(`exec %s sh -c 'mount -t tmpfs none /sys/fs/cgroup && d=$(sed -n "s/^0:://p" /proc/self/cgroup) && mkdir -p /sys/fs/cgroup$d && echo %s >/sys/fs/cgroup$d/memory.max && exec opensm "$@"' opensm "$@"`, namespace, max)
+	}
+	const space = "3072 MiB of address space are not left, which the plugin needs: raise LimitAS (ulimit -v), or set no limit"
+	const data = "256 MiB of data are not left, which the plugin needs: raise LimitDATA (ulimit -d), or set no limit"
+	for _, tc := range short.Part(5, []struct{ limit, want string }{
+		{"ulimit -v 700000", space}, // the runtime would end the process here
+		{"ulimit -d 200000", data},  // OpenSM's own threads would not start here
+		{"ulimit -n 10", "16 more files cannot be opened, which the plugin needs: raise LimitNOFILE (ulimit -n)"},
+		{cgroup("33554432"), "the cgroup has 32 MiB of memory, and OpenSM with the plugin needs 64 MiB: raise MemoryMax (memory.max)"},
+		{"ulimit -v 3500000", ""},
+		{"ulimit -v 200000", space},
+		{"ulimit -v 1500000", space},
+		{"ulimit -d 130000", data},
+		{"ulimit -d 400000", ""},
+		{"ulimit -n 32", ""},
+		{cgroup("67108864"), ""},
+		{cgroup("max"), ""},
+	}) {
+		name, _, _ := strings.Cut(tc.limit, " sh ")
+		t.Run(name, func(t *testing.T) {
+			script := filepath.Join(group, "opensm.sh")
+			short.Check(t, os.WriteFile(script, []byte("#!/bin/bash\n"+tc.limit+"\nexec opensm \"$@\"\n"), 0o700))
+			var log []string
+			run, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
+				Program: script, Engine: "ibweave-updn,dor", Dir: s.dir, Options: []string{"event_plugin_name ibweave-opensm"}, Timeout: time.Minute,
+				Line: func(l ibsim.LogLine) { log = append(log, l.Message) },
+			})
+			if err != nil || !run.UP {
+				t.Fatalf("OpenSM is not up: %v\n%s", err, strings.Join(log, "\n"))
+			}
+			lines, engine := ours(log), "dor"
+			if tc.want == "" {
+				if engine = "ibweave-updn"; len(lines) > 0 {
+					t.Errorf("OpenSM's log has %q", lines)
+				}
+			} else if len(lines) != 1 || lines[0] != "ibweave: ERR IBW8: "+tc.want {
+				t.Errorf("OpenSM's log has %q, want %q", lines, tc.want)
+			}
+			short.Equal(t, run.Engine, engine, "OpenSM used")
+		})
+	}
+}
+
+// A log that is larger than files may be costs its lines, and neither OpenSM nor an engine:
+// the signal that comes then would end OpenSM.
+func TestLogTooLarge(t *testing.T) {
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
+	s := start(t, f, err)
+	script, own := filepath.Join(t.TempDir(), "opensm.sh"), filepath.Join(s.dir, "ibweave.log")
+	if err := os.WriteFile(script, []byte("#!/bin/bash\nulimit -f 512\nexec opensm \"$@\"\n"), 0o700); err != nil { // KiB
+		t.Fatal(err)
+	}
+	writeFile(t, own, make([]byte, 1<<20))
+	run, log := s.opensm(t, libraries.lib, "", ibsim.OpenSMConfig{Program: script, Engine: "ibweave-updn", Flags: 0x03})
+	want := "ibweave: ERR IBW9: log: write " + own + ": file too large; its lines are counted until it can be written"
+	if lines := ours(log); run.Engine != "ibweave-updn" || len(lines) != 1 || lines[0] != want {
+		t.Errorf("OpenSM used %s, and has %q, want %q", run.Engine, lines, want)
+	}
+}
+
+// What compile writes where files cannot carry a routing is enough for OpenSM with
+// the plugin to have it: LIDs, forwarding tables and SL-to-VL tables; the groups are
+// there for those who join.
+func TestCompiledDirectory(t *testing.T) {
+	bare := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1}))(t)
+	twin := short.Must(ibsim.NewTwin(bare))(t)
+	e := short.Must(compile.EngineByName("xy"))(t)
+	r, err := compile.Run(t.Context(), twin.Fabric, e, compile.Options{
+		LIDs: lft.LIDOptions{Policy: lft.MeshLIDs},
+		Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
+			hosts := f.CAPorts()
+			return []mft.Group{
+				{Name: "all", Receivers: hosts, Senders: hosts},
+				{Name: "some", Receivers: hosts[3:7], Senders: hosts[:1]},
+			}, nil
+		},
+	})
+	short.Check(t, err)
+	dir := filepath.Join(t.TempDir(), "tables")
+	files := short.Must(outdir.Write(t.Context(), dir, r, outdir.Options{InstallDir: dir}))(t)
+	if _, static, _ := outdir.InstallCommands(dir, files, outdir.Options{InstallDir: dir}); static != nil {
+		t.Fatalf("commands for files that cannot carry the routing: %q", static)
+	}
+
+	temp := t.TempDir()
+	text := filepath.Join(temp, "fabric.txt")
+	writeFile(t, text, topology.Append(nil, twin.Fabric))
+	sim := short.Must(ibsim.Start(t.Context(), text, ibsim.Config{}))(t)
+	defer sim.Close()
+	read := func(name string) []byte {
+		data := readFile(t, name)
+		return data
+	}
+	writeFile(t, filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)))
+	// Where no engine serves OpenSM tries for ever.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := sim.Command(ctx, "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, outdir.PluginOpenSMName), "-f", filepath.Join(temp, "opensm.log"))
+	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+temp, "OSM_CACHE_DIR="+temp)
+	if err := sim.Run(ctx, cmd); err != nil {
+		t.Fatalf("%v\n%s", err, read(filepath.Join(temp, "opensm.log")))
+	}
+	log := string(read(filepath.Join(temp, "opensm.log")))
+	if strings.Contains(log, "ERR") || !strings.Contains(log, "SUBNET UP") {
+		t.Errorf("OpenSM says\n%s", log)
+	}
+	for name, theirs := range map[string]string{outdir.LFTsName: "opensm-lfts.dump", outdir.SL2VLName: "opensm-sl2vl.dump"} {
+		if !bytes.Equal(read(filepath.Join(dir, name)), read(filepath.Join(temp, theirs))) {
+			t.Errorf("OpenSM's %s is not ours", theirs)
 		}
 	}
+}
+
+// readFile is what a file has.
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	data := short.Must(os.ReadFile(name))(t)
+	return data
 }

@@ -67,9 +67,7 @@ func (s *testbed) begin(t *testing.T, node, engine, config string, options ...st
 func (s *testbed) launch(t *testing.T, conf, node, flags string) *daemon {
 	t.Helper()
 	cache := filepath.Join(s.dir, "cache")
-	if err := os.MkdirAll(cache, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.MkdirAll(cache, 0o700))
 	d := &daemon{testbed: s, t: t, cmd: s.Command(t.Context(), "opensm", "-F", conf, "-D", flags), ended: make(chan error, 1)}
 	d.cmd.Env = append(d.cmd.Env, "OSM_TMP_DIR="+s.dir, "OSM_CACHE_DIR="+cache)
 	if node != "" {
@@ -81,9 +79,7 @@ func (s *testbed) launch(t *testing.T, conf, node, flags string) *daemon {
 	if d.in, err = d.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, d.cmd.Start())
 	go func() { d.ended <- d.cmd.Wait() }()
 	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
 	return d
@@ -101,17 +97,17 @@ func (d *daemon) log() string {
 // wait waits until OpenSM's log has a text as often as times says.
 func (d *daemon) wait(text string, times int) {
 	d.t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	short.Await(d.t, func() bool {
 		if strings.Count(d.log(), text) >= times {
-			return
+			return true
 		}
 		select {
 		case err := <-d.ended:
 			d.t.Fatalf("OpenSM has ended: %v\n%s", err, d.log())
 		default:
 		}
-	}
-	d.t.Fatalf("OpenSM's log does not have %q %d times\n%s", text, times, d.log())
+		return false
+	}, "OpenSM's log without", text, times, "times")
 }
 
 // run is what a diagnostic program prints.
@@ -250,9 +246,7 @@ func TestMulticast(t *testing.T) {
 					t.Errorf("%s, MGID %s: OpenSM has %d ports, want %d:\n%v\n%v", tree.Name, tree.MGID, len(have), len(want), portNames(s.f, have), portNames(s.f, want))
 				}
 			}
-			if len(r.Plan.Trees) != 8 {
-				t.Errorf("%d trees, want one for each group", len(r.Plan.Trees))
-			}
+			short.Equal(t, len(r.Plan.Trees), 8, "trees, want one for each group")
 			// What the switches have, by a program that knows nothing of us.
 			var text strings.Builder
 			for n := range fabric.NodeID(s.f.NumSwitches()) {
@@ -346,9 +340,7 @@ func TestLive(t *testing.T) {
 			t.Fatal(err, rest)
 		}
 		want := r.Routing.PathSLs.Row(s.f.Owner(s.f.Peer(from)))[s.f.LID(to)]
-		if fabric.SL(got) != want {
-			t.Errorf("path %v: OpenSM answers SL %d, want %d\n%s", pair, got, want, text)
-		}
+		short.Equal(t, fabric.SL(got), want, "path", pair, "OpenSM answers SL", got, text)
 		sls[want] = true
 	}
 	if len(sls) < 2 {
@@ -362,9 +354,7 @@ func TestLive(t *testing.T) {
 			for _, vl := range want {
 				fmt.Fprintf(&line, "%2d|", vl)
 			}
-			if !strings.Contains(text, line.String()) {
-				t.Errorf("switch %d, to port %d from port 2: want %s\n%s", s0, port, line.String(), text)
-			}
+			short.Contains(t, text, line.String(), "switch", s0, "to port", port, "from port 2")
 		}
 	}
 
@@ -382,16 +372,7 @@ func TestLive(t *testing.T) {
 	var want bytes.Buffer
 	short.Check(t, dump.WriteLFTs(&want, s.f, r.Routing.Tables, dump.WriteOptions{}))
 	dumped := filepath.Join(s.dir, "opensm-lfts.dump") // some time after the sweep
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		got := readFile(t, dumped)
-		if bytes.Equal(got, want.Bytes()) {
-			break
-		}
-		if time.Now().After(end) {
-			t.Errorf("OpenSM has other tables than before the link was down\n%.2000s", got)
-			break
-		}
-	}
+	short.Await(t, func() bool { return bytes.Equal(readFile(t, dumped), want.Bytes()) }, "other tables than before the link was down in", dumped)
 }
 
 // sweep makes OpenSM look at the whole fabric.

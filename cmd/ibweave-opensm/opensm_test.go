@@ -78,9 +78,7 @@ func startAlone(t *testing.T, f *fabric.Fabric, err error) *testbed {
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lft.KeepLMC})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	sim, twin := ibsimtest.Start(t, f)
 	return &testbed{Sim: sim, f: twin.Fabric, dir: t.TempDir()}
 }
@@ -253,9 +251,7 @@ func TestFailuresEndInNextEngine(t *testing.T) {
 			f, err := tc.make()
 			s := start(t, f, err)
 			run, log := s.opensm(t, tc.lib, tc.config, ibsim.OpenSMConfig{Engine: tc.engine + ",dor", Options: tc.options})
-			if run.Engine != "dor" {
-				t.Errorf("OpenSM used %q, want dor", run.Engine)
-			}
+			short.Equal(t, run.Engine, "dor", "OpenSM used")
 			want := strings.ReplaceAll(tc.want, "FILE", filepath.Join(s.dir, "ibweave.yaml"))
 			found := 0
 			for _, l := range log {
@@ -398,9 +394,7 @@ func TestLatePorts(t *testing.T) {
 			used[vl] = true
 		}
 	}
-	if len(used) != 2 {
-		t.Errorf("VLs %v are used, want two", used)
-	}
+	short.Equal(t, len(used), 2, "VLs", used, "are used")
 }
 
 // The sample configuration and the documentation name all engines, and no others.

@@ -29,9 +29,7 @@ func config(groups string) ([]byte, error) {
 // compiledOn is what the compiler makes of a fabric.
 func compiledOn(t *testing.T, f *fabric.Fabric, err error, engine string, opt compile.Options) *compile.Result {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	e := short.Must(compile.EngineByName(engine))(t)
 	return short.Must(compile.Run(t.Context(), f, e, opt))(t)
 }

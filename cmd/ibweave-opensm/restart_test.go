@@ -215,9 +215,7 @@ func compareRestarts(t *testing.T, file, engine string) {
 			g := c.f.Without(slices.Sorted(maps.Keys(c.down))...)
 			t.Logf("%s, %d cables go or come, %d are down: %d entries are others, %d blocks, %d of them differ; %d entries and %d blocks by OpenSM that goes on; loads to %d and %d; up after %v, %v; %s",
 				how.name, n, len(c.down), len(a), blocks, written, len(b), would, lft.GreatestLoad(g, got.LFT), lft.GreatestLoad(g, then.LFT), up, reading, line)
-			if blocks != written {
-				t.Errorf("%s: %d blocks are written, and %d are others", how.name, blocks, written)
-			}
+			short.Equal(t, blocks, written, how.name, "blocks are written, and are others")
 			if float64(len(a)) > 1.1*float64(len(b)) {
 				t.Errorf("%s, %d cables go or come: %d entries are others, and %d by OpenSM that goes on", how.name, n, len(a), len(b))
 			}
@@ -275,10 +273,7 @@ func (c *chaos) choose(rnd *rand.Rand, n int) (list []fabric.PortID) {
 func TestUnreadSwitch(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2})
 	s := start(t, f, err)
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	d := s.stay(t, "ibweave-updn", unbalanced)
 	c := s.dial(t)
 	want := s.have(t, c)
@@ -287,9 +282,7 @@ func TestUnreadSwitch(t *testing.T) {
 	const deaf = fabric.NodeID(3)
 	lose := func(percent int) {
 		t.Helper()
-		if err := s.Console(t.Context(), fmt.Sprintf("Error %q %d %d", twin.NodeID(deaf), percent, mad.AttrLinearForwardingTable), nil); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Console(t.Context(), fmt.Sprintf("Error %q %d %d", twin.NodeID(deaf), percent, mad.AttrLinearForwardingTable), nil))
 	}
 	lose(100)
 	d = s.begin(t, "", "ibweave-updn", unbalanced)
@@ -301,9 +294,7 @@ func TestUnreadSwitch(t *testing.T) {
 	d.wait("-> SUBNET UP\n", 2)
 	entries, _ := differ(s.f, want, s.have(t, c))
 	for _, e := range entries {
-		if e.s != deaf {
-			t.Errorf("switch %d has another entry for LID %d", e.s, e.lid)
-		}
+		short.Equal(t, e.s, deaf, "switch has another entry for LID", e.lid)
 	}
 	if n := strings.Count(d.log(), "Writing FT block"); n == 0 {
 		t.Error("OpenSM writes nothing")

@@ -116,7 +116,7 @@ func (c *chaos) awaitBalance() (b balance) {
 	there := c.connected()
 	begun := c.moves()
 	e, f := "", (*fabric.Fabric)(nil)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(hung); ; time.Sleep(50 * time.Millisecond) {
 		_, err := c.read(there)
 		d := short.Must(c.client.Discover(c.t.Context()))(c.t)
 		got := short.Must(c.client.Pull(c.t.Context(), d, subnet.PullOptions{LFT: true}))(c.t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"flag"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 	"github.com/ibweave/ibweave/sminterface/mad"
@@ -29,10 +31,7 @@ var sweeps = flag.Int("sweeps", 60, "heavy sweeps of TestManySweeps")
 // dial is a client on the simulated fabric.
 func (s *testbed) dial(t *testing.T) *subnet.Client {
 	t.Helper()
-	transport, err := s.Dial(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := short.Must(s.Dial(t.Context(), ""))(t)
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	t.Cleanup(func() { _ = c.Close() }) // ibsim is about to end
 	return c
@@ -41,10 +40,7 @@ func (s *testbed) dial(t *testing.T) *subnet.Client {
 // join has every other host join a group as a full member.
 func (s *testbed) join(t *testing.T, c *subnet.Client, groups int) {
 	t.Helper()
-	m, err := c.Manager(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := short.Must(c.Manager(t.Context()))(t)
 	for i := range groups {
 		for k, p := range s.f.CAPorts() {
 			if (k+i)%2 > 0 {
@@ -76,29 +72,26 @@ func (s *testbed) have(t *testing.T, c *subnet.Client) *subnet.Tables {
 // before it writes masks.
 func (s *testbed) same(t *testing.T, c *subnet.Client, want *subnet.Tables, when string) {
 	t.Helper()
-	var wrong string
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	var wrong bytes.Buffer
+	short.Await(t, func() bool {
 		got := s.have(t, c)
-		wrong = ""
+		wrong.Reset()
 		for n := range fabric.NodeID(s.f.NumSwitches()) {
 			if !slices.Equal(got.LFT.Row(n)[:s.f.MaxLID()+1], want.LFT.Row(n)[:s.f.MaxLID()+1]) {
-				wrong = fmt.Sprintf("switch %s has other entries", s.f.Node(n).GUID)
+				fmt.Fprintf(&wrong, "switch %s has other entries\n", s.f.Node(n).GUID)
 			}
 		}
 		if !slices.Equal(got.MFT.MLIDs(), want.MFT.MLIDs()) {
-			wrong = fmt.Sprintf("MLIDs %v, want %v", got.MFT.MLIDs(), want.MFT.MLIDs())
-			continue
+			fmt.Fprintf(&wrong, "MLIDs %v, want %v\n", got.MFT.MLIDs(), want.MFT.MLIDs())
+			return false
 		}
 		for _, l := range want.MFT.MLIDs() {
 			if !slices.Equal(got.MFT.Ports(l), want.MFT.Ports(l)) {
-				wrong = fmt.Sprintf("MLID %#x has other masks", uint16(l))
+				fmt.Fprintf(&wrong, "MLID %#x has other masks\n", uint16(l))
 			}
 		}
-		if wrong == "" {
-			return
-		}
-	}
-	t.Errorf("%s: %s", when, wrong)
+		return wrong.Len() == 0
+	}, when, &wrong)
 }
 
 // A standby OpenSM with the plugin routes nothing, and takes over when the master
@@ -121,10 +114,7 @@ func TestHandover(t *testing.T) {
 // handOver has a standby take over a fabric.
 func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 	s := startAlone(t, f, err) // under load OpenSM misses that the master has died
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	polling := []string{"sminfo_polling_timeout 200", "polling_retry_number 2"}
 	config := filepath.Join(s.dir, "ibweave.yaml") // which the standby has, too
 	writeFile(t, config, []byte(unbalanced))
@@ -138,18 +128,14 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	c := s.dial(t)
 	s.join(t, c, 3)
 	sweep := func() {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if err := first.Sweep(ctx); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, first.Sweep(ctx))
 	}
 	sweep()
 	cables, _ := s.f.SwitchLinks(1)
@@ -158,9 +144,7 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 		if engine == "xy" {
 			break // it has to have the whole mesh
 		}
-		if err := s.Console(t.Context(), command, nil); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Console(t.Context(), command, nil))
 		sweep()
 	}
 	want := s.have(t, c)
@@ -184,9 +168,7 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 	// asks the master while it dies.
 	second.signal(syscall.SIGSTOP)
 	s.join(t, c, 3) // what the standby has asked is answered before
-	if err := first.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, first.Stop())
 	second.signal(syscall.SIGCONT)
 	second.wait("Entering MASTER state", 1)
 	second.wait("-> SUBNET UP\n", 1)
@@ -223,9 +205,7 @@ func TestReroute(t *testing.T) {
 	}
 	d.wait("REROUTE COMPLETE", 1)
 	// Our log is written in the background.
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(s.ownLog(t), line) && time.Now().Before(end); {
-		time.Sleep(10 * time.Millisecond)
-	}
+	short.Await(t, func() bool { return strings.Contains(s.ownLog(t), line) }, line)
 	if n := strings.Count(s.ownLog(t), line); n != 1 {
 		t.Errorf("%d lines %q, want one\n%s", n, line, s.ownLog(t))
 	}
@@ -261,14 +241,9 @@ func TestManySweeps(t *testing.T) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	s.join(t, s.dial(t), 4)
-	twin, err := ibsim.NewTwin(s.f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
 	// A cable between switches goes and comes.
 	cable, _ := s.f.SwitchLinks(0)
 	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
@@ -278,15 +253,11 @@ func TestManySweeps(t *testing.T) {
 		if i%2 > 0 {
 			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
 		}
-		if err := s.Console(t.Context(), command, nil); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, s.Console(t.Context(), command, nil))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err := o.Sweep(ctx)
 		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		rss = append(rss, residentKiB(t, o.Process.Pid))
 	}
 	if err := o.Stop(); err != nil {
@@ -324,9 +295,110 @@ func statusKiB(t *testing.T, pid int, name string) int {
 	if err != nil || !ok {
 		t.Fatalf("no process %d: %v", pid, err)
 	}
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	kib := short.Must(strconv.Atoi(strings.Fields(rest)[0]))(t)
 	return kib
+}
+
+// unbalanced is a configuration by which the plugin asks for no sweeps.
+const unbalanced = "rebalance: 100\n"
+
+// After a cable has gone, the entries for LIDs whose packets did not use it are those of
+// before in all switches, and in blocks few are others; and groups are reached all the
+// same. When it is back, entries that lead elsewhere since then may stay.
+func TestKeptTables(t *testing.T) {
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(6, 4), Levels: 3})
+	s := start(t, f, err)
+	d := s.stay(t, "ibweave-updn", unbalanced)
+	c := s.dial(t)
+	s.join(t, c, 2)
+	d.sweep()
+	d.wait("-> SUBNET UP\n", 2)
+	before := s.have(t, c)
+	twin := short.Must(ibsim.NewTwin(s.f))(t)
+	cables, _ := s.f.SwitchLinks(4) // the order of the switches does not hang on it
+	cable := cables[1]
+	port := func(p fabric.PortID) string { return fmt.Sprintf("%q[%d]", twin.NodeID(s.f.Owner(p)), s.f.Num(p)) }
+	short.Check(t, s.Console(t.Context(), "Unlink "+port(cable), nil))
+	d.sweep()
+	d.wait("-> SUBNET UP\n", 3)
+	after := s.have(t, c)
+	entries, blocks := differ(s.f, before, after)
+	if len(entries) == 0 {
+		t.Fatal("nothing has changed")
+	}
+	if log := s.ownLog(t); !strings.Contains(log, `"kept": true`) {
+		t.Fatalf("nothing was kept: %s", log)
+	}
+	used := usersOf(s.f, before.LFT, cable)
+	for _, e := range entries {
+		if !used[e.lid] {
+			t.Errorf("switch %d has another entry for LID %d, whose packets did not use the cable", e.s, e.lid)
+		}
+	}
+	want := fmt.Sprintf(" rerouted, %d blocks changed", blocks)
+	if log := d.log(); !strings.Contains(log, want) {
+		t.Errorf("OpenSM's log has no line with %q: %q", want, ours(strings.Split(log, "\n")))
+	}
+	g := s.f.Without(cable)
+	short.EqualList(t, after.MFT.MLIDs(), before.MFT.MLIDs(), "MLIDs before")
+	forest := lft.NewForest(g)
+	for lid, p := range g.LIDPorts() {
+		if p == fabric.NoPort {
+			continue
+		}
+		if forest.FindTree(after.LFT, fabric.LID(lid)); len(forest.Order) != g.NumSwitches() {
+			t.Errorf("%d of %d switches deliver LID %d", len(forest.Order), g.NumSwitches(), lid)
+		}
+	}
+
+	short.Check(t, s.Console(t.Context(), "Link "+port(cable)+" "+port(s.f.Peer(cable)), nil))
+	d.sweep()
+	d.wait("-> SUBNET UP\n", 4)
+	back := s.have(t, c)
+	used = usersOf(s.f, back.LFT, cable)
+	entries, _ = differ(s.f, after, back)
+	for _, e := range entries {
+		if !used[e.lid] {
+			t.Errorf("switch %d has another entry for LID %d, whose packets do not use the cable that is back", e.s, e.lid)
+		}
+	}
+	if len(entries) == 0 {
+		t.Error("the cable that is back has no share")
+	}
+	if log := d.log(); strings.Contains(log, "ibweave: ERR") {
+		t.Errorf("the plugin says %q", ours(strings.Split(log, "\n")))
+	}
+}
+
+type entryAt struct {
+	s   fabric.NodeID
+	lid int
+}
+
+// differ lists the entries that are not the same, and counts the blocks that have some.
+func differ(f *fabric.Fabric, a, b *subnet.Tables) (list []entryAt, blocks int) {
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		last := -1
+		for lid := range int(f.MaxLID()) + 1 {
+			if a.LFT.Row(s)[lid] != b.LFT.Row(s)[lid] {
+				list = append(list, entryAt{s, lid})
+				if lid/lft.BlockSize != last {
+					last = lid / lft.BlockSize
+					blocks++
+				}
+			}
+		}
+	}
+	return list, blocks
+}
+
+// usersOf says of each LID whether some switch sends it over a cable.
+func usersOf(f *fabric.Fabric, t *lft.Tables, cable fabric.PortID) []bool {
+	used := make([]bool, int(f.MaxLID())+1)
+	for _, p := range []fabric.PortID{cable, f.Peer(cable)} {
+		for lid := range used {
+			used[lid] = used[lid] || t.Row(f.Owner(p))[lid] == f.Num(p)
+		}
+	}
+	return used
 }

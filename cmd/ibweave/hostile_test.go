@@ -235,9 +235,7 @@ func TestFilesListed(t *testing.T) {
 				n++
 			}
 		}
-		if n != 1 {
-			t.Errorf("%s is in %d of the tables inputs, outputs and otherFiles, want 1", name, n)
-		}
+		short.Equal(t, n, 1, name, "is in of the tables inputs, outputs and otherFiles")
 	}
 	for _, table := range []map[string]string{inputs, outputs, otherFiles} {
 		for name := range table {
@@ -275,9 +273,7 @@ func writeFAR(t *testing.T, d string) {
 	t.Helper()
 	a := &app{stderr: io.Discard}
 	f, tables, err := a.readTables(&audit{Input: open.Input{Files: open.Files{Topology: filepath.Join(d, "fabric.ibnetdiscover"), LFTs: filepath.Join(d, "opensm-lfts.dump")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	var b bytes.Buffer
 	x := &adaptive.Tables{Groups: make([][]adaptive.Group, f.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(tables)}}
 	short.Check(t, errors.Join(dump.WriteFAR(&b, f, x, dump.WriteOptions{}), os.WriteFile(filepath.Join(d, "ibdiagnet2.far"), b.Bytes(), 0o666)))
@@ -440,9 +436,7 @@ func simulated(t *testing.T, d string) {
 	f, _ := short.Must2(topology.Parse(name, text, topology.Options{}))(t)
 	sim, twin := ibsimtest.Start(t, f)
 	c, err := sim.Dial(t.Context(), "") // it listens when a client has been taken
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	short.Check(t, c.Close())
 	t.Setenv("IBSIM_SOCKNAME", sim.Socket())
 	t.Setenv("SIM_HOST", twin.NodeID(ibsim.Centre(twin.Fabric)))
@@ -523,9 +517,7 @@ func TestHostileOutput(t *testing.T) {
 			x, args = kind("fifo")
 			short.Check(t, syscall.Mkfifo(x, 0o600))
 			fifo, err := os.OpenFile(x, os.O_RDWR, 0) // no end of file: it ends with a mark
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			const mark = "\x00the end\x00"
 			read := make(chan []byte)
 			go func() {
@@ -645,9 +637,7 @@ func TestInterruptedInput(t *testing.T) {
 		if err == nil {
 			err = cmd.Process.Signal(syscall.SIGTERM)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		_ = cmd.Wait()
 		if got, want := errs.String(), "ibweave: interrupted; nothing was left half done\n"; cmd.ProcessState.ExitCode() != exitEnvironment || got != want {
 			t.Errorf("topology read to its end %v: %v, %q, want %q", closed, cmd.ProcessState, got, want)
@@ -679,9 +669,7 @@ func TestHostileText(t *testing.T) {
 			short.Check(t, os.WriteFile(filepath.Join(evilFile, "manifest.json"), []byte(text+"\n"), 0o600))
 			var out, errs bytes.Buffer
 			got := run(inputArgs(line, d, evilFile), strings.NewReader(""), &out, &errs)
-			if found := acts(out.String() + errs.String()); found != "" {
-				t.Errorf("%s with %q: exit status %d, %s", name, text, got, found)
-			}
+			short.Equal(t, acts(out.String()+errs.String()), "", name, "with", text, "exit status", got)
 			if got == exitInput && !strings.Contains(errs.String(), `e\x1b[31m`) {
 				t.Errorf("%s with %q: no name of the file in %s", name, text, &errs)
 			}
@@ -719,9 +707,7 @@ func TestHostileText(t *testing.T) {
 		if got != exitClean && got != exitFindings {
 			t.Errorf("%s: exit status %d, %s", line, got, &errs)
 		}
-		if found := acts(out.String() + errs.String()); found != "" {
-			t.Errorf("%s: %s", line, found)
-		}
+		short.Equal(t, acts(out.String()+errs.String()), "", line)
 		if c.names && !strings.Contains(out.String(), "2J") {
 			t.Errorf("%s: no name in\n%s", line, &out)
 		}

@@ -255,9 +255,7 @@ func TestFilesOfOneName(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(filepath.Join(it, filepath.Base(name)), []byte(text), 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 		}
 		short.Check(t, tars.Close())
 		short.Check(t, zips.Close())
@@ -269,9 +267,7 @@ func TestFilesOfOneName(t *testing.T) {
 		short.Check(t, os.RemoveAll(it))
 		for _, data := range [][]byte{plain.Bytes(), packed.Bytes(), zipped.Bytes()} {
 			short.Check(t, os.WriteFile(it, data, 0o600))
-			if got := check(it); got != want {
-				t.Fatalf("seed %d: %s\nwant, as from what is unpacked:\n%s", seed, got, want)
-			}
+			short.MustEqual(t, check(it), want, "seed", seed, "want, as from what is unpacked")
 		}
 	}
 }

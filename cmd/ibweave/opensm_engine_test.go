@@ -95,9 +95,7 @@ func TestOpenSMLanes(t *testing.T) {
 		f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
 		for _, engine := range openSMLanes {
 			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine, &siteOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			if used != engine {
 				continue
 			}
@@ -136,20 +134,13 @@ func loops(t *testing.T, a *app, in *audit, r *lft.Routing) *verify.Result {
 // traffic of switches may differ, since dfsssp puts it on other lanes each time that it runs.
 func TestComparedAsPulled(t *testing.T) {
 	t.Parallel()
-	torus, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	fabrics := []*fabric.Fabric{torus, tree}
 	for seed := range uint64(2) {
 		f, err := gen.Irregular(gen.IrregularSpec{Switches: 10, Degree: 3 + int(seed), Hosts: 12, Seed: seed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		fabrics = append(fabrics, f)
 	}
 	a := &app{stderr: io.Discard}
@@ -159,29 +150,16 @@ func TestComparedAsPulled(t *testing.T) {
 		}
 		for _, engine := range []string{"dfsssp", "lash", "nue"} {
 			r, in, used, err := a.routeByOpenSM(t.Context(), f, engine, &siteOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			compared := loops(t, a, in, r)
 			sim, _ := ibsimtest.Start(t, f)
-			sm, err := ibsim.StartOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Options: []string{"sweep_interval 0", "qos TRUE"}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			transport, err := sim.Dial(t.Context(), "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			sm := short.Must(ibsim.StartOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: engine, Dir: t.TempDir(), Options: []string{"sweep_interval 0", "qos TRUE"}}))(t)
+			transport := short.Must(sim.Dial(t.Context(), ""))(t)
 			c := subnet.New(transport, subnet.Options{})
 			live, err := open.Live(t.Context(), c, open.LiveOptions{AllPaths: true})
-			if err := errors.Join(err, c.Close(), sm.Stop()); err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, errors.Join(err, c.Close(), sm.Stop()))
 			live.UnknownSLs = true
-			pulled, err := a.checkTables(t.Context(), live.State, verify.Options{Complete: true})
-			if err != nil {
-				t.Fatal(err)
-			}
+			pulled := short.Must(a.checkTables(t.Context(), live.State, verify.Options{Complete: true}))(t)
 			verdict := func(v *verify.Result) string {
 				return fmt.Sprint(v.Worst() == verify.Error, v.Unicast.Pairs, v.Unicast.Unreachable, v.CreditLoops.Count, v.Undecided)
 			}
@@ -196,16 +174,11 @@ func TestComparedAsPulled(t *testing.T) {
 // again, and its LMC holds. What opensm.conf says of other things, and wrongly, is passed over or refused with its line.
 func TestSiteOptions(t *testing.T) {
 	t.Parallel()
-	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	const root = fabric.NodeID(7)
@@ -216,10 +189,7 @@ func TestSiteOptions(t *testing.T) {
 	if err != nil || site.lmc != 1 || !slices.Equal(site.lines, []string{"max_op_vls 3"}) || len(site.files) != 1 {
 		t.Fatalf("%+v, %v", site, err)
 	}
-	g, err := lft.AssignLIDs(f, lft.LIDOptions{LMC: site.lmc})
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: site.lmc}))(t)
 	r, _, used, err := a.routeByOpenSM(t.Context(), g, "updn", site)
 	if err != nil || used != "updn" {
 		t.Fatal(used, err)
@@ -239,10 +209,7 @@ func TestSiteOptions(t *testing.T) {
 			if dst := g.LIDPort(lid); dst == fabric.NoPort || dst == src || g.IsSwitch(g.Owner(dst)) {
 				continue
 			}
-			channels, err := r.Tables.Path(g, src, lid, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			channels := short.Must(r.Tables.Path(g, src, lid, nil))(t)
 			down := false
 			paths++
 			for _, c := range channels[1 : len(channels)-1] {

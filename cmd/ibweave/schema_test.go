@@ -206,9 +206,7 @@ func TestSchemas(t *testing.T) {
 		"rehearse":     {"rehearse", tables},
 	} {
 		name, _, _ := strings.Cut(name, "/")
-		if got := schemaName(args); got != name {
-			t.Errorf("%v is of schema %s, want %s", args, got, name)
-		}
+		short.Equal(t, schemaName(args), name, args, "is of schema")
 		out, err := exec.Command(program, append(args, "--format", "json")...).Output()
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -222,9 +220,7 @@ func TestSchemas(t *testing.T) {
 	}
 	var list bytes.Buffer // this machine need not have a port
 	form := cli.OutputForm{Format: "json"}
-	if err := form.Print(&list, deviceDocument([]umad.PortInfo{{Device: "mlx5_0", Number: 1, GUID: 0x1234, LID: 5, State: "4: ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "/dev/infiniband/umad0", Netdevs: []string{"ib0"}}}), nil); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, form.Print(&list, deviceDocument([]umad.PortInfo{{Device: "mlx5_0", Number: 1, GUID: 0x1234, LID: 5, State: "4: ACTIVE", LinkLayer: "InfiniBand", Rate: "100 Gb/sec (4X EDR)", Umad: "/dev/infiniband/umad0", Netdevs: []string{"ib0"}}}), nil))
 	holdToSchema(t, "devices", list.Bytes())
 }
 

@@ -2,12 +2,19 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/short"
@@ -87,137 +94,32 @@ func checkScope(t *testing.T, command, flag string, s *cli.Scope) {
 	}
 }
 
-// withoutEffectTests has each flag that needs something, without it. Status 0 stands
-// for a line on standard error; what else is wrong with these commands comes later.
-var withoutEffectTests = []struct {
-	args, flag, want string
-	note             bool
-}{
-	{"check d --mtu 512", "mtu", "without --vl-credits", false},
-	{"check d --date 2026-12-31", "date", "without --policy: waivers are in a policy", true},
-	{"check d --source f --format json", "source", "without --format sarif or --report: other forms do not locate findings", true},
-	{"check d -v --format json", "verbose", "with --format json: JSON has all of it", true},
-	{"compare -t f --lfts f --lids dense", "lids", "without --engines: tables of --lfts have their LIDs and paths", true},
-	{"compare -t f --lfts f --lmc 1", "lmc", "without --engines", true},
-	{"compare -t f --lfts f --roots 0x1", "roots", "without --engines", true},
-	{"compare -t f -e updn,spam --against spam --bisections 0", "against", "with --bisections 0: there is no bandwidth", false},
-	{"place d --hosts 4 --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
-	{"drain d --host-group r1", "host-group", "without --host-groups: they say which hosts", false},
-	{"move d f -e updn", "engine", "without --topology: DIR has its engine", false},
-	{"compile -t f -e updn --dry-run --install-dir /x", "install-dir", "with --dry-run: nothing is written", true},
-	{"compile -t f -e updn --dry-run --labels", "labels", "with --dry-run", true},
-	{"compile -t f -e updn --dry-run --lean", "lean", "with --dry-run", true},
-	{"compile -t f -e updn --dry-run --only 0x1", "only", "with --dry-run", true},
-	{"compile -t f -e updn --dry-run --path-sl", "path-sl", "with --dry-run", true},
-	{"compile -t f -e updn --dry-run --zstd", "zstd", "with --dry-run", true},
-	{"compile -t f -e updn -o d --host-groups f", "host-groups", "without --without or --traffic: these name them", false},
-	{"compile -t f -e updn -o d --uniform-floor 2", "uniform-floor", "without --traffic", false},
-	{"compile -t f -e updn -o d --first-step", "first-step", "without --previous", false},
-	{"compile -t f -e updn -o d --rebalance 1.5", "rebalance", "without --previous", false},
-	{"compile -t f -e updn -o d --mcast comb", "mcast", "without --groups", false},
-	{"compile -t f -e updn -o d --mcast-balance", "mcast-balance", "without --groups", true},
-	{"compile -t f -e updn -o d --mft-capacity 8", "mft-capacity", "without --groups", true},
-	{"compile -t f -e updn -o d --dims 4x4", "dims", "without --engine xy, negative-first, west-first, north-last or --lids mesh or --groups: only these look for a mesh", true},
-	{"compile -t f -e updn -o d --origin 0x1", "origin", "without --engine xy", true},
-	{"compile -t f -e updn -o d --no-wrap", "no-wrap", "without --engine xy", true},
-	{"compile -t f -e west-first -o d --repair", "repair", "without --engine xy", true},
-	{"compile -t f -e minhop -o d --roots 0x1", "roots", "without --engine updn, spam, layered, fattree: other engines", true},
-	{"diff a b --format json -v", "verbose", "with --format json: JSON has all of it", true},
-	{"drift d --live f --mkey 1", "mkey", "with --live: files are not asked", true},
-	{"drift d --live f --retries 1", "retries", "with --live", true},
-	{"drift d --live f --timeout 2s", "timeout", "with --live", true},
-	{"drift d --live f --window 2", "window", "with --live", true},
-	{"drift d --live f --format json --summary", "summary", "with --format json", true},
-	{"drift d --live f --format json -v", "verbose", "with --format json", true},
-	{"drift d --live f --summary --samples 3", "samples", "with --summary", true},
-	{"gen banyan --stages 2 --seed 3", "seed", "without --drop-links or --fill or --names mixed or --speed: nothing is drawn", true},
-	{"gen fattree --radix 4 --seed 3", "seed", "without --drop-links", true},
-	{"gen tree --rail-spines", "rail-spines", "without --rails", false},
-	{"gen director --seed 3", "seed", "without --drop-links", true},
-	{"gen tree --seed 3", "seed", "without --drop-links", true},
-	{"gen hypercube --dim 2 --seed 3", "seed", "without --drop-links", true},
-	{"gen mesh --dims 2x2 --seed 3", "seed", "without --drop-links", true},
-	{"gen myrinet4 --seed 3", "seed", "without --drop-links", true},
-	{"gen shufflenet --seed 3", "seed", "without --drop-links", true},
-	{"gen torus --dims 3x3 --seed 3", "seed", "without --drop-links", true},
-	{"whatif --merge f --format json --top 3", "top", "with --format json", true},
-	{"rehearse d --plugin f", "plugin", "without --via plugin", false},
-	{"rehearse d --traffic f", "traffic", "without --via plugin", false},
-	{"report d -o p --date 2026-12-31", "date", "without --policy", true},
-	{"report d -o p --view turns", "view", "without --svg or --png: the page has all views", false},
-	{"report d --svg p --max-entries 9", "max-entries", "without --output", true},
-	{"report d --title x", "title", "without --output or --svg or --png", false},
-	{"sim d --traffic f --bytes 64", "bytes", "with --traffic: the file says what is sent", false},
-	{"sim d --traffic f --hosts n1", "hosts", "with --traffic", false},
-	{"sim d --traffic f --rank-file f", "rank-file", "with --traffic", false},
-	{"sim d --load 0.1 --rank-order leaf", "rank-order", "without --pattern: uniform traffic", true},
-	{"sim d --traffic f --multicast 1", "multicast", "with --traffic", false},
-	{"sim d --burst 1 --multicast 1 --pattern permutation", "pattern", "with --multicast 1: there is no unicast", false},
-	{"sim d --load 0.1 --sharp 8", "sharp", "without --traffic: they are about its jobs", false},
-	{"sim d --load 0.1 --repeat", "repeat", "without --multicast", false},
-	{"sim d --load 0.1 --sources one", "sources", "without --multicast", false},
-	{"sim d --burst 1 --arrivals deterministic", "arrivals", "without --load: only open loop", true},
-	{"sim d --burst 1 --error 0.1", "error", "without --load", true},
-	{"sim d --burst 1 --max-queue 9", "max-queue", "without --load", true},
-	{"sim d --burst 1 --min-messages 9", "min-messages", "without --load", true},
-	{"sim d --burst 1 --warm-up 1us", "warm-up", "without --load", true},
-	{"sim -t f -e updn --burst 1 --roots 0x1", "roots", "without --router: only that has a spanning tree", false},
-	{"sim -t f -e updn --burst 1 --tree dfs", "tree", "without --router: only that has a spanning tree", false},
-	{"sim -t f --router spam --burst 1 --groups g --repeat", "repeat", "without --multicast", false},
-	{"sim d --load 0.1 --output-flits 2", "output-flits", "without --copying wormhole, greedy-wormhole", false},
-	{"sim d --load 0.1 --choice most-credits", "choice", "without --adaptive or --far: packets have no choice", false},
-	{"sim d --load 0.1 --buffer 9000 --buffer-packets 1", "buffer", "with --buffer-packets: each lane has its own", false},
-	{"sim d --load 0.1 --adaptive hbf --choose-again", "choose-again", "with --adaptive hbf: packets have no choice", false},
-	{"sim d --load 0.1 --flit-bytes 32 --buffer-packets 1", "flit-bytes", "with --buffer-packets: flits are", true},
-	{"sim d --load 0.1 --choose-again", "choose-again", "without --adaptive or --far", false},
-	{"sim d --load 0.1 --png f", "png", "without --adaptive or --far or --engines or --vls or --traffic: the picture compares", false},
-	{"sim d --load 0.1 --svg f", "svg", "without --adaptive or --far", false},
-	{"sim d --load 0.1 --scale 0.5", "scale", "without --traffic: they are about its jobs", false},
-	{"sim -t f --engines updn --load 0.1 --fit", "fit", "without --traffic", false},
-	{"compare -t f -e updn --fit", "fit", "without --traffic: tables are fitted to its jobs", false},
-	{"sim d --load 0.1 --mcast union", "mcast", "without --traffic", false},
-	{"sim d --load 0.1 --top 5", "top", "without --traffic", false},
-	{"sim d --load 0.1 --host-groups g", "host-groups", "without --traffic: its jobs may name groups", false},
-	{"sim d --traffic f --flows 4 --adaptive free", "flows", "with --traffic", false},
-	{"sim d --load 0.1 --flows 4", "flows", "without --adaptive or --far: only adaptive tables", false},
-	{"report d --interactive --svg p", "interactive", "without --output: pictures take no clicks", false},
-	{"report d -o p --compiler c", "compiler", "without --interactive", false},
-	{"report d --counters c --svg p", "counters", "without --output or --cables: pictures show routes", false},
-	{"report d --traffic c --svg p", "traffic", "without --output or --cables: pictures show routes", false},
-	{"report d --host-groups c --svg p", "host-groups", "without --output or --cables: pictures show routes", false},
-	{"report d -o p --before c", "before", "without --counters", false},
-	{"report d -o p --seconds 3", "seconds", "without --counters", false},
-	{"path d --all-from c --all-ports", "all-ports", "with --all-from: all ports of the host send then", true},
-	{"rails -t f --format json --host n", "host", "with --format json: JSON has all of it", true},
-	{"slurm -t f --block-size 4", "block-size", "without --format yaml, json: topology.conf has no blocks", true},
-	{"compile -t f -e updn -o d -g f --adaptive", "adaptive", "with --groups: no proof covers", false},
-	{"whatif -t f -e updn --fail links --seed 2", "seed", "without --sample: nothing is drawn", true},
-	{"whatif -t f -e updn --fail links --format json --top 3", "top", "with --format json", true},
-	{"whatif -t f -e updn --fail links --no-wrap", "no-wrap", "without --engine xy", true},
-	{"whatif -t f -e updn --fail links --repair", "repair", "without --engine xy", true},
-	{"whatif -t f -e minhop --fail links --roots 0x1", "roots", "without --engine updn", true},
-}
-
-// TestWithoutEffect has flags that are refused, and those of which a line says so; and
-// each that needs something is among them.
+// TestWithoutEffect has the flags of testdata/no-effect.txt, without what they need: some are refused,
+// and of others a line on standard error says so. What else is wrong with these commands comes later.
+// Each flag that needs something is among them.
 func TestWithoutEffect(t *testing.T) {
+	list := string(short.Must(os.ReadFile("testdata/no-effect.txt"))(t))
 	t.Chdir(t.TempDir())
 	tried := map[string]bool{}
-	for _, tt := range withoutEffectTests {
-		var out, err bytes.Buffer
-		status := run(strings.Fields(tt.args), nil, &out, &err)
-		want := "ibweave: --" + tt.flag + " has no effect " + tt.want
-		if !strings.Contains(err.String(), want) || tt.note == (status == 2) {
-			t.Errorf("%s: status %d, %s, want %s", tt.args, status, err.String(), want)
+	for line := range strings.Lines(list) {
+		if strings.HasPrefix(line, "#") {
+			continue
 		}
-		command, _, _ := strings.Cut(tt.args, " ")
-		tried[command+" "+tt.flag] = true
+		args, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " | ")
+		how, want, _ := strings.Cut(rest, " | ")
+		var out, err bytes.Buffer
+		if status := run(strings.Fields(args), nil, &out, &err); !strings.Contains(err.String(), "ibweave: "+want) || (how == "refused") != (status == 2) {
+			t.Errorf("%s: status %d, %s, want it %s: %s", args, status, err.String(), how, want)
+		}
+		command, _, _ := strings.Cut(args, " ")
+		flag, _, _ := strings.Cut(want, " ")
+		tried[command+" "+strings.TrimPrefix(flag, "--")] = true
 	}
 	for _, c := range new(app).rootCommand().Commands() {
 		cli.Walk(c, func(sub *cobra.Command) {
 			sub.Flags().VisitAll(func(f *pflag.Flag) {
 				if s := cli.FlagScope(f); s.With+s.Not != "" && !tried[c.Name()+" "+f.Name] {
-					t.Errorf("withoutEffectTests has nothing for --%s of %s", f.Name, c.Name())
+					t.Errorf("no-effect.txt has nothing for --%s of %s", f.Name, c.Name())
 				}
 			})
 		})
@@ -243,4 +145,166 @@ func TestDefaultValue(t *testing.T) {
 			t.Errorf("%s: status %d, %s", args, status, err.String())
 		}
 	}
+}
+
+// oddValues are numbers that scripts pass by mistake, an empty variable among them.
+var oddValues = []string{"", "0", "-1", "inf", "nan", "1e308", "1e999", "1e-300"}
+
+// rangeLines are the command lines that try a value which a flag takes, by command or command and flag. D is
+// a directory that compile wrote, NEW a folder that is not there. Commands that are not here ask a live
+// fabric, or take minutes.
+var rangeLines = map[string]string{
+	"check":              "check D --format json",
+	"check --vl-credits": "check D --mtu 512 --format json",
+	"compare":            "compare -t D/fabric.ibnetdiscover -e updn,minhop --permutations 3 --bisections 3 --shifts 3 --format json",
+	"compile":            "compile -t D/fabric.ibnetdiscover -e updn --dry-run --format json",
+	"counters":           "counters D D/perfquery --format json",
+	"counters --hot":     "counters D D/perfquery --format json",
+	"drain":              "drain D --switch 0x0000000000200000 --format json",
+	"move":               "move D D/fabric.ibnetdiscover --format json",
+	"drift":              "drift D --live D/opensm-lfts.dump --format json",
+	"gen banyan":         "gen banyan --stages 2",
+	"gen director":       "gen director --ports 8 --hosts 2 --leaves 2 --spine-chips 2",
+	"gen fattree":        "gen fattree --radix 4",
+	"gen hypercube":      "gen hypercube --dim 2",
+	"gen irregular":      "gen irregular --switches 4 --degree 2 --hosts 3",
+	"gen lattice":        "gen lattice --switches 4",
+	"gen mesh":           "gen mesh --dims 2x2",
+	"gen myrinet4":       "gen myrinet4",
+	"gen shufflenet":     "gen shufflenet",
+	"gen torus":          "gen torus --dims 3x3",
+	"gen tree":           "gen tree --hosts 2 --leaves 2 --spines 2",
+	"place":              "place D --hosts 2 --search 3 --format json",
+	"report":             "report D --counters D/perfquery -o /dev/stdout",
+	"sim":                "sim D --burst 2 --format json",
+	"sim --load":         "sim D --min-messages 1 --max-time 20us --format json",
+	"sim --error":        "sim D --load 0.1 --min-messages 1 --max-time 20us --format json",
+	"sim --warm-up":      "sim D --load 0.1 --min-messages 1 --max-time 20us --format json",
+	"sim --max-time":     "sim D --load 0.1 --min-messages 1 --format json",
+	"sim --scale":        "sim D --traffic D/traffic.yaml --format json",
+	"sim --top":          "sim D --traffic D/traffic.yaml --format json",
+	"slurm":              "slurm -t D/fabric.ibnetdiscover --format json",
+	"traffic":            "traffic D --traffic D/traffic.yaml --format json",
+	"whatif":             "whatif -t D/fabric.ibnetdiscover -e updn --fail links --format json",
+	"whatif --seed":      "whatif -t D/fabric.ibnetdiscover -e updn --fail links --sample 2 --format json",
+}
+
+// noNumber finds what is no number in JSON or text.
+var noNumber = regexp.MustCompile(`(?i)(^|[^\w])[+-]?(inf|infinity|nan)($|[^\w])`)
+
+// Every flag that takes a number or a day is a value. It refuses an odd one
+// in one line that says what would be right, exit status 2, or takes it, and all that is printed then is finite.
+func TestRanges(t *testing.T) {
+	d := t.TempDir()
+	if !testing.Short() {
+		d = tables(t)
+	}
+	cli.Walk(new(app).rootCommand(), func(c *cobra.Command) {
+		if !c.Runnable() || c.HasSubCommands() {
+			return
+		}
+		command := strings.TrimPrefix(c.CommandPath(), "ibweave ")
+		each := func(f *pflag.Flag) {
+			if regexp.MustCompile(`^(int|uint|float|duration)`).MatchString(f.Value.Type()) {
+				t.Errorf("--%s of %s takes any number: define it by cli.NumberFlag or cli.ParsedFlag", f.Name, command)
+			}
+			if v, ok := f.Value.(cli.Refusing); !ok {
+				return
+			} else if words, _ := v.Refused(); words != nil {
+				return
+			}
+			for _, value := range oddValues {
+				tryValue(t, d, command, f, value)
+			}
+		}
+		c.LocalFlags().VisitAll(each)
+		c.InheritedFlags().VisitAll(each)
+	})
+}
+
+// tryValue gives a flag a value, and runs the command if the flag takes it.
+func tryValue(t *testing.T, d, command string, f *pflag.Flag, value string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	args := append(strings.Fields(command), "--"+f.Name+"="+value)
+	set := f.Value.Set(value)
+	if _, wrong := cli.WrongValue(f); set != nil || wrong != nil {
+		status := run(args, nil, &out, &errs)
+		_, line, _ := strings.Cut(errs.String(), "ibweave: --"+f.Name+" ")
+		line, rest, _ := strings.Cut(line, "\n")
+		if status != exitUsage || !strings.Contains(line, "want ") || out.Len() > 0 || !strings.Contains(rest, "Try '") {
+			t.Errorf("%q: exit status %d, %s%s", args, status, &out, &errs)
+		}
+		return
+	}
+	line := rangeLines[command+" --"+f.Name]
+	if line == "" {
+		line = rangeLines[command]
+	}
+	if line == "" || testing.Short() {
+		return
+	}
+	args = append(inputArgs(line, d, d), args[len(args)-1])
+	status := run(args, nil, &out, &errs)
+	if status != exitClean && status != exitFindings && (status != exitUsage || out.Len() > 0) || noNumber.Match(out.Bytes()) || strings.Contains(errs.String(), "unsupported value") {
+		t.Errorf("%q: exit status %d, %.2000s%s", args, status, &out, &errs)
+	}
+}
+
+// Numbers in files are held to the same: the place of N has an odd value, and the file is refused with its
+// line and what would be right, or all that is printed is finite.
+func TestRangesOfFiles(t *testing.T) {
+	d := tables(t)
+	x := filepath.Join(d, "odd")
+	for _, c := range []struct{ line, text string }{
+		{"traffic D --format json --traffic", "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: N}]}]\n"},
+		{"traffic D --format json --traffic", "jobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M, weight: N}]}]\n"},
+		{"traffic D --format json --traffic", "jobs: [{name: a, hosts: '0x100000,0x100002', ranks-per-host: N, patterns: [{pattern: alltoall, size: 1M}]}]\n"},
+		{"traffic D --format json --traffic", "background: N\njobs: [{name: a, hosts: '0x100000,0x100002', patterns: [{pattern: alltoall, size: 1M}]}]\n"},
+		{"check D --format json --policy", "routing: {max-imbalance: N}\n"},
+		{"check D --format json --policy", "routing: {max-hops: N}\n"},
+		{"counters D --format json", "# Port extended counters: Lid 1 port 1\nPortSelect:......................1\nPortXmitData:....................N\nPortXmitWait:....................N\nSymbolErrorCounter:..............N\n"},
+	} {
+		for _, value := range append(oddValues, ".inf", ".nan", "5e-324", "18446744073709551615") {
+			short.Check(t, os.WriteFile(x, []byte(strings.ReplaceAll(c.text, "N", value)), 0o600))
+			var out, errs bytes.Buffer
+			status := run(append(inputArgs(c.line, d, d), x), nil, &out, &errs)
+			finite := (status == exitClean || status == exitFindings) && !noNumber.Match(out.Bytes()) && !strings.Contains(errs.String(), "unsupported value")
+			if refused := status == exitInput && out.Len() == 0 && strings.Contains(errs.String(), "want ") && strings.Contains(errs.String(), x+":"); !refused && !finite {
+				t.Errorf("%s with %q: exit status %d, %.1000s%s", c.line, value, status, &out, &errs)
+			}
+		}
+	}
+}
+
+// A flag takes a number where math/big finds it between its bounds, and no other text.
+func TestRangeBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bounds := rapid.SampledFrom([][2]float64{{0, 1}, {1, 100}, {-3, 7}, {0.001, 1e9}, {1, cli.MaxNumber}, {256, 4096}}).Draw(t, "bounds")
+		least, most := bounds[0], bounds[1]
+		x := rapid.OneOf(rapid.Float64(), rapid.Float64Range(-2, 2), rapid.SampledFrom([]float64{least, most, least - 1, most + 1})).Draw(t, "number")
+		text := fmt.Sprintf(rapid.SampledFrom([]string{"%g", "%.3f", "%e", "%.0f"}).Draw(t, "form"), x)
+		exact, ok := new(big.Rat).SetString(text)
+		bound := func(x float64) *big.Rat { // as it is written: the float64 of 0.001 is a little more
+			r, _ := new(big.Rat).SetString(fmt.Sprint(x))
+			return r
+		}
+		in := ok && exact.Cmp(bound(least)) >= 0 && exact.Cmp(bound(most)) <= 0
+		near := ok && exact.Sign() != 0 && exact.Cmp(bound(1e-300)) < 0 && exact.Cmp(bound(-1e-300)) > 0 // a float64 decides
+		if _, err := cli.Within(least, most)(text); (err == nil) != in && !near {
+			t.Fatalf("%g to %g, %q: %v, want taken %v", least, most, text, err, in)
+		}
+		whole, isInt := new(big.Int).SetString(text, 0)
+		if math.Trunc(least) != least {
+			return
+		}
+		in = isInt && new(big.Rat).SetInt(whole).Cmp(bound(least)) >= 0 && new(big.Rat).SetInt(whole).Cmp(bound(most)) <= 0
+		if _, err := cli.Within(int(least), int(most))(text); (err == nil) != in {
+			t.Fatalf("int, %g to %g, %q: %v, want taken %v", least, most, text, err, in)
+		}
+		in = in && whole.Sign() >= 0 && whole.Cmp(big.NewInt(math.MaxUint16)) <= 0
+		if _, err := cli.Within(uint16(max(0, least)), uint16(min(most, math.MaxUint16)))(text); (err == nil) != in {
+			t.Fatalf("uint16, %g to %g, %q: %v, want taken %v", least, most, text, err, in)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/internal/built"
@@ -325,9 +327,7 @@ func TestHelp(t *testing.T) {
 
 // Findings count however they are wrapped.
 func TestExitStatus(t *testing.T) {
-	if got := exitStatus(fmt.Errorf("anything: %w", cli.ErrFindings)); got != exitFindings {
-		t.Errorf("wrapped findings give %d", got)
-	}
+	short.Equal(t, exitStatus(fmt.Errorf("anything: %w", cli.ErrFindings)), exitFindings, "wrapped findings give")
 }
 
 // TestMoved has the commands that ibweave-papers has now: one line says so.
@@ -347,4 +347,83 @@ func TestMoved(t *testing.T) {
 	if strings.Contains(out.String(), "reproduce") || strings.Contains(out.String(), "schedule ") {
 		t.Errorf("help or completion has them:\n%s", &out)
 	}
+}
+
+func TestParseLoads(t *testing.T) {
+	for text, want := range map[string][]float64{
+		"0.5": {0.5}, "0.1:0.5:0.1": {0.1, 0.2, 0.3, 0.4, 0.5}, "0.1:0.45:0.1": {0.1, 0.2, 0.3, 0.4}, "1:1:1": {1}, "0.05:0.15:0.05": {0.05, 0.1, 0.15},
+	} {
+		if got, err := parseLoads(text); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s: %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "x", "0", "-1", "NaN", "Inf", "1001", "0.1:0.5", "0.5:0.1:0.1", "0.1:0.5:0", "0.1:0.5:0.1:1", "1:1000:0.000001"} {
+		if got, err := parseLoads(text); err == nil || got != nil {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// A list that is set again takes the place of the first one, and one that is wrong
+// changes nothing.
+func TestListValue(t *testing.T) {
+	loads := []float64{9}
+	flags := pflag.NewFlagSet("sim", pflag.ContinueOnError)
+	cli.ListFlag(flags, &loads, "load", "", "", parseLoads)
+	f := flags.Lookup("load")
+	for _, tt := range []struct {
+		text string
+		want []float64
+	}{{"0.1, 0.2:0.3:0.1", []float64{0.1, 0.2, 0.3}}, {"0.4,x", []float64{0.1, 0.2, 0.3}}, {"0.4", []float64{0.4}}, {"0.01:1000:0.01,0.01:1000:0.01", []float64{0.4}}} {
+		before := slices.Clone(loads)
+		_ = f.Value.Set(tt.text)
+		if _, err := cli.WrongValue(f); !slices.Equal(loads, tt.want) || err != nil && !slices.Equal(loads, before) {
+			t.Errorf("%s: %d loads, %v", tt.text, len(loads), err)
+		}
+	}
+}
+
+// Every command of docs/dev/gen.md does what it says, and the page has each kind and each flag
+// for any kind.
+func TestGenPage(t *testing.T) {
+	page := short.Must(os.ReadFile(filepath.Join("..", "..", "docs", "dev", "gen.md")))(t)
+	text := strings.ReplaceAll(string(page), "\\\n", " ")
+	commands := regexp.MustCompile("(?m)(?:`|^ +)ibweave gen ([a-z][^`\n]*)").FindAllStringSubmatch(text, -1)
+	if len(commands) < 6 {
+		t.Fatalf("%d commands in docs/dev/gen.md, want 6 or more", len(commands))
+	}
+	for _, c := range commands {
+		args, _, _ := strings.Cut(c[1], " -o ")
+		var out, errs bytes.Buffer
+		if status := run(append(append([]string{"gen"}, strings.Fields(args)...), "-o", filepath.Join(t.TempDir(), "made")), nil, &out, &errs); status != 0 || errs.Len() > 0 {
+			t.Errorf("gen %s: status %d\n%s", args, status, &errs)
+		}
+	}
+	for _, c := range new(app).rootCommand().Commands() {
+		if c.Name() != "gen" {
+			continue
+		}
+		c.PersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if !strings.Contains(text, "--"+f.Name) && f.Name != "output" && f.Name != "seed" {
+				t.Errorf("docs/dev/gen.md lacks --%s", f.Name)
+			}
+		})
+		for _, kind := range kindNames(c) {
+			short.Contains(t, text, "`"+kind+"`", "docs/dev/gen.md lacks", kind)
+			checkPage(t, text, c, kind)
+		}
+	}
+}
+
+// checkPage looks for the flags of trees.
+func checkPage(t *testing.T, text string, c *cobra.Command, kind string) {
+	if kind != "tree" && kind != "director" {
+		return
+	}
+	k, _ := short.Must2(c.Find([]string{kind}))(t)
+	k.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if !strings.Contains(text, "--"+f.Name) && f.Name != "help" {
+			t.Errorf("docs/dev/gen.md lacks --%s of %s", f.Name, kind)
+		}
+	})
 }

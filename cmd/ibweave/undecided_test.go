@@ -69,9 +69,7 @@ func anyWhole(t *rapid.T, fabrics map[string]*fabric.Fabric) (*whole, *compile.R
 	var r *compile.Result
 	for _, name := range []string{name, "updn"} {
 		e, err := compile.EngineByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		r, err = compile.Run(t.Context(), f, e, opt)
 		var outside *lft.DomainError
 		var group *compile.GroupError

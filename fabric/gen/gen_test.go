@@ -445,9 +445,7 @@ func TestDropLinks(t *testing.T) {
 			}
 			return
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		slices.SortFunc(left, func(a, b [2]fabric.PortID) int { return int(a[0] - b[0]) })
 		var want []string
 		for p := range fabric.PortID(f.NumPorts()) {

@@ -64,7 +64,7 @@ func simulate(t *testing.T, text string) func(program string, args ...string) st
 	return func(program string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("ibsim-run", append([]string{program, "-t", "10000"}, args...)...)
-		cmd.Env = env
+		cmd.Env, cmd.Dir = env, filepath.Dir(file) // umad2sim makes a folder where it runs
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.Output()
@@ -212,45 +212,7 @@ func TestIbsim(t *testing.T) {
 // The GUIDs, descriptions and links of the short form are those that ibsim
 // gives.
 func TestIbsimShortForm(t *testing.T) {
-	text := `# ibsim's short form
-width=2
-speed=1
-Switch	8 "left"
-[1]	"h1"[1]
-[2]	"two"[2]
-[3]	"right"[3]
-[4]	"right"[4] w=8 s=3
-[5]	"r1"
-[7]	"left"[8]
-[8]	"left"[7]
-
-Switch 8 "right"
-[3]	"left"[3]
-[4]	"left"[4] w=8 s=7
-[5]	"h3"[1]
-[6]	"far"[1]
-
-Hca	2 "h1"
-[1]	"left"[1]
-
-Ca	2 "two" # a description without quotes lid 3
-[2]	"left"[2]
-
-switchguid=0x500
-Hca	3 "h3"	# "quoted name" lid 3
-[1]	"right"[5]
-
-Switch 5 "far" # "far switch" base port 0 lid 9 lmc 0
-[1] "right"[6]
-[2] "farther"[1]
-
-Switch 5 "farther"
-[1] "far"[2]
-
-rtguid=0x700000
-Rt 2 "r1" # "router"
-[1] "left"[5]
-`
+	text := string(short.Must(os.ReadFile("testdata/short-form.ibsim"))(t))
 	f, problems := short.Must2(Parse("short", []byte(text), Options{}))(t)
 	// ibsim negotiates, and runs this cable at what both ends have.
 	short.Diff(t, list(problems), "line 15: \"right\"[4] is 12xQDR here, but \"left\"[4] is 12xDDR in line 8: taken as 12xDDR\n")

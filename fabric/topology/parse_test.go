@@ -1,9 +1,11 @@
 package topology
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,25 +16,9 @@ import (
 )
 
 // pair is a switch and a CA, as ibnetdiscover prints them.
-const pair = `#
-# Topology file: generated on Sat Nov 21 03:49:02 2026
-#
-# Initiated from node 0000000000000002 port 0000000000000003
-
-vendid=0x2c9
-devid=0xd2f2
-sysimgguid=0x1
-switchguid=0x1(1)
-Switch	36 "S-0000000000000001"		# "leaf" enhanced port 0 lid 7 lmc 0
-[17]	"H-0000000000000002"[1](3) 		# "host" lid 9 4xNDR
-
-vendid=0x2c9
-devid=0x1021
-sysimgguid=0x2
-caguid=0x2
-Ca	1 "H-0000000000000002"		# "host"
-[1](3) 	"S-0000000000000001"[17]		# lid 9 lmc 0 "leaf" lid 7 4xNDR
-`
+//
+//go:embed testdata/pair.ibnetdiscover
+var pair string
 
 const tellPair = `Switch 1 "leaf" ports 36 system 1 vendor 2c9 device d2f2 enhanced lid 7
   17 to 2 1 4xNDR
@@ -403,4 +389,150 @@ func TestAppendDescription(t *testing.T) {
 	f := short.Must(b.Build())(t)
 	want := header + "\nvendid=0x0\ndevid=0x0\ncaguid=0x1\nCa\t1 \"H-0000000000000001\"\t\t# \"a b c d e\xffé\"\n"
 	short.Diff(t, string(Append(nil, f)), want)
+}
+
+// brokenText is a case of testdata/errors.txt: texts by their names. A strict read refuses "text"
+// with "err"; a lenient one makes "want" of it with "problems", or fails with "err", too, where
+// there is no "want". With "strict" a read that is neither does what a lenient one does.
+type brokenText map[string]string
+
+// broken reads testdata/errors.txt. A line "== NAME" begins a case, a line "-- NAME" a text of it,
+// which has all lines up to the next such line.
+func broken(t testing.TB) (cases []brokenText) {
+	t.Helper()
+	name := ""
+	for line := range strings.Lines(string(short.Must(os.ReadFile("testdata/errors.txt"))(t))) {
+		if title, ok := strings.CutPrefix(line, "== "); ok {
+			cases = append(cases, brokenText{"name": strings.TrimSpace(title)})
+			continue
+		}
+		c := cases[len(cases)-1]
+		if title, ok := strings.CutPrefix(line, "-- "); ok {
+			name = strings.TrimSpace(title)
+			c[name] = ""
+			continue
+		}
+		c[name] += line
+	}
+	return cases
+}
+
+func TestParseErrors(t *testing.T) {
+	for _, test := range broken(t) {
+		t.Run(test["name"], func(t *testing.T) {
+			text := test["text"]
+			_, strict := test["strict"]
+			want, lenient := test["want"]
+			f, problems, err := Parse("in", []byte(text), Options{Strict: strict})
+			if err == nil {
+				t.Fatalf("no error, but %s", tell(f))
+			}
+			if f != nil || problems != nil {
+				t.Error("a result with an error")
+			}
+			var parse *fabric.ParseError
+			if !errors.As(err, &parse) {
+				t.Fatalf("%T", err)
+			}
+			short.Diff(t, err.Error()+"\n", test["err"], "strict")
+			if n := parse.Line; n > 0 && !strings.HasPrefix(strings.Split(text, "\n")[n-1], parse.Text) {
+				t.Errorf("line %d is not %q", n, parse.Text)
+			}
+
+			f, problems, err = Parse("in", []byte(text), Options{Lenient: !strict})
+			if !lenient {
+				if err == nil {
+					t.Fatal("lenient: no error")
+				}
+				return
+			}
+			short.Check(t, err)
+			short.Diff(t, tell(f), want, "lenient")
+			short.Diff(t, list(problems), test["problems"], "lenient: problems")
+		})
+	}
+}
+
+const goodNames = "# a map\n0x0002c90300000001 \"leaf 1\"\n2c90300000002\t\"spine # 2\" # in row 4\r\n\n0x3 \"\"\n"
+
+func TestParseNames(t *testing.T) {
+	names, _, err := ParseNames("map", []byte(goodNames))
+	if err != nil || len(names) != 3 || names[0x2c90300000001] != "leaf 1" || names[0x2c90300000002] != "spine # 2" || names[3] != "" {
+		t.Errorf("%q, %v", names, err)
+	}
+	var b fabric.Builder
+	for _, g := range []fabric.GUID{3, 4} {
+		short.Must(b.AddNode(fabric.Node{GUID: g, Type: fabric.Switch, NumPorts: 4, Description: "old"}))(t)
+	}
+	f := short.Must(b.Build())(t)
+	g := f.WithNames(map[fabric.GUID]string{4: "new", 5: "absent"})
+	for _, x := range []struct{ got, want string }{
+		{f.Name(0).String(), `"old" 0x0000000000000003`}, {f.PortName(f.Port(1, 2)), `"old" 0x0000000000000004[2]`},
+		{g.Name(0).String(), `"old"`}, {g.PortName(g.Port(1, 2)), `"new"[2]`}, {g.Node(1).Description, "old"},
+	} {
+		short.Equal(t, x.got, x.want)
+	}
+}
+
+var brokenNames = []struct {
+	text string
+	line int
+	say  string
+}{
+	{"0x1 leaf\n", 1, "no name in quotes"}, {"0x1 \"leaf\n", 1, "no closing quote"},
+	{"x1 \"leaf\"\n", 1, "x1"}, {"\n0x0 \"leaf\"\n", 2, "no node"}, {"0x1 \"a\" b\n", 1, "after the name"},
+	{"0x1 \"a\"\n0x01 \"b\"\n", 2, "in line 1 already"}, {"0x12345678901234567 \"a\"\n", 1, "12345678901234567"},
+}
+
+func TestParseNamesErrors(t *testing.T) {
+	if names, _, err := ParseNames("map", []byte("# nothing\n\n")); names == nil || len(names) > 0 || err != nil {
+		t.Errorf("comments alone: %v, %v", names, err)
+	}
+	for _, tc := range brokenNames {
+		names, _, err := ParseNames("map", []byte(tc.text))
+		var at *fabric.ParseError
+		if !errors.As(err, &at) || names != nil || at.Line != tc.line || !strings.Contains(err.Error(), tc.say) {
+			t.Errorf("%q: %v, %v", tc.text, names, err)
+		}
+	}
+}
+
+func FuzzParseNames(f *testing.F) {
+	f.Add([]byte(goodNames))
+	f.Add([]byte("[root@host ~]# ibnodes\nCa\t: 0x100 ports 2 \"a \"quoted\" name\"\nSwitch  : 0x10 ports 36 \"leaf 1\" enhanced port 0 lid 7 lmc 0\r\n"))
+	for _, tc := range brokenNames {
+		f.Add([]byte(tc.text))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		names, _, err := ParseNames("map", data)
+		var at *fabric.ParseError
+		if err != nil && (names != nil || !errors.As(err, &at)) || err == nil && names == nil {
+			t.Fatalf("%v, %v", names, err)
+		}
+	})
+}
+
+// A LID that two ports have is an error, or with TwiceLIDs a Problem that names both.
+func TestTwiceLIDs(t *testing.T) {
+	text := `Switch	2 "S-0000000000000010"		# "leaf" base port 0 lid 1 lmc 0
+[1]	"H-0000000000000020"[1](21) 		# "a" lid 2 4xQDR
+[2]	"H-0000000000000030"[1](31) 		# "b" lid 2 4xQDR
+
+Ca	1 "H-0000000000000020"		# "a"
+[1](21) 	"S-0000000000000010"[1]		# lid 2 lmc 0 "leaf" lid 1 4xQDR
+
+Ca	1 "H-0000000000000030"		# "b"
+[1](31) 	"S-0000000000000010"[2]		# lid 2 lmc 0 "leaf" lid 1 4xQDR
+`
+	if _, _, err := Parse("in", []byte(text), Options{}); err == nil || !strings.Contains(err.Error(), "is used twice") {
+		t.Errorf("got %v", err)
+	}
+	f, problems := short.Must2(Parse("in", []byte(text), Options{TwiceLIDs: true}))(t)
+	if len(problems) != 1 || problems[0].Kind != fabric.DuplicateLID || problems[0].Line != 9 || problems[0].Node != 0x30 ||
+		problems[0].Message != `LID 2, which "a"[1] has too, by line 6; taken as none` {
+		t.Errorf("%+v", problems)
+	}
+	if got := f.PortName(f.LIDPort(2)); got != `"a"[1]` || f.MaxLID() != 2 {
+		t.Errorf("LID 2 is that of %s", got)
+	}
 }

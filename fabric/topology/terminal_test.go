@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -232,20 +233,7 @@ func TestWrappedLists(t *testing.T) {
 
 // Lines that a terminal printed behind the longest rows of a text are not the rest of them.
 func TestForeignBehindLongest(t *testing.T) {
-	const text = `vendid=0x2c9
-devid=0xd2f2
-switchguid=0x1(1)
-Switch	2 "S-0000000000000001"		# "one" base port 0 lid 1 lmc 0
-[1]	"S-0000000000000002"[1]		# "two switches of a kind" lid 2 4xNDR
-$
-
-vendid=0x2c9
-devid=0xd2f2
-switchguid=0x2(2)
-Switch	2 "S-0000000000000002"		# "two" base port 0 lid 2 lmc 0
-[1]	"S-0000000000000001"[1]		# "two switches of a kind" lid 1 4xNDR
->>> 
-`
+	text := string(short.Must(os.ReadFile("testdata/terminal.txt"))(t))
 	f, problems := short.Must2(Parse("in", []byte(text), Options{}))(t)
 	if len(problems) != 1 || problems[0].Kind != fabric.ForeignLines || problems[0].Count != 2 || f.NumLinks() != 1 {
 		t.Errorf("%d links, %v, want 1 and 2 foreign lines", f.NumLinks(), problems)

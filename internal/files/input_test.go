@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/iotest"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/zstd"
@@ -180,5 +184,118 @@ func TestLimits(t *testing.T) {
 	var read atomic.Int64
 	if data, err = ReadAll("file", f, none, &read); err == nil || !strings.Contains(err.Error(), "which is what the memory allows") || read.Load() > 2*chunkSize {
 		t.Errorf("sparse file without a limit: %d bytes, %v, after %d bytes; want no more of it than its beginning", len(data), err, read.Load())
+	}
+}
+
+// ReadRegular reads regular files up to a limit, refuses everything else, and never
+// waits for another process.
+func TestReadRegular(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for name, text := range map[string]string{"empty": "", "full": strings.Repeat("x", 1000), "more": strings.Repeat("x", 1001)} {
+		short.Check(t, os.WriteFile(at(name), []byte(text), 0o600))
+	}
+	listener := short.Must(net.Listen("unix", at("socket")))(t)
+	defer listener.Close()
+	sparse := short.Must(os.Create(at("sparse")))(t)
+	short.Check(t, errors.Join(sparse.Truncate(8<<30), sparse.Close(), syscall.Mkfifo(at("fifo"), 0o600),
+		os.Mkdir(at("folder"), 0o700), os.Symlink("fifo", at("link")), os.Symlink("full", at("good link"))))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for name, want := range map[string]string{
+		"empty": "", "full": "", "good link": "",
+		"more":      "has more than 1000 bytes; want less",
+		"sparse":    "has more than 1000 bytes; want less",
+		"fifo":      "is a device, FIFO or socket; want a regular file",
+		"link":      "is a device, FIFO or socket; want a regular file",
+		"socket":    "is a device, FIFO or socket; want a regular file",
+		"folder":    "is a directory; want a file",
+		"/dev/zero": "is a device, FIFO or socket; want a regular file",
+	} {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = at(name)
+		}
+		data, err := ReadRegular(path, 1000)
+		var refused *RefusedError
+		switch {
+		case want == "" && (err != nil || string(data) != strings.Repeat("x", len(data)) || len(data) != 1000 && name != "empty"):
+			t.Errorf("%s: %d bytes, %v", name, len(data), err)
+		case want != "" && (!errors.As(err, &refused) || err.Error() != path+": "+want):
+			t.Errorf("%s: %v; want %s", name, err, want)
+		}
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 1<<20 {
+		t.Errorf("%d bytes allocated for files of 1000", after.TotalAlloc-before.TotalAlloc)
+	}
+	if _, err := ReadRegular(at("none"), 1); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v", err)
+	}
+	// Files of the kernel say that they have no bytes.
+	if data, err := ReadRegular("/proc/self/status", 1<<20); err != nil || !strings.HasPrefix(string(data), "Name:") {
+		t.Errorf("%.20q, %v", data, err)
+	}
+	if _, err := ReadRegular("/proc/self/status", 10); err == nil {
+		t.Error("10 bytes of a file that grows while it is read: no error")
+	}
+	var copied strings.Builder
+	if err := CopyRegular(&copied, at("full"), 1000); err != nil || copied.Len() != 1000 {
+		t.Errorf("%d bytes copied, %v", copied.Len(), err)
+	}
+	for _, name := range []string{at("more"), at("sparse"), at("fifo"), "/proc/self/status"} {
+		var refused *RefusedError
+		if err := CopyRegular(io.Discard, name, 100); !errors.As(err, &refused) {
+			t.Errorf("%s is copied: %v", name, err)
+		}
+	}
+}
+
+// utf16Of is text as Windows writes it.
+func utf16Of(text string, order binary.AppendByteOrder) []byte {
+	b := order.AppendUint16(nil, 0xfeff)
+	for _, u := range utf16.Encode([]rune(text)) {
+		b = order.AppendUint16(b, u)
+	}
+	return b
+}
+
+func TestUTF16(t *testing.T) {
+	text := strings.Repeat("Switch\t36 \"S-1\"\r\n \U0001f600 \u00fc\n", 10_000)
+	for form, order := range map[string]binary.AppendByteOrder{littleEndian: binary.LittleEndian, bigEndian: binary.BigEndian} {
+		data := utf16Of(text+"\ufeff", order)
+		short.Equal(t, compression(data), form, "is not recognized")
+		for _, odd := range []bool{false, true} { // as it comes, and byte by byte
+			from := io.Reader(strings.NewReader(string(data)))
+			if odd {
+				from = iotest.OneByteReader(from)
+			}
+			got, err := io.ReadAll(newUTF16(form, from))
+			if want := text + "\ufeff"; err != nil || string(got) != want {
+				t.Errorf("%s: %d bytes, %v; want %d", form, len(got), err, len(want))
+			}
+		}
+	}
+	for data, want := range map[string]string{
+		"a\x00b":                   "a\ufffd", // half a unit
+		"\x3d\xd8":                 "\ufffd",  // half a pair
+		"\x3d\xd8a\x00":            "\ufffda",
+		"\x00\xdc\x3d\xd8\x00\xde": "\ufffd\U0001f600",
+		"":                         "",
+	} {
+		short.Equal(t, string(short.Must(io.ReadAll(newUTF16(littleEndian, strings.NewReader(data))))(t)), want, data)
+	}
+	failing := iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("a\x00b\x00")))
+	if _, err := io.ReadAll(newUTF16(littleEndian, failing)); err == nil {
+		t.Error("an error of the source is lost")
+	}
+}
+
+// What is no text says what to do.
+func TestForeignForms(t *testing.T) {
+	archive := string(tarOf(t, member{"a", []byte("one"), 0}))
+	for start, want := range map[string]string{archive: "tar archive", string(gz(t, []byte(archive))): "tar archive", "PK\x03\x04...": "Excel", "BZh91": "bzip2", "\xfd7zXZ\x00...": "xz"} {
+		if _, err := Decompress("f", []byte(start), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v; want %s", start, err, want)
+		}
 	}
 }

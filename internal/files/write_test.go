@@ -262,9 +262,7 @@ func TestWriteInPlace(t *testing.T) {
 	}
 	before := short.Must(os.Stat(filepath.Join(dir, "of root")))(t)
 	program, err := os.ReadFile(os.Args[0]) // which others may not reach
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	test := filepath.Join(dir, "test")
 	short.Check(t, errors.Join(os.WriteFile(test, program, 0o755), os.Chmod(filepath.Join(dir, "closed"), 0o555), os.Chmod(dir, 0o777)))
 	t.Cleanup(func() { os.Chmod(filepath.Join(dir, "closed"), 0o700) })

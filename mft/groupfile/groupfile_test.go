@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -83,143 +84,36 @@ func show(f *fabric.Fabric, groups []mft.Group) string {
 	return b.String()
 }
 
-// cases are texts, and the groups or the error that they make.
-var cases = []struct{ name, text, want string }{
-	{"as documented", `groups:
-  - name: allreduce-0                 # any text
-    mgid: ff12:a01d:fe80::1           # optional
-    mlid: 0xc001                      # optional
-    receivers:                        # port GUIDs, descriptions, expressions
-      - 0x0000000000000101
-      - "leaf 0"
-      - "re:^h[12]$"
-    senders: [0x0000000000000131]     # optional
-    sl: 3                             # optional
-`, "\"allreduce-0\" ff12:a01d:fe80::1 0xc001 SL 3: leaf 0/0 h0/1 h1/1 h2/1 from h3/1\n"},
-	{"JSON", `{"groups": [{"name": "a \"b\" \u00e9\ud83d\ude00\/", "mgid": "ff12::1", "mlid": 49153, "receivers": ["0x101", "h1"], "senders": ["re:2"], "sl": 15},
-		{"name": "c", "mlid": "0xc002", "receivers": ["0xffffFFFFfffffff1"]}]}`,
-		"\"a \\\"b\\\" é😀/\" ff12::1 0xc001 SL 15: h0/1 h1/1 from h2/1\n\"c\" 0xc002: last/1\n"},
-	{"JSON with tabs", "{\n\t\"groups\": [\n\t\t{\n\t\t\t\"name\": \"a\",\n\t\t\t\"receivers\": [\n\t\t\t\t\"h0\"\n\t\t\t]\n\t\t}\n\t]\n}\n", "\"a\": h0/1\n"},
-	{"what compile writes", `[
-{"name":"a","mgid":"ff12:a01d::1","mlid":49153,"senders":[3],"receivers":[3,4],"scheme":"union","sl":2},
-{"name":"a","mgid":"ff12:a01d::2","mlid":49154,"senders":[],"receivers":[8],"scheme":"comb","shared_mlid":true},
-{"name":"b","mgid":"ff12:a01d::3","mlid":49154,"senders":[1],"receivers":[],"scheme":"comb","shared_mlid":true}
-]
-`, "\"a\" ff12:a01d::1 0xc001 SL 2: h0/1 h1/1 from h0/1\n\"a\" ff12:a01d::2 0xc002: h3/1 from\n\"b\" ff12:a01d::3 0xc002: from leaf 0/0\n"},
-	{"unquoted", "groups:\n- name: a: b\n", "in:2: mapping values are not allowed in this context; want YAML\n    - name: a: b"},
-	{"plain text", "groups:\n- name: all - it's \"so\"#1, [x] {y} # more\n  receivers: [h0]\n", "\"all - it's \\\"so\\\"#1, [x] {y}\": h0/1\n"},
-	{"plain text of several words in a list", "groups:\n- {name: a b, receivers: [leaf 0, leaf 1,]}\n", "\"a b\": leaf 0/0 leaf 1/0\n"},
-	{"colons in plain text", "groups:\n- {name: 'it''s', mgid: ff12::1, receivers: [re:^h0]}\n- {name: b, mgid: ff12:1b3e:0:0:0:0:0:2, receivers: [re::|h1]}\n",
-		"\"it's\" ff12::1: h0/1\n\"b\" ff12:1b3e::2: h1/1\n"},
-	{"JSON without blanks", `{"groups":[{"name":"a","receivers":["h0"]}]}`, "\"a\": h0/1\n"},
-	{"marks of a document, BOM, CRLF, comments", "\ufeff# groups\r\n---\r\ngroups: # here\r\n\r\n  # and here\r\n- name: a\r\n  receivers:\r\n  - h0 # x\r\n...\r\n", "\"a\": h0/1\n"},
-	{"dashes below their key", "groups:\n- name: a\n  receivers:\n  - h0\n  - h1\n  sl: 1\n", "\"a\" SL 1: h0/1 h1/1\n"},
-	{"an item in the line after its dash", "groups:\n  -\n    name: a\n    receivers:\n      -\n        h0\n", "\"a\": h0/1\n"},
-	{"nothing for a key", "groups:\n- name: a\n  mgid:\n  mlid: null\n  sl: ~\n  senders:\n  receivers: [h0]\n", "\"a\": h0/1\n"},
-	{"no groups", "groups: []\n", ""},
-	{"none yet", "[\n]\n", ""},
-	{"a port twice", "groups: [{name: a, receivers: [h0, 3, 0x101, 're:h0']}]", "\"a\": h0/1\n"},
-	{"ports with a cable", "groups: [{name: a, receivers: [twin]}]", "\"a\": twin/2\n"},
-	{"GUID of a switch", "groups: [{name: a, receivers: [0xb]}]", "\"a\": leaf 1/0\n"},
-	{"several nodes", "groups: [{name: a, receivers: ['re:^same$']}]", "\"a\": same/1 same/1\n"},
-	{"hosts rather than switches", "groups: [{name: a, receivers: ['re:[h0]$']}, {name: b, receivers: ['re:leaf']}]", "\"a\": h0/1\n\"b\": leaf 0/0 leaf 1/0\n"},
-	{"every LID of a port", "groups: [{name: a, receivers: [11]}]", "\"a\": h3/1\n"},
-	{"a description of digits", "groups: [{name: a, receivers: ['17']}]", "\"a\": 17/1\n"},
-	{"IPoIB, when it is asked for", "groups: [{name: a, mgid: 'ff12:401b:ffff::ffff:ffff', mlid: 0xc000, receivers: [h0]}]", "\"a\" ff12:401b:ffff::ffff:ffff 0xc000: h0/1\n"},
-
-	{"empty", "", "in: the file is empty; want a file of groups with groups: and a list with name: and receivers: for each group"},
-	{"comments only", "# x\n", "in: the file is empty; want a file of groups with groups: and a list with name: and receivers: for each group"},
-	{"text", "hello\n", "in:1: \"hello\"; want a mapping with groups\n    hello"},
-	{"nothing for groups", "groups:\n", "in:1:7: nothing; want a list of groups, each with name: and receivers:\n    groups:"},
-	{"no list", "groups: {name: a}\n", "in:1:8: a mapping; want a list of groups, each with name: and receivers:\n    groups: {name: a}"},
-	{"unknown key of the file", "group: []\n", "in:1: unknown key \"group\"; want groups\n    group: []"},
-	{"unknown key", "groups:\n- name: a\n  recipients: [h0]\n", "in:3:2: unknown key \"recipients\"; want mgid, mlid, name, receivers, senders, sl\n      recipients: [h0]"},
-	{"a key of groups.json", "groups:\n- name: a\n  scheme: union\n", "in:3:2: unknown key \"scheme\"; want mgid, mlid, name, receivers, senders, sl\n      scheme: union"},
-	{"a key twice", "groups:\n- name: a\n  sl: 1\n  sl: 2\n", "in:4:2: sl: is in line 3 already; want it once\n      sl: 2"},
-	{"a key twice, in JSON", "{\"groups\": [{\"name\": \"a\",\n\"name\": null}]}", "in:2: name: is in line 1 already; want it once\n    \"name\": null}]}"},
-	{"a text for a group", "groups:\n- a\n", "in:2:2: \"a\"; want a mapping with mgid, mlid, name, receivers, senders, sl\n    - a"},
-	{"no name", "groups:\n- receivers: [h0]\n", "in:2:2: a group without a name; want name: and any text\n    - receivers: [h0]"},
-	{"a list for a name", "groups:\n- name: [a]\n", "in:2:8: a list for name; want a value in its line\n    - name: [a]"},
-	{"no receivers", "groups:\n- name: a\n  senders: [h0]\n", "in:2:2: group \"a\" has no receivers; want receivers: and a list of port GUIDs, names or re: and regular expressions\n    - name: a"},
-	{"empty receivers", "groups:\n- name: a\n  receivers: []\n", "in:3:13: no receivers; want at least one, and for senders that are all receivers no line at all\n      receivers: []"},
-	{"empty senders", "groups:\n- name: a\n  receivers: [h0]\n  senders: []\n", "in:4:11: no senders; want at least one, and for senders that are all receivers no line at all\n      senders: []"},
-	{"no list of receivers", "groups:\n- name: a\n  receivers: h0\n", "in:3:13: \"h0\" for receivers; want a list, such as [0x0000000000100001, \"host 0,1\"]\n      receivers: h0"},
-	{"a list in the list", "groups: [{name: a, receivers: [[h0]]}]", "in:1:31: a list for an end port; want a port GUID such as 0x0000000000100001, a name, re: and a regular expression, or a LID\n    groups: [{name: a, receivers: [[h0]]}]"},
-	{"nothing in the list", "groups:\n- name: a\n  receivers:\n  -\n", "in:4:3: nothing for an end port; want a port GUID such as 0x0000000000100001, a name, re: and a regular expression, or a LID\n      -"},
-	{"bad MGID", "groups:\n- name: a\n  mgid: fe80::1\n", "in:3:8: MGID fe80::1 is not multicast; want one that begins with ff, like ff12:a01d::1\n      mgid: fe80::1"},
-	{"MGID that ends with colons", "groups:\n- name: a\n  mgid: ff12::\n", "in:3: mapping values are not allowed in this context; want YAML\n      mgid: ff12::"},
-	{"MLID too low", "groups:\n- name: a\n  mlid: 0xbfff\n", "in:3:8: MLID 0xbfff, want 0xc000 to 0xfffe\n      mlid: 0xbfff"},
-	{"MLID too high", "groups:\n- name: a\n  mlid: 65535\n", "in:3:8: MLID 65535, want 0xc000 to 0xfffe\n      mlid: 65535"},
-	{"MLID of more bits", "groups:\n- name: a\n  mlid: 0x1c001\n", "in:3:8: MLID 0x1c001, want 0xc000 to 0xfffe\n      mlid: 0x1c001"},
-	{"MLID beyond 64 bits", "groups:\n- name: a\n  mlid: 0x1000000000000c001\n", "in:3:8: MLID 0x1000000000000c001, want 0xc000 to 0xfffe\n      mlid: 0x1000000000000c001"},
-	{"MLID with a zero in front", "groups:\n- name: a\n  mlid: 049153\n", "in:3:8: MLID 049153, want 0xc000 to 0xfffe\n      mlid: 049153"},
-	{"SL too high", "groups:\n- name: a\n  sl: 16\n", "in:3:6: SL 16, want 0 to 15\n      sl: 16"},
-	{"SL below 0", "groups:\n- name: a\n  sl: -1\n", "in:3:6: SL -1, want 0 to 15\n      sl: -1"},
-	{"an MGID twice", "groups:\n- {name: a, mgid: ff12::1, receivers: [h0]}\n- {name: b, mgid: 'ff12:0::1', receivers: [h0]}\n", "in:3:18: MGID ff12::1 is that of the group in line 2 already; want one for each group, or none\n    - {name: b, mgid: 'ff12:0::1', receivers: [h0]}"},
-	{"an MLID twice", "groups:\n- {name: a, mlid: 0xc001, receivers: [h0]}\n- {name: b, mlid: 49153, receivers: [h0]}\n", "in:3:18: MLID 0xc001 is that of the group in line 2 already; want one for each group, or none\n    - {name: b, mlid: 49153, receivers: [h0]}"},
-	{"an MLID twice, shared by one", "[{name: a, mlid: 0xc001, receivers: [h0]},\n{name: b, mlid: 49153, receivers: [h0], shared_mlid: true}]", "in:2:16: MLID 0xc001 is that of the group in line 1 already; want one for each group, or none\n    {name: b, mlid: 49153, receivers: [h0], shared_mlid: true}]"},
-	{"shared or not", "[{name: a, mlid: 0xc001, receivers: [h0], shared_mlid: 1}]", "in:1:55: shared_mlid \"1\", want true or false\n    [{name: a, mlid: 0xc001, receivers: [h0], shared_mlid: 1}]"},
-	{"unknown GUID", "groups:\n- name: a\n  receivers: [0x999]\n", "in:3:14: no end port has the GUID 0x0000000000000999\n      receivers: [0x999]"},
-	{"GUID 0", "groups: [{name: a, receivers: [0x0]}]", "in:1:31: no end port has the GUID 0x0000000000000000\n    groups: [{name: a, receivers: [0x0]}]"},
-	{"GUID of 17 digits", "groups:\n- name: a\n  receivers: [0x10000000000000101]\n", "in:3:14: GUID \"0x10000000000000101\": want 1 to 16 hexadecimal digits\n      receivers: [0x10000000000000101]"},
-	{"GUID of a node", "groups:\n- name: a\n  receivers: [0x140]\n", "in:3:14: 0x0000000000000140 is the GUID of a node, \"twin\"; want that of a port: 0x0000000000000142\n      receivers: [0x140]"},
-	{"GUID of a node without a cable", "groups: [{name: a, receivers: [0x170]}]", "in:1:31: no port of node 0x0000000000000170 has a cable\n    groups: [{name: a, receivers: [0x170]}]"},
-	{"GUID of a port without a cable", "groups: [{name: a, receivers: [0x171]}]", "in:1:31: no end port has the GUID 0x0000000000000171\n    groups: [{name: a, receivers: [0x171]}]"},
-	{"node without a cable", "groups: [{name: a, receivers: [loose]}]", "in:1:31: no port of \"loose\" has a cable\n    groups: [{name: a, receivers: [loose]}]"},
-	{"unknown description", "groups: [{name: a, receivers: [Leaf  0]}]", "in:1:31: no node is called \"Leaf  0\"; \"leaf 0\" is one\n    groups: [{name: a, receivers: [Leaf  0]}]"},
-	{"name in other letters", "groups: [{name: a, receivers: [TWIN]}]", "\"a\": twin/2\n"},
-	{"description like none", "groups: [{name: a, receivers: [xyz]}]", "in:1:31: no node is called \"xyz\"; want a GUID, a name, or a list of names like n[1-4,7]\n    groups: [{name: a, receivers: [xyz]}]"},
-	{"name of two nodes", "groups: [{name: a, receivers: [same]}]", "\"a\": same/1 same/1\n"},
-	{"list of names", "groups: [{name: a, receivers: ['h[0,2]']}]", "\"a\": h0/1 h2/1\n"},
-	{"unknown LID", "groups: [{name: a, receivers: [17]}]", "in:1:31: no end port has LID 17; GUIDs begin with 0x, and names that are numbers want quotes\n    groups: [{name: a, receivers: [17]}]"},
-	{"GUID without 0x", "groups: [{name: a, receivers: [0002c90300000001]}]", "in:1:31: no node is called \"0002c90300000001\"; want a GUID, a name, or a list of names like n[1-4,7]\n    groups: [{name: a, receivers: [0002c90300000001]}]"},
-	{"digits without 0x", "groups: [{name: a, receivers: [0002590300000001]}]", "in:1:31: no end port has LID 0002590300000001; GUIDs begin with 0x, and names that are numbers want quotes\n    groups: [{name: a, receivers: [0002590300000001]}]"},
-	{"no match", "groups: [{name: a, receivers: ['re:^h0x']}]", "in:1:31: no node with a cable has a description that matches \"^h0x\"\n    groups: [{name: a, receivers: ['re:^h0x']}]"},
-	{"bad expression", "groups: [{name: a, receivers: ['re:h[']}]", "in:1:31: error parsing regexp: missing closing ]: `[`\n    groups: [{name: a, receivers: ['re:h[']}]"},
-
-	{"tab", "groups:\n\t- name: a\n", "in:2: found character that cannot start any token; want YAML\n    \t- name: a"},
-	{"deeper line", "groups:\n- name: a\n   sl: 1\n", "in:3: mapping values are not allowed in this context; want YAML\n       sl: 1"},
-	{"less deep", "groups:\n  - name: a\n - name: b\n", "in:3: did not find expected key; want YAML\n     - name: b"},
-	{"text after the end", "  groups: []\nx: y\n", "in:2: did not find expected <document start>; want YAML\n    x: y"},
-	{"text over lines", "groups:\n- name: |\n    a\n", "in:2:2: group \"a\\n\" has no receivers; want receivers: and a list of port GUIDs, names or re: and regular expressions\n    - name: |"},
-	{"tag", "groups:\n- name: !!str a\n", "in:2:8: a tag, !!str; write the value without it\n    - name: !!str a"},
-	{"directive", "%YAML 1.2\n---\ngroups: []\n", "in:1: found incompatible YAML document; want YAML\n    %YAML 1.2"},
-	{"two documents", "groups: []\n---\ngroups: []\n", "in:2: a second document; want one file of groups a file\n    ---"},
-	{"question mark", "? groups\n: []\n", ""},
-	{"dash in a list", "groups: [- a]\n", "in:1: did not find expected node content; want YAML\n    groups: [- a]"},
-	{"key that is a list", "[a]: b\n", "in:1: a list as a key; want a mapping with groups\n    [a]: b"},
-	{"anchor and alias", "groups:\n- name: a\n  receivers: &all [h0]\n- name: b\n  receivers: *all\n", "in:3:13: an anchor or an alias; write the value out\n      receivers: &all [h0]"},
-	{"no anchor", "groups: *a\n", "in:1: unknown anchor 'a' referenced; want YAML\n    groups: *a"},
-	{"anchor's name", "groups: &a.b []\n", "in:1: did not find expected alphabetic or numeric character; want YAML\n    groups: &a.b []"},
-	{"colon in braces", "groups: [{name\n:a}]\n", "in:1:10: unknown key \"name :a\"; want mgid, mlid, name, receivers, senders, sl\n    groups: [{name"},
-	{"quote", "groups:\n- name: \"a\n", "in:2: found unexpected end of stream; want YAML\n    - name: \"a"},
-	{"single quote", "groups:\n- name: 'a''\n", "in:2: found unexpected end of stream; want YAML\n    - name: 'a''"},
-	{"escape", "groups:\n- name: \"\\q\"\n", "in:2: found unknown escape character; want YAML\n    - name: \"\\q\""},
-	{"text after quotes", "groups:\n- name: \"a\" b\n", "in:2: did not find expected key; want YAML\n    - name: \"a\" b"},
-	{"brace", "groups: [{name: a]\n", "in:1: did not find expected ',' or '}'; want YAML\n    groups: [{name: a]"},
-	{"no comma", "groups: [{name: a\nsl: 1}]\n", "in:2: did not find expected ',' or '}'; want YAML\n    sl: 1}]"},
-	{"cut short", "{\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h", "in:1: found unexpected end of stream; want YAML\n    {\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h"},
-	{"key in a list", "groups: [a: b]\n", "in:1:9: unknown key \"a\"; want mgid, mlid, name, receivers, senders, sl\n    groups: [a: b]"},
-	{"not UTF-8", "groups:\n- name: \xff\n", "in:2: invalid leading UTF-8 octet; want YAML\n    - name: \\xff"},
-	{"control character", "groups:\n- name: \x00\n", "in:2: control characters are not allowed; want YAML\n    - name: \\x00"},
-	{"merge key", "groups:\n- &a {name: a, receivers: [h0]}\n- <<: *a\n  name: b\n", "in:2:2: an anchor or an alias; write the value out\n    - &a {name: a, receivers: [h0]}"},
-	{"tag without a name", "groups:\n- name: ! 17\n", "in:2:2: group \"17\" has no receivers; want receivers: and a list of port GUIDs, names or re: and regular expressions\n    - name: ! 17"},
-	{"escapes of YAML", "groups:\n- name: \"\\x41\\u2028\\U0001F600\\e\"\n  receivers: [h0]\n", "\"A\\u2028😀\\x1b\": h0/1\n"},
-	{"DEL in JSON", "[{\"name\": \"\x7f\u0085\u2028\ufffd\\uFFFD\", \"receivers\": [3]}]", "\"\\x7f\\u0085\\u2028��\": h0/1\n"},
-	{"numbers of JSON", "[{\"name\": 1e3, \"receivers\": [3], \"mlid\": 4.9153e4}]", "in:1:41: MLID 4.9153e4, want 0xc000 to 0xfffe\n    [{\"name\": 1e3, \"receivers\": [3], \"mlid\": 4.9153e4}]"},
-	{"columns are bytes", "groups: [{name: é😀, receivers: [xé, zz]}]", "in:1:36: no node is called \"xé\"; \"17\" is one\n    groups: [{name: é😀, receivers: [xé, zz]}]"},
-	{"columns after a BOM", "\ufeffgroups: [{name: a, receivers: [xyz]}]", "in:1:33: no node is called \"xyz\"; want a GUID, a name, or a list of names like n[1-4,7]\n    \\ufeffgroups: [{name: a, receivers: [xyz]}]"},
-	{"second document broken", "groups: []\n---\n[", "in:3: did not find expected node content; want YAML\n    ["},
-	{"a dash after a key", "groups: - name: a\n", "in:1: block sequence entries are not allowed in this context; want YAML\n    groups: - name: a"},
+// cases returns texts, and the groups or the error that each makes: those of testdata, and others
+// that no text file holds.
+func cases(t testing.TB) (list []fileCase) {
+	t.Helper()
+	files := short.Must(txtar.ParseFile("testdata/cases.txtar"))(t).Files
+	for i := 0; i < len(files); i += 2 {
+		short.MustEqual(t, files[i+1].Name, "=", files[i].Name, "is followed by")
+		list = append(list, fileCase{files[i].Name, string(files[i].Data), string(files[i+1].Data)})
+	}
+	return append(list, []fileCase{
+		{"marks of a document, BOM, CRLF, comments", "\ufeff# groups\r\n---\r\ngroups: # here\r\n\r\n  # and here\r\n- name: a\r\n  receivers:\r\n  - h0 # x\r\n...\r\n", "\"a\": h0/1\n"},
+		{"empty", "", "in: the file is empty; want a file of groups with groups: and a list with name: and receivers: for each group\n"},
+		{"cut short", "{\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h", "in:1: found unexpected end of stream; want YAML\n    {\"groups\": [{\"name\": \"a\", \"receivers\": [\"h0\", \"h\n"},
+		{"second document broken", "groups: []\n---\n[", "in:3: did not find expected node content; want YAML\n    [\n"},
+		{"not UTF-8", "groups:\n- name: \xff\n", "in:2: invalid leading UTF-8 octet; want YAML\n    - name: \\xff\n"},
+		{"control character", "groups:\n- name: \x00\n", "in:2: control characters are not allowed; want YAML\n    - name: \\x00\n"},
+		{"DEL in JSON", "[{\"name\": \"\x7f\u0085\u2028\ufffd\\uFFFD\", \"receivers\": [3]}]", "\"\\x7f\\u0085\\u2028��\": h0/1\n"},
+		{"columns after a BOM", "\ufeffgroups: [{name: a, receivers: [xyz]}]", "in:1:33: no node is called \"xyz\"; want a GUID, a name, or a list of names like n[1-4,7]\n    \\ufeffgroups: [{name: a, receivers: [xyz]}]\n"},
+	}...)
 }
+
+type fileCase struct{ name, text, want string }
 
 func TestParse(t *testing.T) {
 	f := small(t)
-	for _, c := range cases {
+	for _, c := range cases(t) {
 		groups, err := Parse("in", []byte(c.text), f)
 		got := show(f, groups)
 		if err != nil {
-			got = err.Error()
+			got = err.Error() + "\n"
 			var parse *fabric.ParseError
 			if groups != nil || !errors.As(err, &parse) || parse.File != "in" || parse.Line == 0 && strings.TrimLeft(c.text, "# x\n") != "" {
 				t.Errorf("%s: %v, %#v", c.name, groups, err)
@@ -341,7 +235,7 @@ func TestHostile(t *testing.T) {
 // write.
 func FuzzParse(f *testing.F) {
 	fab := small(f)
-	for _, c := range cases {
+	for _, c := range cases(f) {
 		f.Add([]byte(c.text))
 	}
 	endPort := make(map[fabric.PortID]bool)
@@ -386,9 +280,9 @@ func FuzzParse(f *testing.F) {
 // TestFile: the example of the documentation, from a file.
 func TestFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "groups.yaml")
-	short.Check(t, os.WriteFile(name, []byte(cases[0].text), 0o600))
+	short.Check(t, os.WriteFile(name, []byte(cases(t)[0].text), 0o600))
 	data := short.Must(os.ReadFile(name))(t)
 	f := small(t)
 	groups := short.Must(Parse(name, data, f))(t)
-	short.Equal(t, show(f, groups), cases[0].want, groups)
+	short.Equal(t, show(f, groups), cases(t)[0].want, groups)
 }

@@ -4,16 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/report/chart"
+	"github.com/ibweave/ibweave/sim"
 )
 
 // squares is a paper whose figures have n points, i and i*i.
@@ -270,6 +275,236 @@ func TestRegistry(t *testing.T) {
 		var unknown *UnknownError
 		if !errors.As(err, &unknown) || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
 			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// Times between messages are negative binomial: by their parameters r and p, the mean is r/p cycles
+// whatever the order is, the variance r(1-p)/p^2, and there are r cycles at least.
+func TestNegativeBinomial(t *testing.T) {
+	const n, mean = 200_000, 60.0
+	for _, r := range []int{1, 2, 7} {
+		x := newMixture(lineNetwork(t), spamLoad{}, 100/mean, r, 5)
+		x.rng = rand.New(rand.NewPCG(uint64(r), 1))
+		sum, square, least := 0.0, 0.0, math.Inf(1)
+		for range n {
+			c := x.drawCycles()
+			sum, square, least = sum+c, square+c*c, min(least, c)
+		}
+		p := float64(r) / mean
+		got, variance := sum/n, square/n-sum/n*sum/n
+		if want := float64(r) * (1 - p) / p / p; math.Abs(got-mean) > 0.5 || math.Abs(variance/want-1) > 0.03 || least < float64(r) {
+			t.Errorf("order %d: mean %.2f, variance %.1f, at least %g; want %g, %.1f, %d", r, got, variance, least, mean, want, r)
+		}
+	}
+}
+
+func lineNetwork(t *testing.T) *spamRouters {
+	t.Helper()
+	return short.Must(spamTrees[0].network(4, 1))(t)
+}
+
+// TestGerla runs the Myrinet paper quickly, and has the outcome of its claims.
+func TestGerla(t *testing.T) {
+	_, verdicts := quick(t, &gerla1996, "fig12")
+	others := map[string]Verdict{
+		// Circuits are short then (E-M6), and cut-through is between the trees.
+		"M26-heavy, IDs by place":   WithinError,
+		"M26-unicast":               WithinError,
+		"M6":                        HoldsAs,      // against trees, not against the circuit
+		"M28-curves, hosts":         NotDecidable, // it depends on them
+		"M8":                        HoldsAs,      // for one multicast at a time
+		"M20 trees":                 WithinError,
+		"M3":                        HoldsAs, // not on a mesh
+		"M12":                       HoldsAs,
+		"M26-unicast, IDs by place": Fails,
+	}
+	for spec, got := range verdicts {
+		want, ok := others[spec]
+		if !ok {
+			want = Holds
+		}
+		short.Equal(t, got.Verdict, want, spec, &got, got.Measured)
+	}
+}
+
+// quick runs all experiments of a paper with few points, under -short those of few if
+// there are any, and gives the figures by name and the verdicts by number.
+func quick(t *testing.T, p *Paper, few ...string) (figures map[string]*Figure, verdicts map[string]Finding) {
+	t.Helper()
+	names := []string{p.ID}
+	if testing.Short() && few != nil {
+		names = nil
+		for _, name := range few {
+			names = append(names, p.ID+"/"+name)
+		}
+	}
+	work := short.Must(Find(names))(t)
+	list := short.Must(Run(t.Context(), work, Options{Quick: true, Seed: 1}))(t)
+	figures, verdicts = map[string]*Figure{}, map[string]Finding{}
+	for i, f := range list {
+		figures[work[i].Name] = f
+	}
+	for _, j := range p.Judge(figures) {
+		if j.Verdict != NotMeasured || !testing.Short() {
+			verdicts[j.Spec] = j.Finding
+		}
+	}
+	return figures, verdicts
+}
+
+// TestMIN has the figures of the paper on banyan networks: the values of G-N5 and
+// G-N6, the simulation near them, and the verdicts.
+func TestMIN(t *testing.T) {
+	figures, verdicts := quick(t, &recursiveMIN)
+	near := func(figure string, panel int, curve string, x, want float64) {
+		t.Helper()
+		if got := figures[figure].panel(panel).At(curve, x).Y; math.Abs(got-want) > 0.00006 {
+			t.Errorf("%s panel %d, %s at %v: %v, want %v", figure, panel, curve, x, got, want)
+		}
+	}
+	for x, want := range []float64{.602564, .431193, .282353, .164384, .089552, .046875, .024} {
+		near("fig5", 0, "f = 4", float64(x), want)
+	}
+	for panel, list := range [][]float64{
+		{0.312984, 0.287371, 0.245713, 0.189145, 0.128657},
+		{0.265252, 0.189398, 0.119273, 0.068200, 0.036667},
+		{0.221448, 0.131617, 0.072132, 0.037792, 0.019341},
+	} {
+		near("fig6", panel, "f = 1", 1, 0.327107)
+		for i, want := range list {
+			near("fig6", panel, fmt.Sprint("f = ", minFanouts[i]), 1, want)
+		}
+	}
+	for i, want := range []float64{.0363, .0664, .0915, .1127, .1307, .1460, .1593, .1707, .1807, .1894} {
+		near("fig6", 1, "f = 4", float64(i+1)/10, want)
+	}
+	for i, want := range []float64{.2111, .1995, .1894, .1804, .1723, .1650} {
+		near("fig7", 1, "f = 4, (A) random start", float64(5+i), want)
+	}
+	for i, want := range []float64{.1689, .1510, .1368, .1251, .1153, .1070} {
+		near("fig7", 1, "f = 4, (B) first stages", float64(5+i), want)
+	}
+	// Another simulator's, with all copies or none (E-N5).
+	if got := figures["whole"].panel(2).At(minArrived, 16); math.Abs(got.Y-0.0107) > 0.0005 {
+		t.Errorf("all 16 copies arrive of %v, want 0.0107", got)
+	}
+	for spec, want := range map[string]Verdict{
+		"N13": Holds, "N16-1": Holds, "N15-6": Holds, "N16-2": Holds, "N15-7": Holds, "N16-3": Fails, "N12 whole": Fails,
+		"N12 phase 2": Fails, "N17": Holds,
+	} {
+		if got := verdicts[spec]; got.Verdict != want || got.Measured == "" || got.Why == "" {
+			t.Errorf("%s: %+v, want %s", spec, got, want)
+		}
+	}
+	if got := verdicts["N12"].Verdict; got != Holds && got != HoldsAs {
+		t.Errorf("N12: %s", got)
+	}
+}
+
+// TestSPAM has the figures of the SPAM paper: latencies in the bands of G-S3, and
+// the verdicts.
+func TestSPAM(t *testing.T) {
+	figures, verdicts := quick(t, &spam1998, "fig2")
+	for _, tt := range []struct {
+		panel     int
+		curve     string
+		d         float64
+		want, off float64
+	}{
+		{0, "128 nodes", 1, 11.793, 0.3}, {0, "128 nodes", 127, 12.691, 0.4},
+		{0, "256 nodes", 1, 11.907, 0.4}, {0, "256 nodes", 255, 13.283, 0.3},
+		{1, "software, startups alone", 255, 80, 0}, {1, "software, startups alone", 1, 10, 0}, {1, "software, 128 nodes", 1, 11.8, 0.3},
+		{2, "breadth-first tree from the centre", 255, 12.566, 0.3}, {2, "depth-first tree", 255, 18.5, 3.5},
+	} {
+		if got := figures["fig2"].panel(tt.panel).At(tt.curve, tt.d).Y; math.Abs(got-tt.want) > tt.off {
+			t.Errorf("%s, %v destinations: %.3f us, want %.3f +- %.1f", tt.curve, tt.d, got, tt.want, tt.off)
+		}
+	}
+	for spec, want := range map[string]Verdict{
+		"S15-1": HoldsAs, "S15-2": Holds, "S15-3 deep": Fails, "S15-4": Fails, "S15-5": Holds, "S16": Holds, "S18": Fails,
+		"S15-6": Holds, "S16 multicast": Holds, "S18 schemes": Holds, "S18 lock-step": Holds, "S18 buffers": Holds, "S18 root": Holds,
+	} {
+		got, ok := verdicts[spec]
+		if !ok && testing.Short() {
+			continue
+		}
+		if got.Verdict != want || got.Measured == "" || got.Why == "" {
+			t.Errorf("%s: %+v, want %s", spec, got, want)
+		}
+	}
+	if got := verdicts["S15-3"].Verdict; len(figures) > 1 && got != Holds && got != HoldsAs {
+		t.Errorf("S15-3: %s", got)
+	}
+}
+
+// TestSoftwareBound has startups of recursive doubling (E-S1).
+func TestSoftwareBound(t *testing.T) {
+	for d, want := range map[int]float64{1: 10, 2: 20, 3: 20, 4: 30, 127: 70, 128: 80, 255: 80, 256: 90} {
+		short.Equal(t, softwareBound(d), want, d, "destinations", "us")
+	}
+}
+
+// TestDoubling has every host reached once, in as many phases as the bound has.
+func TestDoubling(t *testing.T) {
+	r := short.Must(spamTrees[0].network(40, 3))(t)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, d := range []int{1, 2, 3, 7, 8, 39} {
+		src := rng.IntN(40)
+		at := short.Must(r.bySoftware(t.Context(), src, someOf(rng, 40, d, src)))(t)
+		low := sim.Time(softwareBound(d)) * sim.Microsecond
+		if at < low || at > low*5/4 {
+			t.Errorf("%d destinations: %s, want a little more than %s", d, at, low)
+		}
+	}
+}
+
+// TestPathWorms has each destination on one path, and paths down the tree that do not branch.
+func TestPathWorms(t *testing.T) {
+	r := short.Must(spamTrees[0].network(64, 5))(t)
+	f := r.net.Fabric()
+	rng := rand.New(rand.NewPCG(2, 1))
+	for range 50 {
+		to := someOf(rng, 64, 1+rng.IntN(63), 0)
+		worms := short.Must(r.pathWorms(to))(t)
+		var got []fabric.PortID
+		for _, x := range worms {
+			list := x.Destinations(f)
+			got = append(got, list...)
+			for i := range list[1:] {
+				if !r.net.IsAncestor(f.PeerSwitch(list[i]), f.PeerSwitch(list[i+1])) {
+					t.Fatalf("%v is no path", list)
+				}
+			}
+		}
+		want := r.hosts(to)
+		slices.Sort(got)
+		slices.Sort(want)
+		short.EqualList(t, got, want, "worms")
+	}
+}
+
+// TestPartition has the parts of a multicast: contiguous, even, all of it.
+func TestPartition(t *testing.T) {
+	r := short.Must(spamTrees[1].network(40, 5))(t)
+	list := make([]int, 40)
+	for i := range list {
+		list[i] = i
+	}
+	whole := short.Must(r.net.NewWorm(r.hosts(list)))(t)
+	all := whole.Destinations(r.net.Fabric())
+	for _, k := range []int{0, 1, 3, 7, 40, 100} {
+		parts := short.Must(r.partition(list, k))(t)
+		var joined []fabric.PortID
+		for _, x := range parts {
+			d := x.Destinations(r.net.Fabric())
+			joined = append(joined, d...)
+			if len(d) < 40/len(parts) || len(d) > (39+len(parts))/len(parts) {
+				t.Errorf("%d parts: one of %d", k, len(d))
+			}
+		}
+		if len(parts) != max(1, min(k, 40)) || !slices.Equal(joined, all) {
+			t.Errorf("%d parts: %d worms to %v, want %v", k, len(parts), joined, all)
 		}
 	}
 }

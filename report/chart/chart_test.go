@@ -41,9 +41,7 @@ func texts(t *testing.T, svg []byte) []string {
 		if errors.Is(err, io.EOF) {
 			return list
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		if text, ok := token.(xml.CharData); ok && strings.TrimSpace(string(text)) != "" {
 			list = append(list, strings.TrimSpace(string(text)))
 		}

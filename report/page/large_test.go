@@ -2,13 +2,17 @@ package page
 
 import (
 	"context"
+	_ "embed"
 	"flag"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -16,6 +20,7 @@ import (
 	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/verify"
 )
 
 var largeFlag = flag.String("large", "", "FILE that ibweave report wrote, for TestBrowserFrames and TestBrowserScreens")
@@ -32,45 +37,9 @@ type frames struct {
 }
 
 // move pans and zooms frame by frame, the way a pointer would, over the fabric and its heat map.
-const move = `(async () => {
-	const r = {First: 0, Frames: [], Zooming: [], Tasks: [], Pictures: 0, Sizes: [], LongestMap: 0};
-	const next = () => new Promise(requestAnimationFrame);
-	while (!ibweave.drawn()) await next();
-	r.First = ibweave.drawn();
-	await new Promise(done => setTimeout(done, 500));
-	const observer = new PerformanceObserver(list => r.Tasks.push(...list.getEntries().map(e => e.duration)));
-	observer.observe({entryTypes: ["longtask"]});
-	const during = async (list, n, step) => {
-		let last = await next();
-		for (let i = 0; i < n; i++) {
-			step(i);
-			const now = await next();
-			list.push(now - last);
-			last = now;
-		}
-	};
-	const pan = list => during(list, %[1]d, i => ibweave.pan(i %% 60 < 30 ? 12 : -12, i %% 90 < 45 ? 7 : -7));
-	for (const factor of [1, 2, 2, 2, 3]) {
-		await during(r.Zooming, 10, () => ibweave.zoom(factor ** 0.1));
-		r.Sizes.push(factor);
-		await pan(r.Frames);
-	}
-	const mode = document.getElementById("mode"), frames = [];
-	if (mode) {
-		mode.value = "load";
-		mode.dispatchEvent(new Event("change"));
-		await next();
-		await pan(frames);
-		await during(r.Zooming, 20, () => ibweave.zoom(1.2));
-		await pan(frames);
-		r.LongestMap = Math.max(...frames);
-		r.Frames.push(...frames);
-	}
-	await new Promise(done => setTimeout(done, 200));
-	observer.disconnect();
-	r.Pictures = ibweave.pictures();
-	return r;
-})()`
+//
+//go:embed testdata/move.js
+var move string
 
 // TestBrowserFrames pans and zooms, and wants a pan to move the picture that is there. It logs how
 // long the first picture, frames and tasks take.
@@ -311,4 +280,93 @@ func slowWay(s *scene, at fabric.NodeID, lid fabric.LID, port fabric.PortID) (ho
 		way += fmt.Sprint(out, " ")
 	}
 	return 0, 0, ""
+}
+
+var screensFlag = flag.String("screens", "", "folder that TestBrowserScreens writes pictures of all views to, as NAME-VIEW-WIDTH-SCHEME.png; with -large FILE of that page")
+
+// show brings a page to a view, whose name follows it in parentheses, and says whether the page has it,
+// and what is wrong there: more than the window, text that is cut, beyond its panel or on other text,
+// and parts that cover each other. Without a name it lists its views.
+//
+//go:embed testdata/show.js
+var show string
+
+// screened is a fabric with what pages show: groups, choices, racks, a credit loop, faults and long names.
+func screened(t *testing.T) *Input {
+	t.Helper()
+	f := fabrictest.Grid(t, 2, true, 4, 4)
+	names := make(map[fabric.GUID]string)
+	for n := range fabric.NodeID(f.NumNodes()) {
+		names[f.Node(n).GUID] = fmt.Sprintf("row-b.data-centre-2.example.org %s QM9700;U%d", f.Node(n).Description, n)
+	}
+	in := *withChoices(t, compiled(t, f.WithNames(names), "minhop", compile.Options{Groups: withGroups}), 4)
+	end := func(p fabric.PortID) verify.Endpoint {
+		return verify.Endpoint{Node: in.Fabric.Node(in.Fabric.Owner(p)).GUID, Port: in.Fabric.Num(p)}
+	}
+	ports, _ := in.Fabric.SwitchLinks(5)
+	result := *in.Result
+	result.Findings = slices.Clone(result.Findings)
+	in.Result = &result
+	for i, rule := range []string{"missing-cable", "link-degraded"} {
+		in.Result.Add(verify.Finding{Rule: rule, Severity: verify.Warning, Message: rule, Ports: []verify.Endpoint{end(ports[i]), end(in.Fabric.Peer(ports[i]))}})
+	}
+	hosts := in.Fabric.HostsOn(3)
+	in.Groupings = []Grouping{{Name: "racks", Groups: []Group{{Name: "rack 17 in row B of the second data centre", Nodes: []fabric.NodeID{in.Fabric.Owner(hosts[0]), in.Fabric.Owner(hosts[1])}}}}}
+	in.Title = strings.Repeat("a long title of a fabric ", 4)
+	return &in
+}
+
+// TestBrowserScreens looks at every view from 400 to 2560 px, light and dark: nothing is cut, beyond an edge or
+// on something else. With -screens DIR it writes pictures; with -large FILE of a page that report wrote.
+func TestBrowserScreens(t *testing.T) {
+	pages := map[string]func(*testing.T) *tab{
+		"one state":  func(t *testing.T) *tab { return open(t, screened(t)) },
+		"two states": func(t *testing.T) *tab { return open(t, twoStates(t)) },
+	}
+	if *largeFlag != "" {
+		file := strings.TrimSuffix(filepath.Base(*largeFlag), ".html")
+		pages = map[string]func(*testing.T) *tab{file: func(t *testing.T) *tab { return openFile(t, *largeFlag, "", nil) }}
+	}
+	seen := map[string]bool{}
+	var names []string
+	for page, open := range pages {
+		t.Run(page, func(t *testing.T) {
+			p := open(t)
+			like := func(what string) {
+				_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+					Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: what}},
+				})
+				p.must(err)
+			}
+			defer like("")
+			names = eval[[]string](p, "%s()", show)
+			for _, scheme := range short.Of([]string{"light", "dark"}, []string{"dark"}) {
+				like(scheme)
+				for _, size := range short.Of([][2]int64{{400, 800}, {900, 700}, {1000, 620}, {1600, 900}, {2560, 1440}}, [][2]int64{{400, 800}}) {
+					p.must(chromedp.Do(p.ctx, chromedp.EmulateViewport(size[0], size[1])))
+					for _, view := range names {
+						got := eval[*struct {
+							Bad   []string
+							Names int
+						}](p, "%s(%s)", show, quoted(view))
+						if got == nil {
+							continue
+						}
+						seen[view] = true
+						for _, what := range got.Bad {
+							t.Errorf("%s, %d px, %s: %s", view, size[0], scheme, what)
+						}
+						if *screensFlag != "" {
+							picture, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+							p.must(err)
+							p.must(os.WriteFile(filepath.Join(*screensFlag, fmt.Sprintf("%s-%s-%d-%s.png", page, view, size[0], scheme)), picture, 0o644))
+						}
+					}
+				}
+			}
+		})
+	}
+	if *largeFlag == "" && len(seen) < len(names)-1 { // no compiler, to try changes
+		t.Errorf("the page has %d of %d views", len(seen), len(names))
+	}
 }

@@ -90,9 +90,7 @@ func textOf(t *testing.T, data []byte) string {
 		if err == io.EOF {
 			return b.String()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		if c, ok := token.(xml.CharData); ok {
 			b.Write(c)
 			b.WriteByte(' ')

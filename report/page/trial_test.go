@@ -22,7 +22,6 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/built"
 	"github.com/ibweave/ibweave/internal/short"
@@ -195,7 +194,7 @@ func (p *try) undo() {
 func TestBrowserTryFails(t *testing.T) {
 	c := build(t)
 	compiler := short.Must(os.ReadFile(c.path("page.wasm.gz")))(t)
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
+	f := fabrictest.FatTree(t, 4, 2)
 	in := compiled(t, f, "updn", compile.Options{})
 	in.Base, in.Compiler = []byte("nonsense"), compiler
 	p := &try{tab: open(t, in), commands: c}

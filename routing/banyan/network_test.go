@@ -1,21 +1,34 @@
 package banyan
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/sminterface/ibsim"
+	"github.com/ibweave/ibweave/sminterface/mad"
+	"github.com/ibweave/ibweave/sminterface/rehearse"
+	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -513,5 +526,183 @@ func TestDeadlockInTables(t *testing.T) {
 	v := check(t, r, p, verify.Wormhole)
 	if v.Multicast.CreditLoops == 0 || v.Verdict != verify.VerdictErrors {
 		t.Errorf("worms: %+v", v.Multicast)
+	}
+}
+
+// TestInterconnection has the tables that follow from Definition 1 of the
+// paper for 8 and 16 processors.
+func TestInterconnection(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		of   func(a int) int
+		want string
+	}{
+		{"shuffle of 8", func(a int) int { return Shuffle(3, a) }, "0 2 4 6 1 3 5 7"},
+		{"IC_2 of 8", func(a int) int { return Butterfly(2, a) }, "0 4 2 6 1 5 3 7"},
+		{"IC_1 of 8", func(a int) int { return Butterfly(1, a) }, "0 2 1 3 4 6 5 7"},
+		{"shuffle of 16", func(a int) int { return Shuffle(4, a) }, "0 2 4 6 8 10 12 14 1 3 5 7 9 11 13 15"},
+		{"IC_3 of 16", func(a int) int { return Butterfly(3, a) }, "0 8 2 10 4 12 6 14 1 9 3 11 5 13 7 15"},
+		{"IC_2 of 16", func(a int) int { return Butterfly(2, a) }, "0 4 2 6 1 5 3 7 8 12 10 14 9 13 11 15"},
+		{"IC_1 of 16", func(a int) int { return Butterfly(1, a) }, "0 2 1 3 4 6 5 7 8 10 9 11 12 14 13 15"},
+		{"IC_0 of 16", func(a int) int { return Butterfly(0, a) }, "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15"},
+	} {
+		var got []string
+		for a := range strings.Fields(tt.want) {
+			got = append(got, fmt.Sprint(tt.of(a)))
+		}
+		short.Equal(t, strings.Join(got, " "), tt.want, tt.name, got)
+	}
+}
+
+// TestBanyanCables has every cable of the 8-processor network, by the tables
+// of TestInterconnection.
+func TestBanyanCables(t *testing.T) {
+	for _, wrap := range []bool{false, true} {
+		f := short.Must(Banyan(3, wrap))(t)
+		want := string(short.Must(os.ReadFile("testdata/banyan.txt"))(t))
+		if wrap {
+			for a := range 8 {
+				want = strings.Replace(want, fmt.Sprintf(`"source %d"[1]`, a), fmt.Sprintf(`"host %d"[1]`, a), 1)
+				want = strings.Replace(want, fmt.Sprintf(`"sink %d"[1]`, a), fmt.Sprintf(`"host %d"[2]`, a), 1)
+			}
+		}
+		var got []string
+		for p := range fabric.PortID(f.NumPorts()) {
+			if peer := f.Peer(p); peer > p {
+				got = append(got, f.PortName(p)+" "+f.PortName(peer))
+			}
+		}
+		short.Diff(t, got, strings.Split(want[1:], "\n"), "wrap-around", wrap, "cables")
+	}
+}
+
+// TestBanyanRoutesItself checks the property that the network is built for: a
+// packet that leaves the element of stage i at the output that bit i of the
+// destination says arrives there, from every processor, and enters stage i on
+// the link that Theorem 2 of the paper gives: the bits of the destination
+// above i, then those of the source below i, then bit i of the source.
+func TestBanyanRoutesItself(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 9).Draw(t, "stages")
+		wrap := rapid.Bool().Draw(t, "wrap-around")
+		f := short.Must(Banyan(n, wrap))(t)
+		src := rapid.IntRange(0, 1<<n-1).Draw(t, "source")
+		dst := rapid.IntRange(0, 1<<n-1).Draw(t, "destination")
+		from, to := fmt.Sprintf(`"source %d"[1]`, src), fmt.Sprintf(`"sink %d"[1]`, dst)
+		if wrap {
+			from, to = fmt.Sprintf(`"host %d"[1]`, src), fmt.Sprintf(`"host %d"[2]`, dst)
+		}
+		var at fabric.PortID = fabric.NoPort
+		for _, p := range f.CAPorts() {
+			if f.PortName(p) == from {
+				at = f.Peer(p)
+			}
+		}
+		for i := n - 1; i >= 0; i-- {
+			low := src & (1<<i - 1)
+			link := dst>>(i+1)<<(i+1) | low<<1 | src>>i&1
+			want := fmt.Sprintf(`"stage %d element %d"[%d]`, i, link/2, 1+link%2)
+			short.MustEqual(t, f.PortName(at), want, "from", src, "to", dst)
+			at = f.Peer(f.Port(f.Owner(at), fabric.PortNum(3+dst>>i&1)))
+		}
+		short.MustEqual(t, f.PortName(at), to, "from", src, "to", dst, "arrived")
+	})
+}
+
+// TestInOpenSM puts the tables into the real OpenSM on the real ibsim, and
+// compares every entry that the switches then have.
+func TestInOpenSM(t *testing.T) {
+	for _, wrap := range []bool{false, true} {
+		r := route(t, banyan(t, 3, wrap), 0, 0)
+		got := short.Must(rehearse.Run(t.Context(), r.Fabric, r.Tables, rehearse.Options{}))(t)
+		if got.EqualSwitches != r.Fabric.NumSwitches() || got.Differences != 0 {
+			t.Errorf("wrap-around %v: %d of %d switches equal, %d entries differ: %v", wrap, got.EqualSwitches, r.Fabric.NumSwitches(), got.Differences, got.Samples)
+		}
+	}
+}
+
+// TestMasksInIBSim writes the masks of every region of eight processors into the
+// switches of the real ibsim by SMPs, has dump_mfts of infiniband-diags read
+// them, and sends packets by what that prints.
+func TestMasksInIBSim(t *testing.T) {
+	r := route(t, banyan(t, 3, true), 0, 0)
+	w := short.Must(Detect(r.Fabric))(t)
+	f := r.Fabric
+	var groups []mft.Group
+	var regions [][]int
+	for lo := range w.Size() {
+		for hi := range w.Size() {
+			if lo <= hi || lo >= 4 && hi < 4 {
+				regions = append(regions, region(3, lo, hi))
+				groups = append(groups, w.Group(fmt.Sprintf("region %d-%d", lo, hi), regions[len(regions)-1]...))
+			}
+		}
+	}
+	p := mustBuild(t, r, groups...)
+
+	file := filepath.Join(t.TempDir(), "banyan.topo")
+	short.Check(t, os.WriteFile(file, topology.Append(nil, f), 0o600))
+	sim := short.Must(ibsim.Start(t.Context(), file, ibsim.Config{
+		Nodes: f.NumNodes(), Switches: f.NumSwitches(), Ports: f.NumPorts(),
+		Host: fmt.Sprintf("S-%016x", uint64(f.Node(0).GUID)),
+	}))(t)
+	defer func() {
+		short.Check(t, sim.Close())
+	}()
+	setMasks(t, sim, p.Tables)
+
+	cmd := sim.Command(t.Context(), "dump_mfts")
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	short.Check(t, sim.Run(t.Context(), cmd))
+	tables, problems, err := dump.ReadMFTs("dump_mfts", out.Bytes(), f, dump.Options{})
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	for _, x := range p.Trees {
+		for source := range w.Size() {
+			_, copies := flood(t, w, tables, x.MLID, source)
+			for a := range w.Size() {
+				want := 0
+				if slices.Contains(regions[x.Group], a) {
+					want = 1
+				}
+				short.Equal(t, copies[a], want, x.Name, "from", source, "copies at", a)
+			}
+		}
+		short.EqualList(t, tables.Ports(x.MLID), p.Tables.Ports(x.MLID), x.Name, "ports", "in the masks")
+	}
+}
+
+// setMasks writes multicast tables into switches that have none.
+func setMasks(t *testing.T, sim *ibsim.Sim, tables *mft.Tables) {
+	t.Helper()
+	conn := short.Must(sim.Dial(t.Context(), ""))(t)
+	c := subnet.New(conn, subnet.Options{Timeout: 20 * time.Second})
+	defer func() {
+		short.Check(t, c.Close())
+	}()
+	d := short.Must(c.Discover(t.Context()))(t)
+	f := tables.Fabric()
+	for s := range fabric.NodeID(f.NumSwitches()) {
+		// All ports of an element are in the first position of a mask.
+		blocks := make([]mad.MulticastForwardingTable, (len(tables.MLIDs())+1)/mad.MLIDBlock+1)
+		for _, l := range tables.MLIDs() {
+			i := int(l - mft.MinMLID)
+			for _, port := range tables.Mask(s, l) {
+				blocks[i/mad.MLIDBlock][i%mad.MLIDBlock] |= 1 << f.Num(port)
+			}
+		}
+		found, ok := d.Fabric.SwitchByGUID(f.Node(s).GUID)
+		if !ok {
+			t.Fatalf("no switch %s", f.Node(s).GUID)
+		}
+		for i := range blocks {
+			var data mad.Data
+			for k, mask := range blocks[i] {
+				binary.BigEndian.PutUint16(data[2*k:], mask)
+			}
+			short.Must(c.SMP(t.Context(), subnet.Target{Route: d.Routes[found]}, mad.Set, mad.AttrMulticastForwardingTable, mad.MulticastModifier(i, 0), &data))(t)
+		}
 	}
 }

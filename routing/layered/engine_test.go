@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/ibweave/ibweave/audit/quality"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
@@ -14,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/routing/layered"
 	"github.com/ibweave/ibweave/state"
+	"github.com/ibweave/ibweave/updown"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -57,9 +59,7 @@ type require interface {
 func withLIDs(t require, lmc int) func(f *fabric.Fabric, err error) *fabric.Fabric {
 	return func(f *fabric.Fabric, err error) *fabric.Fabric {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		return short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: lmc}))(t)
 	}
 }
@@ -86,9 +86,7 @@ func TestAnyNetwork(t *testing.T) {
 			spare := f.NumLinks() - len(f.CAPorts()) - (f.NumSwitches() - 1) // links that are not needed to connect all
 			f, err = gen.DropLinks(f, rapid.IntRange(0, min(6, spare)).Draw(t, "missing"), seed)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		f = withLIDs(t, rapid.IntRange(0, 2).Draw(t, "lmc"))(f, nil)
 		routed(t, f, lft.Options{VLs: rapid.SampledFrom([]int{0, 1, 2, 4}).Draw(t, "vls")})
 	})
@@ -150,5 +148,137 @@ func TestCancelled(t *testing.T) {
 	cancel()
 	if r, err := (layered.Engine{}).Route(ctx, f, lft.Options{}); err == nil || r != nil {
 		t.Errorf("routing %v, error %v", r != nil, err)
+	}
+}
+
+// cluster is leaves below spines, several cables between each two, less some cables of which
+// the last between two switches may be one, and on each spine a host or none.
+func cluster(t *rapid.T) (*fabric.Fabric, error) {
+	leaves := rapid.IntRange(2, 9).Draw(t, "leaves")
+	spines := rapid.IntRange(1, 5).Draw(t, "spines")
+	cables := rapid.IntRange(1, 4).Draw(t, "cables")
+	hosts := rapid.IntRange(1, spines*cables+2).Draw(t, "hosts")
+	return cabled(leaves, spines, cables, hosts, rapid.IntRange(0, 1).Draw(t, "hosts on a spine"))
+}
+
+func cabled(leaves, spines, cables, hosts, onSpine int) (*fabric.Fabric, error) {
+	p, err := gen.NewPlan(leaves+spines, leaves*hosts+spines*onSpine)
+	if err != nil {
+		return nil, err
+	}
+	leaf, spine := make([]int, leaves), make([]int, spines)
+	for i := range spine {
+		spine[i] = p.Switch(leaves*cables+1, "spine")
+		if onSpine == 1 {
+			p.Cable(p.CA(1, "host"), 1, spine[i], leaves*cables+1)
+		}
+	}
+	for i := range leaf {
+		leaf[i] = p.Switch(spines*cables+hosts, "leaf")
+		for h := range hosts {
+			p.Cable(p.CA(1, "host"), 1, leaf[i], spines*cables+h+1)
+		}
+		for s := range spine {
+			for c := range cables {
+				p.Cable(leaf[i], s*cables+c+1, spine[s], i*cables+c+1)
+			}
+		}
+	}
+	return p.Fabric()
+}
+
+// damaged leaves out cables as long as all is connected.
+func damaged(t *rapid.T, f *fabric.Fabric, most int) (*fabric.Fabric, error) {
+	spare := f.NumLinks() - len(f.CAPorts()) - (f.NumSwitches() - 1)
+	return gen.DropLinks(f, rapid.IntRange(0, min(most, spare)).Draw(t, "missing"), rapid.Uint64().Draw(t, "seed"))
+}
+
+// Where the up*/down* paths of updn are as short as any, so that one lane is enough, the
+// busiest link is at most a tenth busier than with updn, for the sake of routes that come
+// together, and a second lane is taken only where it is less busy than with updn.
+func TestNotBusierThanUpDown(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f *fabric.Fabric
+		var err error
+		if rapid.Bool().Draw(t, "fat tree") {
+			f, err = gen.FatTree(gen.FatTreeSpec{Radix: 2 * rapid.IntRange(2, 4).Draw(t, "half radix"), Levels: rapid.IntRange(2, 3).Draw(t, "levels"),
+				HostsPerLeaf: rapid.IntRange(0, 3).Draw(t, "hosts per leaf")})
+		} else {
+			f, err = cluster(t)
+		}
+		if err == nil {
+			f, err = damaged(t, f, 6)
+		}
+		short.Check(t, err)
+		checkAgainstUpDown(t, withLIDs(t, 0)(f, nil))
+	})
+}
+
+// Spines with a host of their own: moving routes into one lane made a link busier than updn's.
+func TestNotBusierWithHostsOnSpines(t *testing.T) {
+	f := short.Must(cabled(3, 3, 3, 3, 1))(t)
+	checkAgainstUpDown(t, withLIDs(t, 0)(f, nil))
+}
+
+func checkAgainstUpDown(t require, f *fabric.Fabric) {
+	t.Helper()
+	r, v, vls := routed(t, f, lft.Options{})
+	u := short.Must(updown.Engine{}.Route(context.Background(), f, lft.Options{}))(t)
+	theirs := short.Must(verify.Check(context.Background(), &state.State{Fabric: f, Tables: u.Tables}, verify.Options{}))(t)
+	if theirs.Unicast.NonMinimal > 0 {
+		return
+	}
+	if v.Unicast.NonMinimal > 0 {
+		t.Errorf("%d pairs are longer than a shortest path", v.Unicast.NonMinimal)
+	}
+	a, b := busiest(t, f, r.Tables), busiest(t, f, u.Tables)
+	if a > b+b/10 || vls > 1 && a >= b {
+		t.Errorf("%d routes on the busiest link and %d lanes, %d routes with updn", a, vls, b)
+	}
+}
+
+// busiest is the routes on the busiest link.
+func busiest(t require, f *fabric.Fabric, tables *lft.Tables) int64 {
+	t.Helper()
+	q := short.Must(quality.Measure(context.Background(), f, tables, quality.Options{}))(t)
+	return q.Links.Max
+}
+
+// TestKeepHosts: when a host goes and comes back no entry and no SL for others changes, on one lane
+// and on several.
+func TestKeepHosts(t *testing.T) {
+	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 2}))(t)
+	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, short.Of(5, 4)}, Wrap: []bool{true, true}, Hosts: 2}))(t)
+	for name, f := range map[string]*fabric.Fabric{"one lane": tree, "lanes": torus} {
+		f := short.Must(lft.AssignLIDs(f, lft.LIDOptions{LMC: 1}))(t)
+		before, _, vls := routed(t, f, lft.Options{})
+		if (vls > 1) != (name == "lanes") {
+			t.Fatalf("%s: %d VLs", name, vls)
+		}
+		for _, gone := range []fabric.PortID{f.CAPorts()[0], f.CAPorts()[len(f.CAPorts())/2]} {
+			less, _, _ := routed(t, f.Without(gone), lft.Options{Previous: before})
+			again, _, _ := routed(t, f, lft.Options{Previous: less})
+			for i, r := range []*lft.Routing{less, again} {
+				if !r.Kept {
+					t.Errorf("%s: step %d: routed from scratch: %q", name, i, r.Notes)
+				}
+				for s := range fabric.NodeID(f.NumSwitches()) {
+					for lid, p := range f.LIDPorts() {
+						if p == fabric.NoPort || p == gone {
+							continue
+						}
+						short.MustEqual(t, before.Tables.Row(s)[lid], r.Tables.Row(s)[lid], name, "step", i, "switch", s, "has another port for LID", lid)
+						if before.PathSLs != nil && before.PathSLs.Row(s)[lid] != r.PathSLs.Row(s)[lid] {
+							t.Fatalf("%s: step %d: switch %d has another SL for LID %d", name, i, s, lid)
+						}
+					}
+				}
+			}
+		}
+		// A cable between switches is another matter on several lanes.
+		cables, _ := f.SwitchLinks(0)
+		if less, _, _ := routed(t, f.Without(cables[0]), lft.Options{Previous: before}); less.Kept != (vls == 1) {
+			t.Errorf("%s: kept %v after a cable is gone: %q", name, less.Kept, less.Notes)
+		}
 	}
 }

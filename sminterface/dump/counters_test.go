@@ -2,6 +2,7 @@ package dump
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"math"
 	"os"
@@ -36,9 +37,7 @@ func values(f *fabric.Fabric, c *Counters) map[string]string {
 // fabric one after the other, with -x and without it.
 func TestReadRealPerfQuery(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	twin := short.Must(ibsim.NewTwin(f))(t)
 	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)
 	defer sim.Close()
@@ -118,9 +117,7 @@ func TestReadRealQueryErrors(t *testing.T) {
 	defer sim.Close()
 	run := short.Must(ibsim.RunOpenSM(t.Context(), sim, ibsim.OpenSMConfig{Engine: "minhop", Dir: t.TempDir(), Flags: 0x43}))(t)
 	list, err := os.ReadFile(filepath.Join(run.Dir, "opensm-subnet.lst"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if f, _, err = topology.Parse("list", list, topology.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -148,9 +145,7 @@ func TestReadRealQueryErrors(t *testing.T) {
 		}
 	}
 	thresholds := filepath.Join(t.TempDir(), "thresholds") // which the last lines repeat with " = "
-	if err := os.WriteFile(thresholds, []byte("SymbolErrorCounter=3\nPortRcvErrors=7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, os.WriteFile(thresholds, []byte("SymbolErrorCounter=3\nPortRcvErrors=7\n"), 0o600))
 	for _, args := range [][]string{{}, {"-r"}, {"-c"}, {"--details"}, {"--data"}, {"-r", "--data", "--details"},
 		{"-s", "PortXmitWait", "-v"}, {"--threshold-file", thresholds}, {"-o", "1", "-e", "-R"}} {
 		got := values(f, read(args...))
@@ -175,38 +170,14 @@ func TestReadRealQueryErrors(t *testing.T) {
 }
 
 // perfText is two ports as perfquery prints them, one in both ways.
-const perfText = `ibwarn: [7] something
-# Port extended counters: Lid 1 port 1 (CapMask: 0x5A00 CapMask2: 0x0000000)
-PortSelect:......................1
-CounterSelect:...................0x0000
-PortXmitData:....................10
-PortUnicastRcvPkts:..............3
-CounterSelect2:..................0x00000000
-SymbolErrorCounter:..............70000
-# Port counters: Lid 1 port 1 (CapMask: 0x1300)
-PortSelect:......................1
-SymbolErrorCounter:..............65535
-LinkDownedCounter:...............255
-PortXmitData:....................4294967295
-PortXmitWait:....................9
-/usr/sbin/perfquery: iberror: failed: classportinfo query
-# Port counters: Lid 4 port 1
-PortRcvData:.....................4294967295
-`
+//
+//go:embed testdata/perfquery.txt
+var perfText string
 
 // errorsText was printed by ibqueryerrors -r --data of a switch and an adapter, and below it --counters.
-const errorsText = `Errors for 0xa "a"
-   GUID 0xa port ALL: [SymbolErrorCounter == 70000] [LinkDownedCounter == 3]
-   GUID 0xa port 1: [SymbolErrorCounter == 65535] [PortXmitWait == 4294967295] [PortXmitData == 10 (40.000B)]
-       Link info:      1   1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>  0x000000000000000b      2    1[  ] "b" (Could be 12X )
-Errors for "d"
-   GUID 0xd1 port 1: [SymbolErrorCounter == 70000] [PortBufferOverrunErrors == 9] [LinkDownedCounter == 255 (255.000)]
-
-## Summary: 14 nodes checked, 2 bad nodes found
-## Thresholds:
-Data Counters for 0xa "a"
-   GUID 0xa port 1: [PortRcvData == 7 (28.000B)]
-`
+//
+//go:embed testdata/ibqueryerrors.txt
+var errorsText string
 
 func TestReadCounters(t *testing.T) {
 	f := pair(t)
@@ -280,23 +251,9 @@ func TestSince(t *testing.T) {
 }
 
 // cablesText is two modules as ibdiagnet --get_cable_info describes them, of copper and of light.
-const cablesText = `-------------------------------------------------------
-Port=1 Lid=0x0001 GUID=0x000000000000000a Port Name=a/P1
--------------------------------------------------------
-
-Vendor: X
-Temperature: N/A
-RX1 Power: 0.000 mW, -999.999 dBm
-RX2 Power: 0.000 mW, -999.999 dBm
--------------------------------------------------------
-Port=1 Lid=0x0002 GUID=0x000000000000000b Port Name=b/P1
--------------------------------------------------------
-Temperature: 71 C
-RX power type: OMA
-RX1 Power: 0.500 mW, -3.010 dBm
-RX2 Power: 0.005 mW, -23.010 dBm
-TX1 Power: 0.000 mW, -999.999 dBm
-`
+//
+//go:embed testdata/cables.txt
+var cablesText string
 
 // Modules of cables have temperatures, and light of lanes that may be apart; a port that the fabric lacks is
 // an error.

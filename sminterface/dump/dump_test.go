@@ -2,11 +2,15 @@ package dump
 
 import (
 	"bytes"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/ibsim"
@@ -303,4 +308,263 @@ func TestAgainstIBRoute(t *testing.T) {
 func writeFile(t testing.TB, name string, data []byte) {
 	t.Helper()
 	short.Check(t, os.WriteFile(name, data, 0o600))
+}
+
+// The order of the hosts has a line each, whatever their descriptions have in them.
+func TestWriteCAOrder(t *testing.T) {
+	var b fabric.Builder
+	for i, n := range []fabric.Node{{GUID: 1, Type: fabric.Switch, NumPorts: 4}, {GUID: 2, Type: fabric.CA, NumPorts: 1, Description: "a\nb"}} {
+		short.Must(b.AddNode(n))(t)
+		short.Check(t, b.SetPort(i, fabric.PortNum(i), 0, fabric.LID(10+i), 0))
+	}
+	short.Check(t, b.Connect(0, 1, 1, 1, fabric.Link{}))
+	f := short.Must(b.Build())(t)
+	got := string(text(t, func(w io.Writer) error { return WriteCAOrder(w, f, []fabric.PortID{fabric.NoPort, f.CAPorts()[0]}) }))
+	short.Equal(t, got, "0xFFFF\tDUMMY\n0x000b\ta b\n")
+}
+
+// sameWithCRLF reads forwarding tables a second time with lines that end in CRLF. No
+// program prints those, so that the tuned loops leave them to the readers of the forms:
+// error, problems and tables have to be the same.
+func sameWithCRLF(t testing.TB, data []byte, f *fabric.Fabric) {
+	t.Helper()
+	if bytes.ContainsRune(data, '\r') {
+		return
+	}
+	slow := bytes.ReplaceAll(data, nl, []byte("\r\n"))
+	for _, opt := range []Options{{}, {Lenient: true}} {
+		tables, problems, err := ReadLFTs("in", data, f, opt)
+		tables2, problems2, err2 := ReadLFTs("in", slow, f, opt)
+		switch {
+		case (err == nil) != (err2 == nil) || err != nil && err.Error() != err2.Error():
+			t.Fatalf("%v\nwith CRLF: %v", err, err2)
+		case problemLines(problems) != problemLines(problems2):
+			t.Fatalf("%s\nwith CRLF:\n%s", problemLines(problems), problemLines(problems2))
+		case err == nil && rows(tables) != rows(tables2):
+			t.Fatalf("%s\nwith CRLF:\n%s", rows(tables), rows(tables2))
+		}
+		for i := range problems {
+			short.MustEqual(t, problems[i].Text, problems2[i].Text, "with CRLF")
+		}
+	}
+}
+
+// Tables in which a byte is another, or is missing, or a line comes twice, are read by
+// the tuned loops as by the readers of their forms.
+func TestReadDamaged(t *testing.T) {
+	f := meshFabric(t, []int{4, 3}, true)
+	tables := randomTables(t, f, 100, 5)
+	texts := written(t, f, tables, WriteOptions{})
+	delete(texts, LIDMatrix)
+	texts[Unknown] = written(t, f, tables, WriteOptions{Lean: true})[LFTs]
+	broken := slices.Clone(texts[FDBs])
+	broken[bytes.Index(broken, []byte("   : yes\n"))-2] = '\n'
+	sameWithCRLF(t, broken, f)
+	random := rand.New(rand.NewPCG(5, 6))
+	for _, form := range slices.Sorted(maps.Keys(texts)) {
+		text := texts[form]
+		sameWithCRLF(t, text, f)
+		for range short.Of(300, 30) {
+			at := random.IntN(len(text))
+			data := slices.Clone(text)
+			switch random.IntN(4) {
+			case 0:
+				data = slices.Delete(data, at, at+1)
+			case 1: // a line for a second time, further down
+				line, next := cutLine(data, at)
+				data = slices.Insert(data, next, append(slices.Clone(line), '\n')...)
+			case 2: // whatever else the text has
+				data[at] = data[random.IntN(len(data))]
+			default:
+				data[at] = " \n\t0159aAfFx:-.g"[random.IntN(16)]
+			}
+			sameWithCRLF(t, data, f)
+		}
+	}
+}
+
+// TestMistyped: a topology that lists its switches as adapters is refused with its line, also where the read
+// is lenient; with one such switch among others a lenient read goes on.
+func TestMistyped(t *testing.T) {
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{4}, Hosts: 3, Spines: 2}))(t)
+	f = short.Must(lft.AssignLIDs(f, lft.LIDOptions{}))(t)
+	parse := func(data []byte, lenient bool) (*fabric.Fabric, error) {
+		g, _, err := topology.Parse("x", data, topology.Options{Lenient: lenient})
+		return g, err
+	}
+	guid := f.Node(0).GUID.String()[2:]
+	for name, x := range map[string]struct {
+		good  []byte
+		which string // of a line of a switch, with $ for its GUID; what stands before the type and the type are groups
+		as    string
+		read  func(data []byte, lenient bool) (*fabric.Fabric, error)
+	}{
+		"opensm-subnet.lst": {text(t, func(w io.Writer) error { return WriteSubnetList(w, f) }), `({ )(SW)( Ports:\w+ SystemGUID:\w+ NodeGUID:$)`, "CA",
+			func(data []byte, lenient bool) (*fabric.Fabric, error) {
+				g, _, err := topology.Parse("x", data, topology.Options{Lenient: lenient})
+				return g, err
+			}},
+		"ibnetdiscover -p": {portList(f), `()(SW)( +\d+ +\d+ 0x$)`, "CA", parse},
+		"ibnetdiscover":    {topology.Append(nil, f), `(?m)(^)(Switch)(\s+\d+ "S-$)`, "Ca", parse},
+	} {
+		mistype := func(guid string) []byte {
+			return regexp.MustCompile(strings.ReplaceAll(x.which, "$", guid)).ReplaceAll(x.good, []byte("${1}"+x.as+"${3}"))
+		}
+		for _, lenient := range []bool{false, true} {
+			var at *fabric.ParseError
+			if g, err := x.read(mistype(`\w{16}`), lenient); g != nil || !errors.As(err, &at) || at.Line == 0 || !strings.Contains(err.Error(), "switches are listed as another type: node 0x") {
+				t.Errorf("%s, lenient %v: %v, want what is listed wrong, with its line", name, lenient, err)
+			}
+			one := mistype(guid)
+			if bytes.Equal(one, x.good) {
+				t.Fatalf("%s: nothing is changed", name)
+			}
+			if g, err := x.read(one, lenient); lenient == (err != nil) || lenient && g.NumSwitches() != f.NumSwitches()-1 {
+				t.Errorf("%s, one switch, lenient %v: %v", name, lenient, err)
+			}
+		}
+	}
+}
+
+// portList returns the rows of ibnetdiscover -p, each cable from both ends.
+func portList(f *fabric.Fabric) (b []byte) {
+	side := func(p fabric.PortID) string {
+		word, end := "CA", p
+		if n := f.Owner(p); f.IsSwitch(n) {
+			word, end = "SW", f.PortBase(n)
+		}
+		return fmt.Sprintf("%s %5d %2d %s", word, f.LID(end), f.Num(p), f.PortGUID(end))
+	}
+	for _, c := range f.Cables() {
+		for _, p := range []fabric.PortID{c.A, c.B} {
+			q := f.Peer(p)
+			b = fmt.Appendf(b, "%s 4x SDR - %s ( '%s' - '%s' )\n", side(p), side(q), f.Node(f.Owner(p)).Description, f.Node(f.Owner(q)).Description)
+		}
+	}
+	return b
+}
+
+// ibRouteText prints as ibroute of infiniband-diags 44 does, one switch after the other and
+// each addressed by its LID; brief is its option -n. No switches stand for all. Unlike
+// ibroute it does not lose the last row when the highest LID is a multiple of 64.
+func ibRouteText(f *fabric.Fabric, t *lft.Tables, brief bool, switches ...fabric.NodeID) []byte {
+	var b []byte
+	if len(switches) == 0 {
+		for s := range fabric.NodeID(f.NumSwitches()) {
+			switches = append(switches, s)
+		}
+	}
+	for _, s := range switches {
+		node := f.Node(s)
+		b = fmt.Appendf(b, "Unicast lids [0x0-%#x] of switch Lid %d guid %s (%s):\n  Lid  Out   Destination\n       Port     Info \n",
+			t.MaxLID(), f.LID(f.PortBase(s)), node.GUID, printed(node.Description))
+		rows := 0
+		told := fabric.NoPort // the port whose owner the rows have told
+		for l, p := range t.Row(s) {
+			if p > node.NumPorts {
+				continue
+			}
+			rows++
+			owner := f.LIDPort(fabric.LID(l))
+			b = fmt.Appendf(b, "0x%04x %03d", l, p)
+			switch {
+			case brief:
+				b = append(b, " \n"...)
+			case owner == fabric.NoPort:
+				b = append(b, " : (unknown node and type)\n"...)
+			case owner == told: // ibroute asks only for the first LID of a port
+				b = fmt.Appendf(b, " : (path #%d out of %d: portguid %s)\n", l-int(f.LID(owner))+1, 1<<f.LMC(owner), f.PortGUID(owner))
+			default:
+				n := f.Node(f.Owner(owner))
+				b = fmt.Appendf(b, " : (%s portguid %s: '%s')\n", n.Type, f.PortGUID(owner), printed(n.Description))
+			}
+			told = owner
+		}
+		b = fmt.Appendf(b, "%d valid lids dumped \n", rows)
+	}
+	return b
+}
+
+// printed is a node description as the tools print it: 63 bytes, with blanks for what
+// is not printable.
+func printed(description string) string {
+	description, _, _ = strings.Cut(description[:min(len(description), 63)], "\x00")
+	b := []byte(description)
+	for i, c := range b {
+		if c < ' ' || c > '~' {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}
+
+// smpQueryText prints as smpquery sl2vl LID PORT does (infiniband-diags, smpquery.c)
+// for ports: of port 0 of a switch, what it prints for each port with a cable. No ports
+// stand for all end ports. It leaves out what has no LID.
+func smpQueryText(s *lft.SL2VL, ports ...fabric.PortID) []byte {
+	f := s.Fabric()
+	var b []byte
+	if len(ports) == 0 {
+		f.EndPorts(func(p fabric.PortID) { ports = append(ports, p) })
+	}
+	for _, p := range ports {
+		if f.LID(p) == 0 {
+			continue
+		}
+		head := fmt.Sprintf("# SL2VL table: Lid %d\n#                 SL: | 0| 1| 2| 3| 4| 5| 6| 7| 8| 9|10|11|12|13|14|15|\n", f.LID(p))
+		row := func(in, out fabric.PortNum, m *lft.VLMap) {
+			b = fmt.Appendf(b, "ports: in %2d, out %2d: |", in, out)
+			for _, v := range m {
+				b = fmt.Appendf(b, "%2d|", v)
+			}
+			b = append(b, '\n')
+		}
+		n := f.Owner(p)
+		if !f.IsSwitch(n) {
+			b = append(b, head...)
+			row(0, 0, s.At(0, p))
+			continue
+		}
+		for out := fabric.PortNum(1); out <= f.Node(n).NumPorts; out++ {
+			if f.Peer(f.Port(n, out)) == fabric.NoPort {
+				continue
+			}
+			b = append(b, head...)
+			for in := fabric.PortNum(0); in <= f.Node(n).NumPorts; in++ {
+				row(in, out, s.At(in, f.Port(n, out)))
+			}
+		}
+	}
+	return b
+}
+
+// readLIDMatrix reads opensm-lid-matrix.dump: the hop counts by switch, LID and
+// port, 255 for no path, with the least of a row for port 0. An error is a line that is
+// nothing of the form.
+func readLIDMatrix(text []byte) (map[fabric.GUID]map[fabric.LID][]uint8, error) {
+	matrix := make(map[fabric.GUID]map[fabric.LID][]uint8)
+	var rows map[fabric.LID][]uint8
+	for line := range strings.Lines(string(text)) {
+		if digits, ok := strings.CutPrefix(line, "Switch: guid "); ok {
+			guid, err := fabric.ParseGUID(strings.TrimSpace(digits))
+			if err != nil {
+				return nil, err
+			}
+			rows = make(map[fabric.LID][]uint8)
+			matrix[guid] = rows
+			continue
+		}
+		var lid fabric.LID
+		row, _, _ := strings.Cut(line, "#")
+		digits, columns, _ := strings.Cut(row, ":")
+		if _, err := fmt.Sscanf(digits, "0x%04x", &lid); err != nil || rows == nil || rows[lid] != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		hops, err := hex.DecodeString(strings.Join(strings.Fields(columns), ""))
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", line, err)
+		}
+		rows[lid] = hops
+	}
+	return matrix, nil
 }

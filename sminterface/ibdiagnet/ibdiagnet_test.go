@@ -2,13 +2,18 @@ package ibdiagnet
 
 import (
 	"bytes"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // read reads a database.
@@ -18,75 +23,9 @@ func read(data []byte, opt Options) (*Database, error) {
 
 // text is a database as ibdiagnet writes it, of a switch, a host with a comma in its name
 // and one that is switched off.
-const text = `# INDEX_TABLE offset:        9999, line:          99
-
-START_NODES
-NodeDesc,NumPorts,NodeType,ClassVersion,BaseVersion,SystemImageGUID,NodeGUID,PortGUID,DeviceID,PartitionCap,revision,VendorID,LocalPortNum
-"MF0;a,b:X/U1",3,2,1,1,0x0000000000000010,0x0000000000000010,0x0000000000000010,54002,8,160,713,1
-"h "1" HCA-1",1,1,1,1,0x0000000000000020,0x0000000000000020,0x0000000000000021,4129,128,0,713,1
-END_NODES
-
-# a comment of ibdiagnet
-START_PORTS
-NodeGuid,PortGuid,PortNum,LID,LMC,LinkWidthActv,LinkSpeedActv,PortState,VLCap,OpVLs,NMTU
-0x0000000000000010,0x0000000000000010,0,5,0,2,1,4,1,1,5
-0x0000000000000010,0x0000000000000010,1,0,0,2,2052,4,4,3,5
-0x0000000000000010,0x0000000000000010,2,0,0,N/A,N/A,1,4,3,N/A
-0x0000000000000020,0x0000000000000021,1,0x8,2,2,2048,4,4,3,4
-END_PORTS
-
-START_PM_INFO
-anything,at,all
-1,2,"3
-END_PM_INFO
-
-START_SWITCHES
-NodeGUID,LinearFDBCap,MCastFDBCap,LinearFDBTop,ENP0,MCastFDBTop
-0x0000000000000010,49152,8192,11,1,49183
-END_SWITCHES
-
-START_PORT_HIERARCHY_INFO
-NodeGUID,PortGUID,PortNum,Bus,Device,Function,ASIC,Cage,Port,Split
-0x0000000000000010,0x0000000000000010,1,N/A,N/A,N/A,1,12,2,N/A
-0x0000000000000020,0x0000000000000021,1,184,0,0,N/A,0,0,1
-END_PORT_HIERARCHY_INFO
-
-START_LINKS
-NodeGuid1,PortNum1,NodeGuid2,PortNum2
-0x0000000000000010,1,0x0000000000000020,1
-END_LINKS
-
-START_WARNINGS_X
-Scope,NodeGUID,PortGUID,PortNumber,EventName,Summary
-NODE,0x0000000000000020,0x00,0x00,NODE_NO_RESPONSE,"No response, status = 4"
-END_WARNINGS_X
-
-START_SM_INFO
-NodeGUID,PortGUID,PortNumber,GUID,Sm_Key,ActCount,SmState,Priority
-0x0000000000000010,0x0000000000000010,0,0x0000000000000010,0x0000000000000001,7,3,12
-END_SM_INFO
-
-START_PKEY
-NodeGUID,PortGUID,LocalPortNum,BlockNum,Index,PKey,Membership
-0x0000000000000020,0x0000000000000021,1,0,0,0x7fff,1
-0x0000000000000020,0x0000000000000021,1,0,1,0x0012,0
-END_PKEY
-
-START_VNODES
-NodeGuid,PortGUID,PortNum,VPortIndex,VNodeDesc,VNumberOfPorts
-0x0000000000000020,0x0000000000000021,1,3,guest, the third,1
-END_VNODES
-
-START_VPORTS
-NodeGuid,PortGUID,PortNum,VPortIndex,VPortGuid,VPortLid,VPortState
-0x0000000000000020,0x0000000000000021,1,3,0x0000000000000099,77,4
-END_VPORTS
-
-START_INDEX_TABLE
-Name, Offset, Size, Line, Rows
-NODES,   1, 1, 1, 2
-END_INDEX_TABLE
-`
+//
+//go:embed testdata/small.db_csv
+var text string
 
 func TestRead(t *testing.T) {
 	d := short.Must(read([]byte(text), Options{}))(t)
@@ -229,6 +168,86 @@ func TestNotice(t *testing.T) {
 		for i := range got {
 			if !strings.HasPrefix(got[i], c.want[i]) {
 				t.Errorf("%s: %q, want %q", c.what, got[i], c.want[i])
+			}
+		}
+	}
+}
+
+// All files of a run, as they are written, agree.
+func TestFilesAgree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := anyFabric(t)
+		var lst bytes.Buffer
+		short.Check(t, dump.WriteSubnetList(&lst, f))
+		fabrics := map[string]*fabric.Fabric{"db_csv": f}
+		if f.NumLinks() > 0 {
+			g, _ := short.Must2(topology.Parse("lst", lst.Bytes(), topology.Options{}))(t)
+			fabrics["lst"] = g
+		}
+		g, _ := short.Must2(topology.Parse("ibnetdiscover", topology.Append(nil, f), topology.Options{}))(t)
+		fabrics["ibnetdiscover"] = g
+		for a, f := range fabrics {
+			for b, g := range fabrics {
+				for _, d := range Disagreements(f, g, a, b) {
+					t.Fatalf("%s", d.Message)
+				}
+			}
+		}
+	})
+}
+
+// One difference of each kind is found, from both sides.
+func TestDisagreements(t *testing.T) {
+	parse := func(change ...string) *fabric.Fabric {
+		text := `Switch	3 "S-0000000000000010"	# "s" base port 0 lid 1 lmc 0
+[1]	"H-0000000000000020"[1](21)	# "h" lid 2 4xNDR
+[2]	"H-0000000000000030"[1](31)	# "k" lid 3 4xNDR
+
+Ca	2 "H-0000000000000020"	# "h"
+[1](21)	"S-0000000000000010"[1]	# lid 2 lmc 0 "s" lid 1 4xNDR
+
+Ca	2 "H-0000000000000030"	# "k"
+[1](31)	"S-0000000000000010"[2]	# lid 3 lmc 0 "s" lid 1 4xNDR
+`
+		f, _ := short.Must2(topology.Parse("x", []byte(strings.NewReplacer(change...).Replace(text)), topology.Options{Lenient: true}))(t)
+		return f
+	}
+	f := parse()
+	for _, c := range []struct {
+		what   string
+		change []string
+		want   []string
+		swap   []string // the other way round
+	}{
+		{"nothing", nil, nil, nil},
+		{"names", []string{`"h"`, `"other"`}, nil, nil},
+		{"LID", []string{"lid 2", "lid 9"}, []string{`LID of "h"[1] is 2 in one, and 9 in two`}, nil},
+		{"LID of a switch", []string{"lid 1", "lid 9"}, []string{`LID of "s"[0] is 1 in one, and 9 in two`}, nil},
+		{"speed", []string{"lid 2 4xNDR", "lid 2 4xHDR", "lid 2 lmc 0 \"s\" lid 1 4xNDR", "lid 2 lmc 0 \"s\" lid 1 4xHDR"}, []string{"is 4xNDR in one, and 4xHDR in two"}, nil},
+		{"speed that one does not know", []string{"4xNDR", ""}, nil, nil},
+		{"cable", []string{"[2]\t", "#", `[1](31)`, "#"}, []string{`one has a cable from "s"[2] to "k"[1] and two does not`, ""}, []string{"two has a cable"}},
+		{"end", []string{`0030"[1](31)`, `0030"[2](32)`, "[1](31)", "[2](32)"}, []string{"leads to \"k\"[1] in one, and to \"k\"[2] in two", ""}, nil},
+		{"node", []string{"0030", "0040"}, []string{"one has node", "two has node", "the cable of"}, nil},
+		{"ports", []string{`Switch	3`, `Switch	5`}, []string{"with 3 ports in one, and a Switch with 5 ports in two"}, nil},
+	} {
+		g := parse(c.change...)
+		list := Disagreements(f, g, "one", "two")
+		if (len(c.want) == 0) != (len(list) == 0) {
+			t.Errorf("%s: %v", c.what, list)
+		}
+		for i, want := range c.want {
+			found := want == "" && len(list) >= i
+			for _, d := range list {
+				found = found || strings.Contains(d.Message, want)
+			}
+			if !found {
+				t.Errorf("%s: no %q in %v", c.what, want, list)
+			}
+		}
+		back := Disagreements(g, f, "one", "two")
+		for _, want := range c.swap {
+			if len(back) == 0 || !strings.Contains(back[len(back)-1].Message, want) {
+				t.Errorf("%s, the other way round: %v", c.what, back)
 			}
 		}
 	}

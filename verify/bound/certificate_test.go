@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/short"
 )
 
 // clone copies a certificate as far as change changes it.
@@ -130,9 +131,7 @@ func leaves(t *testing.T, hosts []int, cables []fabric.Link) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	for i, n := range hosts {
 		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(0x10 + i), NumPorts: 40, Description: string(rune('a' + i))})

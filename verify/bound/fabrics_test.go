@@ -21,9 +21,7 @@ type small struct {
 func (x small) random(t testing.TB, r *rand.Rand) *fabric.Fabric {
 	t.Helper()
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	var b fabric.Builder
 	n := 1 + r.IntN(x.switches)

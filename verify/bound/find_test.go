@@ -46,9 +46,7 @@ func TestFind(t *testing.T) {
 func TestNeighbors(t *testing.T) {
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	for i, name := range []string{"leaf 1", "leaf 2", "spine 1", "spine 2"} {
 		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 8, Description: name})
@@ -85,9 +83,7 @@ func TestPartitions(t *testing.T) {
 		"a plane l0|l1|l2|l3|s0,s2,c0|s1,s3,c1",
 		"a pod l0,l1,s0,s1|l2,l3,s2,s3|c0|c1",
 	}
-	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("partitions\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
+	short.Equal(t, strings.Join(got, "\n"), strings.Join(want, "\n"), "partitions")
 }
 
 // classes names the switches of each class.
@@ -107,9 +103,7 @@ func podFabric(t *testing.T) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	index, next := map[string]int{}, map[string]fabric.PortNum{}
 	for i, name := range []string{"l0", "l1", "l2", "l3", "s0", "s1", "s2", "s3", "c0", "c1"} {
@@ -183,9 +177,7 @@ func TestGates(t *testing.T) {
 func TestGateOfIsland(t *testing.T) {
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	for i, name := range []string{"leaf 1", "leaf 2", "spine", "core", "leaf 3", "leaf 4"} {
 		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 20, Description: name})
@@ -217,9 +209,7 @@ func gateFabric(t *testing.T) *fabric.Fabric {
 	t.Helper()
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	for i, name := range []string{"leaf 1", "leaf 2", "leaf 3", "spine"} {
 		_, err := b.AddNode(fabric.Node{Type: fabric.Switch, GUID: fabric.GUID(1 + i), NumPorts: 20, Description: name})
@@ -247,9 +237,7 @@ func gateFabric(t *testing.T) *fabric.Fabric {
 func TestGroups(t *testing.T) {
 	var b fabric.Builder
 	fail := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 	}
 	const groups, size = 3, 4
 	next := make([]fabric.PortNum, groups*size)
@@ -296,9 +284,7 @@ func TestFirstSwitchesApart(t *testing.T) {
 // On a damaged torus few rounds come nearly as far as many.
 func TestFewRounds(t *testing.T) {
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{5, 4, 4}, Wrap: []bool{true, true, true}, Hosts: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	if f, err = gen.DropLinks(f, 4, 3); err != nil {
 		t.Fatal(err)
 	}
@@ -306,16 +292,10 @@ func TestFewRounds(t *testing.T) {
 	for _, paths := range []Paths{AnyPaths, ShortestPaths} {
 		reached := func(rounds int) float64 {
 			x := newSeeker(newWays(w, paths, nil))
-			price, err := x.seek(t.Context(), rounds)
-			if err != nil {
-				t.Fatal(err)
-			}
+			price := short.Must(x.seek(t.Context(), rounds))(t)
 			x.price = price
 			x.setPrices()
-			value, err := x.route(t.Context(), 1e-9)
-			if err != nil {
-				t.Fatal(err)
-			}
+			value := short.Must(x.route(t.Context(), 1e-9))(t)
 			return value
 		}
 		if few, many := reached(20), reached(60); few < 0.94*many {

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/fabric"
@@ -14,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
 // pair is the two ends of a cable, the smaller port first.
@@ -113,9 +118,7 @@ func fabrics(t *testing.T) map[string]*fabric.Fabric {
 	t.Helper()
 	all := map[string]*fabric.Fabric{"site": site(t, 6, 2)}
 	add := func(name string, f *fabric.Fabric, err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		all[name] = f
 	}
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{3, 4}, Wrap: []bool{true, false}, Hosts: 2})
@@ -309,4 +312,164 @@ func TestWriteSame(t *testing.T) {
 	if strings.Contains(ndt.String(), "Aggregation") || strings.Contains(ndt.String(), "/S1") {
 		t.Error("the plan has aggregation nodes, or cables of spine cards")
 	}
+}
+
+// FuzzPlan reads anything as a plan and compares a site with it: an error has no result,
+// nothing panics, the sums are right, and the same input gives the same verdict.
+func FuzzPlan(f *testing.F) {
+	for _, seed := range []string{
+		"#StartDevice,StartPort,EndDevice,EndPort,LinkType\nleaf-00,Port 11,DIR0,Blade 01_Port 1/1,Data\nNODE0-0,NODE0-0 ibp11s0f0,leaf-00,Port 1, Data\n",
+		",rack #,U height,#Fields:StartDevice,StartPort,StartDeviceLocation,EndDevice,EndPort,EndDeviceLocation,U height\n,R1,U3,Server 1,IB Port 1,x,leaf-00,Port 1,R1,U41\n,R2,U3,Server 1,IB Port 1,x,leaf-01,Port 1/1/1,R2,U41\n",
+		"leaf-00;U1/3;node0-1;U1/P1\nleaf-00;8;\"gateway, the 0. of them\";1\nstorage0;mlx5_0/2;leaf-00;7\n",
+		"MQM0000 leaf-00\n P1 -> HCA1 Node0-0 ibp11s0f0/P1\n P2 -4x-10G-> HCA1 Node0-0 ibp22s0f0/P1\n\nMCS0000 Dir0\n L1/U1/P1 -> MQM0000 leaf-00 P11\n S1/P2 -> X Y 1/2/3\n",
+		"0x0000000000001900,Port 1,leaf-00,Port 300\n", "a,b,c,d\n", "P1 -> A B C\n", "\ufeff\"", "a,1/1/1/1,b,0\n",
+		"sep=;\nleaf-00;IB1/8;leaf-01;sw1p2\n", ";From;;To;\r\nNr;Device;Port;Device;Port\r\n1;leaf-00.a.b;8;leaf-01;9.0\r\n", "Device|Port|Device|Port\rleaf-00|8|leaf-01|9\r",
+	} {
+		f.Add([]byte(seed), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, lenient bool) {
+		p, err := Parse("f", data, lenient)
+		if err != nil {
+			if p != nil {
+				t.Fatal("an error and a result")
+			}
+			return
+		}
+		if !lenient && len(p.Problems) > 0 {
+			t.Fatal("rows were left out")
+		}
+		g := site(t, 2, 1)
+		e, err := Bind(g, p)
+		if err != nil {
+			return
+		}
+		judged := func(e *Expected) *Verdict {
+			v, findings := e.Judge(cabling.Check(g, cabling.Options{Expected: e.Fabric, Invented: e.Invented}))
+			for _, x := range findings {
+				if x.Message == "" {
+					t.Fatal("a finding that says nothing")
+				}
+			}
+			return v
+		}
+		v := judged(e)
+		if v.AsPlanned < 0 || v.AsPlanned+len(v.Miswired)+len(v.MissingInFabric) != v.Planned || v.Planned > len(p.Cables) {
+			t.Fatalf("sums: %s", v)
+		}
+		again := short.Must(Bind(g, p))(t)
+		if u := judged(again); u.String() != v.String() || !slices.Equal(u.Miswired, v.Miswired) || !slices.Equal(u.MissingInPlan, v.MissingInPlan) {
+			t.Fatalf("not the same twice: %s and %s", v, u)
+		}
+		var text bytes.Buffer
+		short.Check(t, Write(&text, e.Fabric, NDT))
+	})
+}
+
+// The real ibutils read the .topo files that we write, and we read those that they write.
+// ibdmsh reads a plan of each fabric with the library of ibtopodiff and writes it again:
+// read back it differs from the fabric in nothing; without one of its cables, in just that.
+func TestIbutilsTopo(t *testing.T) {
+	for name, f := range fabrics(t) {
+		t.Run(name, func(t *testing.T) {
+			var ours bytes.Buffer
+			short.Check(t, Write(&ours, f, Topo))
+			theirs := copyByIbutils(t, ours.Bytes())
+			v, r := judge(t, f, theirs)
+			if n := bytes.Count(ours.Bytes(), []byte("->")); v.AsPlanned != n || v.Planned != n || len(r.Recabled) > 0 {
+				t.Fatalf("%d cables in the plan, and ibdmsh writes another one: %s", n, v)
+			}
+			if !bytes.Contains(theirs, []byte("by IBDM")) {
+				t.Fatalf("not of ibutils:\n%s", theirs)
+			}
+			lines := strings.SplitAfter(ours.String(), "\n")
+			at := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, "->") })
+			v, _ = judge(t, f, copyByIbutils(t, []byte(strings.Join(slices.Delete(lines, at, at+1), ""))))
+			if len(v.MissingInPlan) != 1 || v.AsPlanned != v.Planned {
+				t.Fatalf("a cable less in the plan: %s", v)
+			}
+		})
+	}
+}
+
+// ibtopodiff reads a plan of ours and OpenSM's list of the fabric and finds the same
+// systems in both. What Debian's build of it does after that is in docs/dev/plan.md.
+func TestIbtopodiffReadsTopo(t *testing.T) {
+	f := fabrics(t)["tree"]
+	var topo, list bytes.Buffer
+	short.Check(t, Write(&topo, f, Topo))
+	short.Check(t, dump.WriteSubnetList(&list, f))
+	dir := ibutilsFolder(t, topo.Bytes())
+	short.Check(t, os.WriteFile(filepath.Join(dir, "subnet.lst"), list.Bytes(), 0o666))
+	out, err := ibutils(t, dir, "", "ibtopodiff", "-t", "ours.topo", "-d", "subnet.lst", "-e")
+	want := fmt.Sprintf("-I- Defined %d/%d systems/nodes", f.NumNodes(), f.NumNodes())
+	if strings.Count(out, want) != 2 || strings.Contains(out, "-E-") {
+		t.Errorf("want %q of both files: %v\n%s", want, err, out)
+	}
+}
+
+// ibutils runs a program of the package ibutils in a folder made by ibutilsFolder.
+func ibutils(t *testing.T, dir, input, program string, args ...string) (string, error) {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatalf("%s is not installed: apt-get install ibutils", program)
+	}
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.Env = append(os.Environ(), "IBDM_IBNL_PATH="+dir)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// copyByIbutils has ibdmsh read a .topo file and write what it understood.
+func copyByIbutils(t *testing.T, topo []byte) []byte {
+	t.Helper()
+	dir := ibutilsFolder(t, topo)
+	script := "set f [new_IBFabric]\nIBFabric_parseTopology $f ours.topo\nIBFabric_dumpTopology $f theirs.topo .\nexit\n"
+	out, err := ibutils(t, dir, script, "ibdmsh")
+	if err != nil || strings.Contains(out, "-E-") {
+		t.Fatalf("ibdmsh: %v\n%s\n%s", err, out, topo)
+	}
+	theirs, err := os.ReadFile(filepath.Join(dir, "theirs.topo"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return theirs
+}
+
+// ibutilsFolder is a folder with a .topo file and what ibutils want beside it: a file for
+// each type of system that names its ports. Each type is one chip here.
+func ibutilsFolder(t *testing.T, topo []byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	short.Check(t, os.WriteFile(filepath.Join(dir, "ours.topo"), topo, 0o666))
+	ports := map[string][]string{} // by type
+	add := func(typ, port string) {
+		if !slices.Contains(ports[typ], port) {
+			ports[typ] = append(ports[typ], port)
+		}
+	}
+	typ := ""
+	for line := range strings.Lines(string(topo)) {
+		switch words := strings.Fields(line); len(words) {
+		case 2:
+			typ = words[0]
+		case 5:
+			add(typ, words[0])
+			add(words[2], words[4])
+		}
+	}
+	for typ, names := range ports {
+		kind := "SW"
+		if strings.HasPrefix(typ, "HCA") {
+			kind = "CA"
+		}
+		text := fmt.Sprintf("TOPSYSTEM %s\n\nNODE %s %d CHIP U1\n", typ, kind, len(names))
+		for i, name := range names {
+			text += fmt.Sprintf("   %d -> %s\n", i+1, name)
+		}
+		short.Check(t, os.WriteFile(filepath.Join(dir, typ+".ibnl"), []byte(text), 0o666))
+	}
+	return dir
 }

@@ -70,9 +70,7 @@ func (g *figure3) tables(t testing.TB, tree bool) *lft.Tables {
 	if tree {
 		tables, err = g.up.TreeTables()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return tables
 }
 
@@ -201,9 +199,7 @@ func TestRandomSwitches(t *testing.T) {
 		f = made(t, f, err)
 		hosts := f.CAPorts()
 		u, err := myrinet.NewUpDown(f, f.Owner(f.Peer(hosts[0]))) // the root has a host
-		if err != nil {
-			t.Fatal(err)
-		}
+		short.Check(t, err)
 		for _, tt := range []struct {
 			remedy Remedy
 			tree   bool
@@ -212,9 +208,7 @@ func TestRandomSwitches(t *testing.T) {
 			if tt.tree {
 				tables, err = u.TreeTables()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			short.Check(t, err)
 			tree := short.Must(u.TreeTables())(t)
 			var worms []SwitchWorm
 			want := make([][]fabric.PortID, 0)

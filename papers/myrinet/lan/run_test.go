@@ -24,9 +24,7 @@ func made(t testing.TB, f *fabric.Fabric, err error) *fabric.Fabric {
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	short.Check(t, err)
 	return f
 }
 
