@@ -377,7 +377,7 @@ func (g *grouper) groupRest() {
 		}
 		key := fmt.Sprint("finding ", i)
 		switch {
-		case x.Rule == capture.DuplicateLID || (x.Rule == verify.UnassignedLID || x.Rule == verify.ManagementUnassignedLID) && g.sharesLID(x):
+		case g.sharesLID(x):
 			key = capture.DuplicateLID
 		case x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned || x.Rule == cabling.SplitFabric:
 			key = "parts"
@@ -417,19 +417,34 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 	if x.Rule != verify.StaleEntry || x.IsRest() || x.Severity == verify.Note || g.t == nil || g.f.LIDPort(x.LID) != fabric.NoPort {
 		return ""
 	}
-	end := capture.LeadsTo(g.f, g.t, x.LID)
-	if end == fabric.NoPort || g.f.Peer(end) != fabric.NoPort {
-		return ""
+	if end := capture.GoneFrom(g.f, g.t, x.LID); end != fabric.NoPort {
+		return goneKey(verify.EndpointOf(g.f, end))
 	}
-	return goneKey(verify.EndpointOf(g.f, end))
+	return ""
 }
 
-// sharesLID reports whether a port or switch without a LID has none because another port has it.
+// sharesLID reports whether a finding is about ports that have one LID, or one of these that has none for that, or the
+// entries that lead to it.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
 	i := slices.IndexFunc(g.r.Findings, func(y verify.Finding) bool { return y.Rule == capture.DuplicateLID })
-	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool {
-		return e.Node == x.Switch || len(x.Ports) == 1 && e.Node == x.Ports[0].Node && e.Port == x.Ports[0].Port
-	})
+	at := verify.Endpoint{Node: x.Switch}
+	switch {
+	case i < 0:
+		return false
+	case x.Rule == capture.DuplicateLID:
+		return true
+	case x.Rule == verify.StaleEntry && !x.IsRest() && g.t != nil:
+		p := capture.BareEnd(g.f, g.t, x.LID)
+		if p == fabric.NoPort {
+			return false
+		}
+		at = verify.EndpointOf(g.f, p)
+	case x.Rule != verify.UnassignedLID && x.Rule != verify.ManagementUnassignedLID:
+		return false
+	case len(x.Ports) == 1:
+		at = x.Ports[0]
+	}
+	return slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool { return e.Node == at.Node && e.Port == at.Port })
 }
 
 // countRoutes says of slow cables the GUID of a switch, and of those between switches how many routes of static
@@ -471,6 +486,13 @@ func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 func (g *grouper) sum(c *verify.Cause) {
 	first := &g.r.Findings[c.Findings[0]]
 	stale := slices.DeleteFunc(slices.Clone(c.Findings), func(k int) bool { return g.r.Findings[k].Rule != verify.StaleEntry })
+	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
+		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
+		if c.Rule, c.Text = x.Rule, x.Message; g.rules(c) != "" {
+			c.Follows = []string{g.rules(c)}
+		}
+		return
+	}
 	if len(stale) > 0 {
 		first = &g.r.Findings[stale[0]]
 		lids := text.Each(stale, func(k int) fabric.LID { return g.r.Findings[k].LID })
@@ -481,13 +503,6 @@ func (g *grouper) sum(c *verify.Cause) {
 			return
 		}
 		c.Text = fmt.Sprintf("%d LIDs with entries belong to no port with a cable: %s; %s", len(lids), ranges(lids), first.Message)
-		return
-	}
-	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
-		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
-		if c.Rule, c.Text = x.Rule, x.Message; g.rules(c) != "" {
-			c.Follows = []string{g.rules(c)}
-		}
 		return
 	}
 	if len(first.Ports) == 1 {

@@ -252,6 +252,9 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	if err := read.Order(); err != nil {
 		return nil, err
 	}
+	var twice []verify.Finding
+	x.Fabric, twice = capture.SettleLIDs(x.State)
+	in.findings = append(in.findings, twice...)
 	x.result = verify.Unverified(x.Fabric)
 	if x.Tables != nil {
 		if err := read.Lanes(); err != nil {

@@ -106,6 +106,13 @@ func splitTables(dump string) []string {
 	return parts
 }
 
+// reversed is topology text with the nodes the other way round.
+func reversed(text string) string {
+	nodes := strings.Split(strings.Trim(text, "\n"), "\n\n")
+	slices.Reverse(nodes[1:])
+	return strings.Join(nodes, "\n\n") + "\n"
+}
+
 // Ways in which a fabric breaks at night: the first ten lines that check prints name the cause.
 func TestIncidents(t *testing.T) {
 	s := &scene{t, t.TempDir()}
@@ -139,6 +146,11 @@ func TestIncidents(t *testing.T) {
 		i := cableAt(f, cables, `"leaf 2"[7]`, `"spine 2"[3]`)
 		return slices.Delete(cables, i, i+1)
 	})
+	have, wrong := lidOf("host 0 leaf 1"), lidOf("host 0 leaf 4")
+	twice := strings.ReplaceAll(text, fmt.Sprintf(`# lid %d lmc`, wrong), fmt.Sprintf(`# lid %d lmc`, have))
+	twice = strings.ReplaceAll(twice, fmt.Sprintf(`"host 0 leaf 4" lid %d `, wrong), fmt.Sprintf(`"host 0 leaf 4" lid %d `, have))
+	intruder := fmt.Sprintf(`^error: duplicate-lid: 1 port has the LID of another one: "host 0 leaf 4"\[1\] at "leaf 4"\[1\] is the intruder: it has LID %d, which the tables lead to "host 0 leaf 1"\[1\] at "leaf 1"\[1\]; the tables have LID %d for it, `, have, wrong)
+	backAgain := fmt.Sprintf(`^    also unassigned-lid, stale-entry\n\nundecided: .* LID %d .*; a capture decides once each port has its own LID again$`, wrong)
 	for _, tc := range []struct {
 		name string
 		make func() []string // arguments of check
@@ -192,11 +204,14 @@ func TestIncidents(t *testing.T) {
 			return []string{"-t", s.at("layered/fabric.ibnetdiscover"), "--lfts", s.at("layered/opensm-lfts.dump"), "--sl2vl", s.write("lanes", wrong), "--path-sl", s.at("layered/path-sls.dump")}
 		}, []string{`^error: sl-dropped: `}},
 		{"duplicate LID", func() []string {
-			have, wrong := lidOf("host 0 leaf 1"), lidOf("host 0 leaf 4")
-			twice := strings.ReplaceAll(text, fmt.Sprintf(`# lid %d lmc`, wrong), fmt.Sprintf(`# lid %d lmc`, have))
-			twice = strings.ReplaceAll(twice, fmt.Sprintf(`"host 0 leaf 4" lid %d `, wrong), fmt.Sprintf(`"host 0 leaf 4" lid %d `, have))
 			return []string{"-t", s.write("twice", twice), "--lfts", s.at("whole/opensm-lfts.dump")}
-		}, []string{`^error: duplicate-lid: 1 port has the LID of another one; .*"host 0 leaf 4"\[1\]: LID \d+, which "host 0 leaf 1"\[1\] has too`}},
+		}, []string{intruder, backAgain}},
+		{"duplicate LID, the intruder first in the text", func() []string {
+			return []string{"-t", s.write("reversed", reversed(twice)), "--lfts", s.at("whole/opensm-lfts.dump")}
+		}, []string{intruder, backAgain}},
+		{"duplicate LID without tables", func() []string {
+			return []string{s.write("reversed", reversed(twice))}
+		}, []string{`^error: duplicate-lid: 1 port has the LID of another one: "host 0 leaf 1"\[1\] at "leaf 1"\[1\] and "host 0 leaf 4"\[1\] at "leaf 4"\[1\] have LID \d+; which of them is the intruder is not known without forwarding tables`}},
 		{"flapping host", func() []string {
 			return []string{"-t", s.write("flap", withoutNode(text, 0x100008)), "--lfts", s.at("whole/opensm-lfts.dump")}
 		}, []string{`\A(.*\n){0,3}warning: stale-entry: "host 1 leaf 1" 0x[0-9a-f]{16} \(LID \d+\) is gone: the tables lead to "leaf 1"\[2\], which has no cable; look at the host`,

@@ -447,7 +447,7 @@ func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
 		if _, has := p.lids(first); has.num == line {
 			message := fmt.Sprintf("LID %d, which %s has too, by line %d; taken as none", lid, name(first).At(num(first), ""), line)
 			q := p.problem(fabric.DuplicateLID, at, p.lidColumn(at, strconv.Itoa(lid)), message)
-			q.Node, q.Port = p.nodes[e.node].guid, num(e)
+			q.Node, q.Port, q.LID = p.nodes[e.node].guid, num(e), fabric.LID(lid)
 			return
 		}
 	}
