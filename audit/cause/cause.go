@@ -390,7 +390,10 @@ func (g *grouper) groupRest() {
 		case x.LID == 0 && len(x.Witness) == 0:
 		case len(x.Witness) > 0 && (x.Rule == verify.SLDropped || x.Rule == verify.ManagementSLDropped || strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd)):
 			end := &x.Witness[len(x.Witness)-1]
-			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch, " ", end.Port)
+			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch)
+			if strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd) { // tables of lanes are one cause at all ports
+				key = fmt.Sprint(key, " ", end.Port)
+			}
 			for _, at := range g.losses { // static entries lead there, too
 				if g.f.Node(at.s).GUID == end.Switch && at.port == end.Port && g.by[g.lossKey(at)] != nil {
 					key = g.lossKey(at)
@@ -528,6 +531,16 @@ func (g *grouper) sum(c *verify.Cause) {
 			c.Pairs[kind] += g.r.Findings[k].Count
 		}
 		c.Text = fmt.Sprintf("%s: %s; such as %s", first.Witness[end], pairText(c.Pairs), first.Message)
+		var ways []string // that an SL-to-VL table drops
+		for _, k := range c.Findings {
+			if _, way, ok := strings.Cut(g.r.Findings[k].Message, verify.WhoseLanes); ok && !slices.Contains(ways, way) {
+				ways = append(ways, way)
+			}
+		}
+		if packets, _, ok := strings.Cut(first.Message, ", "+verify.WhoseLanes); ok {
+			c.Text = fmt.Sprintf("the SL-to-VL table of %s %s: %s", first.Witness[end].Name, text.Few(ways, named), pairText(c.Pairs))
+			c.Follows = []string{"such as " + packets}
+		}
 		return
 	}
 	for _, k := range c.Findings[1:min(len(c.Findings), 1+named)] {
