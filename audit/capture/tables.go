@@ -31,6 +31,7 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	}
 	nameUnowned(s, r)
 	if r.Add(verify.CheckHosts(s.Fabric, s.Tables)...); s.Adaptive == nil {
+		nameLane(s, r)
 		return r, nil
 	}
 	if _, static := s.Source(state.ForwardingTables); static {
@@ -51,7 +52,19 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	}
 	r.AddAdaptive(choices)
 	r.Add(verify.CheckAdaptiveTables(s.Fabric, s.Adaptive, 0)...)
+	nameLane(s, r)
 	return r, nil
+}
+
+// nameLane says in the credit loops of tables that were read without SL-to-VL tables what is assumed of these.
+func nameLane(s *state.State, r *verify.Result) {
+	if s.SL2VL != nil || s.Engine != "" { // an engine that is known has set up one VL
+		return
+	}
+	for i := range r.Findings {
+		x := &r.Findings[i]
+		x.Message = strings.Replace(x.Message, " wait for each other; ", " wait for each other if all packets are on one VL, which is assumed without SL-to-VL tables (--sl2vl FILE, with --path-sl FILE); ", 1)
+	}
 }
 
 // GoneFrom is the port without a cable to which the tables lead for a LID, NoPort if they lead elsewhere.

@@ -203,6 +203,9 @@ func TestIncidents(t *testing.T) {
 			wrong := regexp.MustCompile(`(?m)^(\d+ +1 +: 0 +)1 `).ReplaceAllString(lanes[:end], "${1}15 ") + lanes[end:]
 			return []string{"-t", s.at("layered/fabric.ibnetdiscover"), "--lfts", s.at("layered/opensm-lfts.dump"), "--sl2vl", s.write("lanes", wrong), "--path-sl", s.at("layered/path-sls.dump")}
 		}, []string{`^error: sl-dropped: the SL-to-VL table of "switch 0,0" drops SL 1 \(VL 15\) from any input port to output port 1: \d+ pair`}},
+		{"lanes that were not read", func() []string {
+			return []string{"-t", s.at("layered/fabric.ibnetdiscover"), "--lfts", s.at("layered/opensm-lfts.dump")}
+		}, []string{`^error: credit-loop: \d+ channels wait for each other if all packets are on one VL, which is assumed without SL-to-VL tables \(--sl2vl FILE, with --path-sl FILE\); shortest cycle`}},
 		{"duplicate LID", func() []string {
 			return []string{"-t", s.write("twice", twice), "--lfts", s.at("whole/opensm-lfts.dump")}
 		}, []string{intruder, backAgain}},
