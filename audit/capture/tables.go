@@ -31,7 +31,6 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	}
 	nameUnowned(s, r)
 	if r.Add(verify.CheckHosts(s.Fabric, s.Tables)...); s.Adaptive == nil {
-		nameLane(s, r)
 		return r, nil
 	}
 	if _, static := s.Source(state.ForwardingTables); static {
@@ -52,12 +51,11 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	}
 	r.AddAdaptive(choices)
 	r.Add(verify.CheckAdaptiveTables(s.Fabric, s.Adaptive, 0)...)
-	nameLane(s, r)
 	return r, nil
 }
 
-// nameLane says in the credit loops of tables that were read without SL-to-VL tables what is assumed of these.
-func nameLane(s *state.State, r *verify.Result) {
+// NameLane says in the credit loops of tables that were read without SL-to-VL tables what is assumed of these.
+func NameLane(s *state.State, r *verify.Result) {
 	if s.SL2VL != nil || s.Engine != "" { // an engine that is known has set up one VL
 		return
 	}

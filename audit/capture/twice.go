@@ -12,25 +12,16 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// claim is a LID with the ports that have it, by PortID.
+// claim is a LID that several ports have. The first port keeps it: the one that the tables lead to if they tell, else
+// the first by GUID.
 type claim struct {
 	lid   fabric.LID
 	ports []fabric.PortID
-	owner fabric.PortID // to which the tables lead; NoPort where they do not tell
+	told  bool // by the tables
 }
 
-// intruders are the ports of which the LID is not; all but the first where the tables do not tell.
-func (c *claim) intruders() []fabric.PortID {
-	keeps := c.keeper()
-	return slices.DeleteFunc(slices.Clone(c.ports), func(p fabric.PortID) bool { return p == keeps })
-}
-
-func (c *claim) keeper() fabric.PortID {
-	if c.owner != fabric.NoPort {
-		return c.owner
-	}
-	return c.ports[0]
-}
+// few is how many intruders a message names.
+const few = 3
 
 // SettleLIDs gives each LID that several ports of a state have to the port that its tables lead to, and where they lead
 // to none of these to the first by GUID. The other ones have no LID then. It returns the fabric with these LIDs and the
@@ -40,29 +31,25 @@ func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 	if list == nil {
 		return s.Fabric, nil
 	}
-	f, settled := withOwners(s.Fabric, list)
-	rule, _ := verify.FindRule(DuplicateLID, Rules)
-	x := verify.Finding{Rule: rule.Name, Severity: rule.Severity, Witness: []verify.Hop{}, Fingerprint: Fingerprint(rule.Name, 1)}
+	f := withOwners(s.Fabric, list)
+	x := verify.NewFinding(Rules, DuplicateLID, 0, "")
+	x.Fingerprint = Fingerprint(DuplicateLID, 1)
 	var unsure []fabric.PortID
 	var words []string
-	former := formerLIDs(f, s)
-	for i := range list {
-		c := &list[i]
-		if !settled {
-			c.owner = fabric.NoPort
+	for _, c := range list {
+		x.Count += int64(len(c.ports) - 1)
+		x.Ports = append(x.Ports, verify.EndpointsOf(f, c.ports[1:]...)...)
+		if !c.told {
+			unsure = append(unsure, c.ports[0])
 		}
-		out := c.intruders()
-		x.Count += int64(len(out))
-		x.Ports = append(x.Ports, verify.EndpointsOf(f, out...)...)
-		if c.owner == fabric.NoPort {
-			unsure = append(unsure, c.keeper())
+		if len(words) < few {
+			words = append(words, c.describe(f, s))
 		}
-		words = append(words, c.describe(f, s, former))
 	}
 	x.Ports = append(x.Ports, verify.EndpointsOf(f, unsure...)...)
 	x.Ports = x.Ports[:min(len(x.Ports), maxPorts)]
 	x.Message = text.CountGrouped(x.Count, countWords[DuplicateLID][0], countWords[DuplicateLID][1])
-	if x.Count > 3 {
+	if x.Count > few {
 		x.Message += ", so that two fabrics may be cabled together; the first"
 		words = words[:1]
 	}
@@ -83,14 +70,14 @@ func findClaims(s *state.State) (list []claim) {
 		}
 	}
 	for _, lid := range slices.Sorted(maps.Keys(ports)) {
-		c := claim{lid: lid, ports: ports[lid], owner: fabric.NoPort}
+		c := claim{lid: lid, ports: ports[lid]}
 		slices.Sort(c.ports)
 		if s.Tables != nil {
 			end := LeadsTo(s.Fabric, s.Tables, lid)
-			for _, p := range c.ports {
-				if end != fabric.NoPort && s.Fabric.Attachment(p) == end {
-					c.owner = p
-				}
+			i := slices.IndexFunc(c.ports, func(p fabric.PortID) bool { return end != fabric.NoPort && s.Fabric.Attachment(p) == end })
+			if c.told = i >= 0; c.told {
+				owner := c.ports[i]
+				c.ports = slices.Insert(slices.Delete(c.ports, i, i+1), 0, owner)
 			}
 		}
 		list = append(list, c)
@@ -98,9 +85,9 @@ func findClaims(s *state.State) (list []claim) {
 	return list
 }
 
-// withOwners is a fabric in which LIDs are those of the ports that keep them; as it is, and false, where that cannot be, since
-// the LMCs of these ports have more LIDs in common.
-func withOwners(f *fabric.Fabric, list []claim) (*fabric.Fabric, bool) {
+// withOwners is a fabric in which LIDs are those of the ports that keep them. Where that cannot be, since LMCs give these
+// more LIDs in common, it is as it was, and the tables tell nothing.
+func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	for p := range fabric.PortID(f.NumPorts()) {
 		base[p], lmc[p] = f.LID(p), f.LMC(p)
@@ -111,51 +98,48 @@ func withOwners(f *fabric.Fabric, list []claim) (*fabric.Fabric, bool) {
 		}
 	}
 	for _, c := range list {
-		base[c.keeper()] = c.lid &^ (1<<lmc[c.keeper()] - 1)
+		base[c.ports[0]] = c.lid &^ (1<<lmc[c.ports[0]] - 1)
 	}
 	g, err := f.WithLIDs(base, lmc)
 	if err == nil {
 		g, err = g.WithVirtualLIDs(f.VirtualLIDs())
 	}
-	if err != nil || g.MaxLID() > f.MaxLID() {
-		return f, false
+	if err == nil && g.MaxLID() <= f.MaxLID() {
+		return g
 	}
-	return g, true
-}
-
-// formerLIDs has by port of a switch the LIDs that no port has and the tables lead there.
-func formerLIDs(f *fabric.Fabric, s *state.State) map[fabric.PortID][]fabric.LID {
-	at := make(map[fabric.PortID][]fabric.LID)
-	for lid := fabric.LID(1); s.Tables != nil && lid <= s.Tables.MaxLID(); lid++ {
-		if f.LIDPort(lid) == fabric.NoPort {
-			if end := LeadsTo(f, s.Tables, lid); end != fabric.NoPort {
-				at[end] = append(at[end], lid)
-			}
-		}
+	for i := range list {
+		list[i].told = false
 	}
-	return at
+	return f
 }
 
 // describe says which port has the LID of which, and what to do.
-func (c *claim) describe(f *fabric.Fabric, s *state.State, former map[fabric.PortID][]fabric.LID) string {
+func (c *claim) describe(f *fabric.Fabric, s *state.State) string {
 	name := func(p fabric.PortID) string {
 		if at := f.Attachment(p); at != p && at != fabric.NoPort {
 			return f.PortName(p) + " at " + f.PortName(at)
 		}
 		return f.PortName(p)
 	}
-	if c.owner == fabric.NoPort {
+	ports := c.ports[:min(len(c.ports), 1+few)]
+	if !c.told {
 		why := "which of them is the intruder is not known without forwarding tables, --lfts FILE"
 		if s.Tables != nil {
 			why = "the tables do not tell which of them is the intruder, as they lead it to none of them or to several"
 		}
-		return fmt.Sprintf("%s have LID %d; %s; taken as that of the first", text.List(text.Each(c.ports, name), "and"), c.lid, why)
+		return fmt.Sprintf("%s have LID %d; %s; taken as that of the first", text.List(text.Each(ports, name), "and"), c.lid, why)
 	}
-	return strings.Join(text.Each(c.intruders(), func(p fabric.PortID) string {
-		cure := "give it another LID, and restart its port"
-		if lids := former[f.Attachment(p)]; len(lids) == 1<<f.LMC(p) {
-			cure = fmt.Sprintf("the tables have LID %d for it, so give it that back (guid2lid), and restart its port", lids[0])
+	return strings.Join(text.Each(ports[1:], func(p fabric.PortID) string {
+		var former []fabric.LID // without a port, which the tables lead to p
+		for lid := fabric.LID(1); lid <= s.Tables.MaxLID(); lid++ {
+			if f.LIDPort(lid) == fabric.NoPort && BareEnd(f, s.Tables, lid) == p {
+				former = append(former, lid)
+			}
 		}
-		return fmt.Sprintf("%s is the intruder: it has LID %d, which the tables lead to %s; %s", name(p), c.lid, name(c.owner), cure)
+		cure := "give it another LID, and restart its port"
+		if len(former) == 1<<f.LMC(p) {
+			cure = fmt.Sprintf("the tables have LID %d for it, so give it that back (guid2lid), and restart its port", former[0])
+		}
+		return fmt.Sprintf("%s is the intruder: it has LID %d, which the tables lead to %s; %s", name(p), c.lid, name(c.ports[0]), cure)
 	}), "; ")
 }

@@ -57,6 +57,12 @@ func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	for i := range g.list {
 		c := &g.list[i]
 		slices.Sort(c.Findings)
+		if len(c.Switches) > 0 {
+			if r.CauseSwitches == nil {
+				r.CauseSwitches = make(map[string][]verify.SwitchRef)
+			}
+			r.CauseSwitches[c.Text] = c.Switches
+		}
 		if len(c.Findings) == 1 && c.Text == r.Findings[c.Findings[0]].Message {
 			continue
 		}
@@ -250,9 +256,12 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 	if len(all) > shownSwitches {
 		who = fmt.Sprintf("%s and %s", names[0], text.CountGrouped(len(all)-1, "other switch", "other switches"))
-		c.Switches = names
+		c.Switches = text.Each(all, func(y *loss) verify.SwitchRef { return verify.SwitchOf(g.f, y.s) })
 	}
 	unrouted := len(all) > 1 && x.fate == noEntry && g.isUnrouted(lids)
+	if unrouted {
+		c.Switches = nil // it is at all of them
+	}
 	switch {
 	case x.fate == noCable && len(all) == 2:
 		c.Text = fmt.Sprintf("no cable at %s and %s, most likely one that is gone, and the tables use it",
@@ -287,10 +296,12 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	if alone {
 		c.Follows = append(c.Follows, "hosts on "+names[0]+" reach no others, and no others reach them")
 	}
-	if !alone && (len(lids) > named || !strings.Contains(c.Text, "(LID ")) {
+	// Where entries are missing, the shorter one of the lists of LIDs and of switches is enough.
+	few := x.fate == noEntry && (unrouted || len(lids) <= len(switches))
+	if !alone && (x.fate != noEntry || few) && (len(lids) > named || !strings.Contains(c.Text, "(LID ")) {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
 	}
-	if !alone {
+	if !alone && !few {
 		c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), text.Few(switches, named)))
 	}
 	if also := g.rules(c); also != "" {
@@ -347,7 +358,7 @@ func (g *grouper) rules(c *verify.Cause) string {
 // pairText says how many pairs are lost, by kind.
 func pairText(n verify.Pairs) string {
 	var words []string
-	for k, of := range []string{verify.LostHosts: " of hosts", verify.LostAggregation: " of aggregation nodes", verify.LostManagement: " with switches"} {
+	for k, of := range []string{verify.LostHosts: " of hosts", verify.LostAggregation: " with an aggregation node at an end", verify.LostManagement: " with switches"} {
 		if n[k] > 0 {
 			words = append(words, text.CountGrouped(n[k], "pair", "pairs")+of)
 		}
@@ -429,25 +440,28 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 // sharesLID reports whether a finding is about ports that have one LID, or one of these that has none for that, or the
 // entries that lead to it.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
-	i := slices.IndexFunc(g.r.Findings, func(y verify.Finding) bool { return y.Rule == capture.DuplicateLID })
 	at := verify.Endpoint{Node: x.Switch}
-	switch {
-	case i < 0:
-		return false
-	case x.Rule == capture.DuplicateLID:
+	switch x.Rule {
+	case capture.DuplicateLID:
 		return true
-	case x.Rule == verify.StaleEntry && !x.IsRest() && g.t != nil:
+	case verify.StaleEntry:
+		if x.IsRest() || g.t == nil {
+			return false
+		}
 		p := capture.BareEnd(g.f, g.t, x.LID)
 		if p == fabric.NoPort {
 			return false
 		}
 		at = verify.EndpointOf(g.f, p)
-	case x.Rule != verify.UnassignedLID && x.Rule != verify.ManagementUnassignedLID:
+	case verify.UnassignedLID, verify.ManagementUnassignedLID:
+		if len(x.Ports) == 1 {
+			at = x.Ports[0]
+		}
+	default:
 		return false
-	case len(x.Ports) == 1:
-		at = x.Ports[0]
 	}
-	return slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool { return e.Node == at.Node && e.Port == at.Port })
+	i := slices.IndexFunc(g.r.Findings, func(y verify.Finding) bool { return y.Rule == capture.DuplicateLID })
+	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool { return e.Node == at.Node && e.Port == at.Port })
 }
 
 // countRoutes says of slow cables the GUID of a switch, and of those between switches how many routes of static
