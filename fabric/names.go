@@ -29,6 +29,9 @@ func (n Name) String() string {
 // At is the name of a port of the node: "text"[3], or "text" 0x0002c90300001234[3]. Behind
 // it stands the port's label, if it has one: "text"[3](1/2/1), as ibdiagnet writes it.
 func (n Name) At(p PortNum, label string) string {
+	if p == NoPath {
+		return n.String() + ", no port"
+	}
 	name := n.String() + "[" + strconv.Itoa(int(p)) + "]"
 	if label != "" {
 		name += "(" + label + ")"

@@ -70,6 +70,7 @@ type Problem struct {
 	// management port.
 	Node GUID
 	Port PortNum
+	LID  LID // of a DuplicateLID
 }
 
 // String is file:line: message, all printable. Where there is an Err, its kind, up to a

@@ -130,6 +130,20 @@ func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause
 	}
 }
 
+// followsOf returns the lines about what follows from a cause, and about the switches at which it is.
+func followsOf(c *verify.Cause, opt *Options) []string {
+	if len(c.Switches) == 0 {
+		return c.Follows
+	}
+	at, rest := text.Each(c.Switches, func(s verify.SwitchRef) string { return s.Name.String() }), ", which -v lists"
+	if opt.Verbose || len(at) <= shownLines {
+		rest = ""
+	} else {
+		at = []string{text.Few(at, shownLines)}
+	}
+	return append(slices.Clone(c.Follows), "at "+text.List(at, "and")+rest)
+}
+
 // writeCause prints one cause and what follows from it, and enters the findings that it prints.
 func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, printed map[int]bool) {
 	first := &r.Findings[c.Findings[0]]
@@ -143,16 +157,10 @@ func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, pr
 		return
 	}
 	writeHead(w, c.Severity, c.Waiver, c.Rule, c.Text)
-	for _, line := range c.Follows {
+	for _, line := range followsOf(c, opt) {
 		fmt.Fprintf(w, "    %s\n", line)
 	}
-	if len(c.Switches) > 0 && !opt.Verbose {
-		fmt.Fprintf(w, "    at %s, which -v lists\n", text.Few(c.Switches, shownLines))
-	}
 	if opt.Verbose {
-		if len(c.Switches) > 0 {
-			fmt.Fprintf(w, "    at %s\n", text.List(c.Switches, "and"))
-		}
 		for _, k := range c.Findings {
 			if x := &r.Findings[k]; !x.IsRest() && !printed[k] && (x.Message != c.Text || len(x.Witness) > 0) {
 				printed[k] = true

@@ -69,7 +69,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 			message += fmt.Sprintf(" (until %s: %s)", c.Waiver.Until, c.Waiver.Reason)
 		}
 		row := fmt.Sprintf("| %s | `%s` | %s", severity, c.Rule, literal(message))
-		for _, line := range c.Follows {
+		for _, line := range followsOf(c, &opt) {
 			row += "<br>" + literal(line)
 		}
 		if row += " |\n"; b.Len()+len(row) > maxMarkdown {

@@ -57,10 +57,11 @@ type Options struct {
 	// for none.
 	Certificate string
 	// Bound is the name of the file of bounds that was checked too, "" for none.
-	Bound   string
-	Verbose bool            // list in text what is idle
-	FailOn  verify.Severity // findings from here on are failures
-	Never   bool            // nothing is a failure
+	Bound    string
+	Verbose  bool            // list in text what is idle
+	Compiled bool            // what was checked are files that compile wrote, and not what switches have
+	FailOn   verify.Severity // findings from here on are failures
+	Never    bool            // nothing is a failure
 	// Rules are those that were checked; nil for verify.Rules.
 	Rules []verify.Rule
 	// Shape is what the fabric looks like, lines by String and in JSON the member

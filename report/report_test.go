@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -270,4 +271,56 @@ func TestUndecided(t *testing.T) {
 	}
 	r.Add(verify.Finding{Rule: verify.CreditLoop, Severity: verify.Error, Message: "a cycle", Count: 2})
 	short.Equal(t, r.Verdict, verify.VerdictErrors, "with an error")
+}
+
+// Figures of which a rule is undecided are at least so; of a compiled directory a clean verdict is about files; a hop
+// without an entry has no port.
+func TestWhatFiguresMean(t *testing.T) {
+	text := func(r *verify.Result, opt Options) string {
+		var b bytes.Buffer
+		short.Check(t, Text(&b, r, opt))
+		return b.String()
+	}
+	const least, files = "; at least, as a rule is undecided\n", "\nfiles        judged as they are; ibweave drift tells what switches have\n"
+	rows := map[string]string{verify.Misdelivered: "unicast", verify.CreditLoop: "credit loops", verify.ManagementLoop: "management", verify.MulticastMissing: "multicast"}
+	for rule, row := range rows {
+		r := sample()
+		r.Multicast.Groups = 1
+		r.Leave(verify.Undecided{Rule: rule, Reason: "gone"})
+		for line := range strings.Lines(text(r, Options{})) {
+			head, _, _ := strings.Cut(line, "  ")
+			if strings.HasPrefix(line, row) != strings.HasSuffix(line, least) && head != "" {
+				t.Errorf("%s undecided: %q", rule, line)
+			}
+		}
+	}
+	for _, compiled := range []bool{false, true} {
+		clean := &verify.Result{Verdict: verify.VerdictClean}
+		if strings.Contains(text(clean, Options{Compiled: compiled}), files) != compiled || strings.Contains(text(sample(), Options{Compiled: compiled}), files) {
+			t.Errorf("compiled %v:\n%s", compiled, text(clean, Options{Compiled: compiled}))
+		}
+	}
+	var b bytes.Buffer
+	WriteFinding(&b, &verify.Finding{Rule: verify.UnicastUnreachable, Severity: verify.Error, Message: "lost", Witness: []verify.Hop{{Switch: 1, Name: fabric.Name{Text: "leaf"}, Port: fabric.NoPath, LID: 5}}})
+	short.Equal(t, b.String(), "\nerror: unicast-unreachable: lost\n    \"leaf\", no port  0x0000000000000001  to LID 5\n")
+}
+
+// Text and Markdown name the first switches of a cause and say how many more there are, and with Verbose all of them; so does JSON.
+func TestSwitchesOfCauses(t *testing.T) {
+	r := sample()
+	var all []verify.SwitchRef
+	for i := range 10 {
+		all = append(all, verify.SwitchRef{Switch: fabric.GUID(i + 1), Name: fabric.Name{Text: string(rune('a' + i))}})
+	}
+	r.Causes = []verify.Cause{{Rule: verify.UnicastUnreachable, Severity: verify.Error, Text: "10 switches", Findings: []int{0}, Switches: all}}
+	for verbose, want := range map[bool]string{
+		false: `at "a", "b", "c", "d", "e", "f", "g", "h" and 2 more, which -v lists`,
+		true:  `at "a", "b", "c", "d", "e", "f", "g", "h", "i" and "j"`,
+	} {
+		for _, write := range []func(io.Writer, *verify.Result, Options) error{Text, Markdown} {
+			var b bytes.Buffer
+			short.Check(t, write(&b, r, Options{Verbose: verbose}))
+			short.Contains(t, b.String(), want, "verbose", verbose)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
@@ -28,6 +29,9 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 		fmt.Fprintln(b)
 	}
 	b.Write(counted.Bytes())
+	if opt.Compiled && r.Verdict == verify.VerdictClean {
+		b.Row("files", "judged as they are; ibweave drift tells what switches have")
+	}
 	for _, proof := range [][3]string{{"certificate", opt.Certificate, verify.CertificateRule}, {"bound", opt.Bound, verify.BoundRule}} {
 		if proof[1] == "" {
 			continue
@@ -101,10 +105,18 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	}
 	unreachable := text.Grouped(u.Unreachable-u.Aggregation) + " unreachable"
 	if u.Aggregation > 0 {
-		unreachable += fmt.Sprintf(" and %s of aggregation nodes", text.Grouped(u.Aggregation))
+		unreachable += fmt.Sprintf(" and %s with an aggregation node at an end", text.Grouped(u.Aggregation))
 	}
-	b.Row("unicast", "%s of a CA port and a LID: %s, %s looping, %s longer than the shortest path%s",
-		text.CountGrouped(u.Pairs, "pair", "pairs"), unreachable, text.Grouped(u.Loops), text.Grouped(u.NonMinimal), by)
+	// decided returns what stands behind figures of rules of which one is undecided, since there may be more.
+	decided := func(rules ...string) string {
+		if slices.ContainsFunc(r.Undecided, func(u verify.Undecided) bool { return slices.Contains(rules, u.Rule) }) {
+			return "; at least, as a rule is undecided"
+		}
+		return ""
+	}
+	b.Row("unicast", "%s of a CA port and a LID: %s, %s looping, %s longer than the shortest path%s%s",
+		text.CountGrouped(u.Pairs, "pair", "pairs"), unreachable, text.Grouped(u.Loops), text.Grouped(u.NonMinimal), by,
+		decided(verify.UnicastUnreachable, verify.Misdelivered, verify.SLDropped, verify.UnicastLoop))
 	delivered := u.Pairs - u.Unreachable - u.Loops
 	name := "hops"
 	for hops, n := range u.HopHistogram {
@@ -128,9 +140,9 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 		b.Row(line[0], "%s", line[1])
 	}
 	c := &r.CreditLoops
-	b.Row("credit loops", "%s on %s; %s between %s",
+	b.Row("credit loops", "%s on %s; %s between %s%s",
 		text.Grouped(c.Count), text.CountGrouped(c.VLs, "VL", "VLs"),
-		text.CountGrouped(c.Dependencies, "dependency", "dependencies"), text.CountGrouped(c.Channels, "channel", "channels"))
+		text.CountGrouped(c.Dependencies, "dependency", "dependencies"), text.CountGrouped(c.Channels, "channel", "channels"), decided(verify.CreditLoop))
 	if n := r.Adaptive; n != nil {
 		b.Row("adaptive", "%s Free, %s HBF, %s in %s; by some choice %s lost, %s looping",
 			text.CountGrouped(n.Free, "entry", "entries"), text.Grouped(n.HBF), text.CountGrouped(n.Groups, "group", "groups"), text.CountGrouped(n.PLFTs, "PLFT", "PLFTs"),
@@ -139,13 +151,14 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 			text.CountGrouped(n.CreditLoops, "credit loop", "credit loops"), text.CountGrouped(n.VLs, "VL", "VLs"), text.Grouped(n.NoEscape),
 			text.CountGrouped(n.Dependencies, "dependency", "dependencies"), text.CountGrouped(n.Channels, "channel", "channels"))
 	}
-	b.Row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic",
+	b.Row("management", "%s with a switch: %s unreachable, %s looping, %s with CA traffic%s",
 		text.CountGrouped(m.Pairs, "pair", "pairs"), text.Grouped(m.Unreachable), text.Grouped(m.Loops),
-		text.CountGrouped(m.CreditLoops, "credit loop", "credit loops"))
+		text.CountGrouped(m.CreditLoops, "credit loop", "credit loops"),
+		decided(verify.ManagementUnreachable, verify.ManagementSLDropped, verify.ManagementLoop, verify.ManagementCreditLoop))
 	if g := &r.Multicast; g.Groups > 0 {
-		b.Row("multicast", "%s on %s, %s of a sender and a receiver: %s missing, %s duplicate; %s looping, %s stray",
+		b.Row("multicast", "%s on %s, %s of a sender and a receiver: %s missing, %s duplicate; %s looping, %s stray%s",
 			text.CountGrouped(g.Groups, "group", "groups"), text.CountGrouped(g.MLIDs, "MLID", "MLIDs"), text.CountGrouped(g.Pairs, "pair", "pairs"),
-			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray))
+			text.Grouped(g.Missing), text.Grouped(g.Duplicates), text.CountGrouped(g.Loops, "sender", "senders"), text.Grouped(g.Stray), decided(verify.MulticastRules...))
 		b.Row("", "%s of unicast and multicast together; %s", text.CountGrouped(g.CreditLoops, "credit loop", "credit loops"),
 			text.CountGrouped(g.Dependencies, "dependency", "dependencies"))
 		if t := g.Fullest; t != nil {
@@ -283,7 +296,10 @@ func writeFinding(w io.Writer, f *verify.Finding, most int) {
 		wide = max(wide, len(h.String()))
 	}
 	for _, h := range shown {
-		fmt.Fprintf(w, "    %-*s  %s port %d VL %d", wide, h, h.Switch, h.Port, h.VL)
+		fmt.Fprintf(w, "    %-*s  %s", wide, h, h.Switch)
+		if h.Port != fabric.NoPath {
+			fmt.Fprintf(w, " port %d VL %d", h.Port, h.VL)
+		}
 		if h.LID != 0 {
 			fmt.Fprintf(w, "  to %s", h.Target())
 		}

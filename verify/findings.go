@@ -9,6 +9,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
@@ -280,8 +281,54 @@ func (p *plan) describeDiscarded(f *Finding, t tally) {
 	f.Witness = p.witness(path[:slices.IndexFunc(path, step.isDrop)+1], lid)
 	last := f.Witness[len(f.Witness)-1]
 	f.Switch = last.Switch
-	f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), which drops that SL on the way to port %s",
-		sl, sourceName(p.f, source), last.Name.Text, last.Switch, p.entryText(path[len(f.Witness)-1].s, last.Port))
+	in := p.f.Attachment(source)
+	if n := len(f.Witness) - 2; n >= 0 {
+		in = p.f.Peer(p.f.Port(fabric.NodeID(path[n].s), path[n].port))
+	}
+	f.Message += fmt.Sprintf("packets of SL %d from %s end at switch %q (%s), %s%s",
+		sl, sourceName(p.f, source), last.Name.Text, last.Switch, WhoseLanes, p.dropText(in, p.f.Port(p.f.Owner(in), last.Port), sl))
+}
+
+// WhoseLanes stands in a message before what an SL-to-VL table drops.
+const WhoseLanes = "whose SL-to-VL table "
+
+// dropText says which SLs the SL-to-VL table of a switch drops on the way from a port to another, and where it drops
+// one of them, too: on the way from the first to other ports, and to all of these from others.
+func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
+	s, at := p.f.Owner(in), p.f.Num(in)
+	drops := func(in, out fabric.PortNum) bool { return p.vlOf(in, p.f.Port(s, out), sl) == lft.DropVL }
+	var sls, ins, outs []string
+	for i, vl := range p.lanes.sl2vl.At(at, out) {
+		if vl == lft.DropVL {
+			sls = append(sls, strconv.Itoa(i))
+		}
+	}
+	to := []fabric.PortNum{p.f.Num(out)}
+	for n := fabric.PortNum(1); n <= p.f.Node(s).NumPorts; n++ {
+		if n == to[0] || n != at && drops(at, n) {
+			to, outs = append(to, n), append(outs, strconv.Itoa(int(n)))
+		}
+	}
+	other := 0 // input ports but the only way out
+	for n := range p.f.Node(s).NumPorts + 1 {
+		if len(outs) == 1 && n == to[0] {
+			continue
+		}
+		if other++; !slices.ContainsFunc(to, func(out fabric.PortNum) bool { return n != out && !drops(n, out) }) {
+			ins = append(ins, strconv.Itoa(int(n)))
+		}
+	}
+	list := func(what string, numbers []string) string {
+		if len(numbers) > 1 {
+			what += "s"
+		}
+		return what + " " + strings.Trim(hostlist.Fold(numbers), "[]")
+	}
+	from := list("input port", ins)
+	if len(ins) == other {
+		from = "any input port"
+	}
+	return fmt.Sprintf("drops %s (VL %d) from %s to %s", list("SL", sls), lft.DropVL, from, list("output port", outs))
 }
 
 // describeLoop is about pairs of one LID whose packets loop.

@@ -467,14 +467,29 @@ func TestDrops(t *testing.T) {
 		want        string
 	}{
 		{"nowhere", func(*lft.SL2VL) {}, true, 0, 0, 8, ""},
-		{"one way out", func(s *lft.SL2VL) { s.SetOut(f.Port(0, 1), drop) }, true, 4, 5, 4, `error sl-dropped 2: LID 5 of "host 4"[1]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), which drops that SL on the way to port 1 {"switch 0"[1] VL 15}
-error sl-dropped 2: LID 6 of "host 5"[1]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), which drops that SL on the way to port 1 {"switch 0"[1] VL 15}
-warning management-sl-dropped 3: LID 2 of "switch 1"[0]: 3 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), which drops that SL on the way to port 1 {"switch 0"[1] VL 15}
-warning management-sl-dropped 1: LID 5 of "host 4"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), which drops that SL on the way to port 1 {"switch 0"[1] VL 15}
-warning management-sl-dropped 1: LID 6 of "host 5"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), which drops that SL on the way to port 1 {"switch 0"[1] VL 15}
+		{"one way out", func(s *lft.SL2VL) { s.SetOut(f.Port(0, 1), drop) }, true, 4, 5, 4, `error sl-dropped 2: LID 5 of "host 4"[1]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SL 3 (VL 15) from any input port to output port 1 {"switch 0"[1] VL 15}
+error sl-dropped 2: LID 6 of "host 5"[1]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SL 3 (VL 15) from any input port to output port 1 {"switch 0"[1] VL 15}
+warning management-sl-dropped 3: LID 2 of "switch 1"[0]: 3 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SL 3 (VL 15) from any input port to output port 1 {"switch 0"[1] VL 15}
+warning management-sl-dropped 1: LID 5 of "host 4"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SL 3 (VL 15) from any input port to output port 1 {"switch 0"[1] VL 15}
+warning management-sl-dropped 1: LID 6 of "host 5"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SL 3 (VL 15) from any input port to output port 1 {"switch 0"[1] VL 15}
 `},
-		{"one way in and out", func(s *lft.SL2VL) { s.Set(1, f.Port(1, 2), drop) }, false, 2, 1, 6, `error sl-dropped 2: LID 5 of "host 4"[1]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 1" (0x0000000000005100), which drops that SL on the way to port 2 {"switch 0"[1] VL 0, "switch 1"[2] VL 15}
-warning management-sl-dropped 1: LID 5 of "host 4"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 1" (0x0000000000005100), which drops that SL on the way to port 2 {"switch 0"[1] VL 0, "switch 1"[2] VL 15}
+		{"one way in and out", func(s *lft.SL2VL) { s.Set(1, f.Port(1, 2), drop) }, false, 2, 1, 6, `error sl-dropped 2: LID 5 of "host 4"[1]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 1" (0x0000000000005100), whose SL-to-VL table drops SL 3 (VL 15) from input port 1 to output port 2 {"switch 0"[1] VL 0, "switch 1"[2] VL 15}
+warning management-sl-dropped 1: LID 5 of "host 4"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 1" (0x0000000000005100), whose SL-to-VL table drops SL 3 (VL 15) from input port 1 to output port 2 {"switch 0"[1] VL 0, "switch 1"[2] VL 15}
+`},
+		{"several ways and SLs", func(s *lft.SL2VL) {
+			two := drop
+			two[4] = lft.DropVL
+			for _, in := range []fabric.PortNum{0, 2} {
+				s.Set(in, f.Port(0, 1), two)
+				s.Set(in, f.Port(0, 3), two)
+			}
+		}, true, 3, 5, 6, `error sl-dropped 1: LID 4 of "host 3"[1]: 1 port cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[3] VL 15}
+error sl-dropped 1: LID 5 of "host 4"[1]: 1 port cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[1] VL 15}
+error sl-dropped 1: LID 6 of "host 5"[1]: 1 port cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[1] VL 15}
+warning management-sl-dropped 2: LID 2 of "switch 1"[0]: 2 ports cannot reach it; packets of SL 3 from "host 2"[1] end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[1] VL 15}
+warning management-sl-dropped 1: LID 4 of "host 3"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[3] VL 15}
+warning management-sl-dropped 1: LID 5 of "host 4"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[1] VL 15}
+warning management-sl-dropped 1: LID 6 of "host 5"[1]: 1 port cannot reach it; packets of SL 3 from switch "switch 0" (0x0000000000005000) itself end at switch "switch 0" (0x0000000000005000), whose SL-to-VL table drops SLs 3-4 (VL 15) from input ports 0,2 to output ports 1,3 {"switch 0"[1] VL 15}
 `},
 		{"a host that may not send it", func(s *lft.SL2VL) { s.SetOut(host, drop) }, false, 0, 0, 8, ""},
 		{"a host that must send it", func(s *lft.SL2VL) { s.SetOut(host, drop) }, true, 3, 2, 6, `error sl-dropped 1: LID 4 of "host 3"[1]: 1 port cannot reach it; the SL-to-VL table of "host 2"[1] drops SL 3, which the path has {}

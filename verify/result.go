@@ -16,20 +16,21 @@ import (
 // Result is what Check found. Its JSON form is the document of
 // `ibweave check --format json`.
 type Result struct {
-	Fabric      FabricCounts      `json:"fabric"`
-	Unicast     UnicastCounts     `json:"unicast"`
-	Management  ManagementCounts  `json:"management"`
-	CreditLoops CreditLoopCounts  `json:"credit_loops"`
-	Multicast   MulticastCounts   `json:"multicast"`
-	Balance     BalanceCounts     `json:"balance"`
-	Bound       *LoadBound        `json:"bound,omitempty"`      // nil unless CompareBounds had any
-	Adaptive    *AdaptiveCounts   `json:"adaptive,omitempty"`   // nil unless adaptive tables were checked
-	Partitions  *PartitionCounts  `json:"partitions,omitempty"` // nil unless partitions were audited
-	Undecided   []Undecided       `json:"undecided"`            // sorted, each once; never nil
-	Findings    []Finding         `json:"findings"`             // sorted; never nil
-	Causes      []Cause           `json:"-"`                    // of Findings, the most harmful first; nil until audit/cause has grouped them
-	Verdict     string            `json:"verdict"`              // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
-	proof       *certificateProof // nil when unicast or multicast traffic has a credit loop
+	Fabric        FabricCounts           `json:"fabric"`
+	Unicast       UnicastCounts          `json:"unicast"`
+	Management    ManagementCounts       `json:"management"`
+	CreditLoops   CreditLoopCounts       `json:"credit_loops"`
+	Multicast     MulticastCounts        `json:"multicast"`
+	Balance       BalanceCounts          `json:"balance"`
+	Bound         *LoadBound             `json:"bound,omitempty"`          // nil unless CompareBounds had any
+	Adaptive      *AdaptiveCounts        `json:"adaptive,omitempty"`       // nil unless adaptive tables were checked
+	Partitions    *PartitionCounts       `json:"partitions,omitempty"`     // nil unless partitions were audited
+	Undecided     []Undecided            `json:"undecided"`                // sorted, each once; never nil
+	Findings      []Finding              `json:"findings"`                 // sorted; never nil
+	Causes        []Cause                `json:"-"`                        // of Findings, the most harmful first; nil until audit/cause has grouped them
+	CauseSwitches map[string][]SwitchRef `json:"cause_switches,omitempty"` // by Cause of findings, where this does not name all switches at which it is
+	Verdict       string                 `json:"verdict"`                  // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
+	proof         *certificateProof      // nil when unicast or multicast traffic has a credit loop
 
 	// scale is what Balance.MaxRelative is counted in, and busiest has what LoadOn needs for the load on
 	// another scale: nil where routes have not been counted.
@@ -252,12 +253,12 @@ type Cause struct {
 	Rule     string // of the gravest finding, as the following
 	Severity Severity
 	Waiver   *Waiver
-	Text     string   // one line; the message of the finding where there is one
-	Follows  []string // lines about what follows
-	Pairs    Pairs    // that cannot talk for it
-	Routes   int64    // that cross a slow cable, both ways together
-	Findings []int    // indices in Result.Findings, in order
-	Switches []string // at which it is, where Text does not name all of them
+	Text     string      // one line; the message of the finding where there is one
+	Follows  []string    // lines about what follows
+	Pairs    Pairs       // that cannot talk for it
+	Routes   int64       // that cross a slow cable, both ways together
+	Findings []int       // indices in Result.Findings, in order
+	Switches []SwitchRef // at which it is, where Text does not name all of them
 }
 
 // NewFinding makes a finding of a rule, which is one of a list.

@@ -58,8 +58,8 @@ func RuleOf(kind fabric.ProblemKind) string { return rules[kind] }
 // maxPorts bounds the ports of a finding.
 const maxPorts = 100
 
-// Findings makes one finding of all problems that belong to a rule, in the order of Rules.
-// f is what was read.
+// Findings makes one finding of all problems that belong to a rule, in the order of Rules; those of DuplicateLID are
+// left to SettleLIDs, which knows the tables. f is what was read.
 func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {
@@ -69,7 +69,7 @@ func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 		timeouts := 0
 		for k := range problems {
 			p := &problems[k]
-			if rules[p.Kind] != rule.Name {
+			if rules[p.Kind] != rule.Name || rule.Name == DuplicateLID {
 				continue
 			}
 			if first == nil {
@@ -121,10 +121,6 @@ func describe(f *fabric.Fabric, rule string, n, timeouts int, first *fabric.Prob
 		what = text.CountGrouped(n, words[0], words[1])
 	}
 	switch rule {
-	case DuplicateLID:
-		if n > 3 {
-			what += ", so that two fabrics may be cabled together"
-		}
 	case SweepErrors:
 		what = fmt.Sprintf("the sweep had errors: %d", n)
 		if timeouts == n {

@@ -8,8 +8,12 @@ import (
 )
 
 // Check verifies the tables of a state, if it has any, and adds findings of what was odd in its
-// files, and the rules that they leave undecided.
+// files, and the rules that they leave undecided. It checks the fabric of SettleLIDs.
 func Check(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	settled := *s
+	var twice []verify.Finding
+	settled.Fabric, twice = SettleLIDs(s)
+	s = &settled
 	r := verify.Unverified(s.Fabric)
 	if s.Tables != nil {
 		var err error
@@ -18,6 +22,7 @@ func Check(ctx context.Context, s *state.State, opt verify.Options) (*verify.Res
 		}
 	}
 	r.Add(Findings(s.Fabric, s.Problems)...)
+	r.Add(twice...)
 	r.Add(TableFindings(s.Problems)...)
 	r.Leave(Undecided(s.Undecided, Asked{Tables: s.Tables != nil, Multicast: s.Multicast != nil})...)
 	return r, nil

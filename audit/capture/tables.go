@@ -54,15 +54,47 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	return r, nil
 }
 
+// NameLane says in the credit loops of tables that were read without SL-to-VL tables what is assumed of these.
+func NameLane(s *state.State, r *verify.Result) {
+	if s.SL2VL != nil || s.Engine != "" { // an engine that is known has set up one VL
+		return
+	}
+	for i := range r.Findings {
+		x := &r.Findings[i]
+		x.Message = strings.Replace(x.Message, " wait for each other; ", " wait for each other if all packets are on one VL, which is assumed without SL-to-VL tables (--sl2vl FILE, with --path-sl FILE); ", 1)
+	}
+}
+
+// GoneFrom is the port without a cable to which the tables lead for a LID, NoPort if they lead elsewhere.
+func GoneFrom(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
+	end := LeadsTo(f, t, lid)
+	if end != fabric.NoPort && (f.Peer(end) != fabric.NoPort || f.Num(end) == fabric.ManagementPort) {
+		return fabric.NoPort
+	}
+	return end
+}
+
+// BareEnd is the end port without a LID to which the tables lead for a LID, NoPort if they lead elsewhere.
+func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
+	end := LeadsTo(f, t, lid)
+	if end != fabric.NoPort && f.Num(end) != fabric.ManagementPort {
+		end = f.Peer(end)
+	}
+	if end == fabric.NoPort || f.LID(end) != 0 {
+		return fabric.NoPort
+	}
+	return end
+}
+
 // LeadsTo is the port of a switch at which the entries of all switches that have one for a LID end, cabled or
-// not; NoPort where they do not agree, or end at no port or in a loop.
+// not, or port 0; NoPort where they do not agree, or end at no port or in a loop.
 func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := fabric.NoPort
 	for first := range fabric.NodeID(f.NumSwitches()) {
 		s := first
-		for n := 0; t.Row(first)[lid] != fabric.NoPath; n++ {
-			num := t.Row(s)[lid]
-			if num == fabric.ManagementPort || num > f.Node(s).NumPorts || n == f.NumSwitches() {
+		for n := 0; lft.Entry(t.Row(first), lid) != fabric.NoPath; n++ {
+			num := lft.Entry(t.Row(s), lid)
+			if num > f.Node(s).NumPorts || n == f.NumSwitches() {
 				return fabric.NoPort
 			}
 			p := f.Port(s, num)
@@ -81,9 +113,10 @@ func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 }
 
 const (
-	unowned    = ", which no port of the topology has"
-	allPorts   = "ibnetdiscover's text of all ports, with their LMC, decides"
-	goneOwners = "a capture with what is gone decides"
+	unowned     = ", which no port of the topology has"
+	allPorts    = "ibnetdiscover's text of all ports, with their LMC, decides"
+	goneOwners  = "a capture with what is gone decides"
+	strayOwners = "a capture decides once each port has its own LID again"
 )
 
 // nameUnowned tells which port the tables name for a LID without a port, in the reasons why it leaves rules undecided: a host
@@ -96,7 +129,7 @@ func nameUnowned(s *state.State, r *verify.Result) {
 			owners[what] = fabric.Printable(port)
 		}
 	}
-	known := true // where all that is without a port was
+	known, stray := true, false // where all that is without a port was, or is without a LID
 	for i := range r.Findings {
 		x := &r.Findings[i]
 		if x.Rule != verify.StaleEntry || !x.IsRest() && s.Fabric.LIDPort(x.LID) != fabric.NoPort {
@@ -104,10 +137,11 @@ func nameUnowned(s *state.State, r *verify.Result) {
 		}
 		end := fabric.NoPort
 		if !x.IsRest() {
-			end = LeadsTo(s.Fabric, s.Tables, x.LID)
+			end = GoneFrom(s.Fabric, s.Tables, x.LID)
 		}
-		if end == fabric.NoPort || s.Fabric.Peer(end) != fabric.NoPort {
-			known = false
+		if end == fabric.NoPort {
+			bare := !x.IsRest() && BareEnd(s.Fabric, s.Tables, x.LID) != fabric.NoPort
+			known, stray = known && bare, stray || bare
 			continue
 		}
 		what := fmt.Sprintf("LID %d", x.LID)
@@ -126,7 +160,9 @@ func nameUnowned(s *state.State, r *verify.Result) {
 		if what, _, ok := strings.Cut(strings.TrimPrefix(u.Reason, "there are forwarding entries for "), unowned); ok && owners[what] != "" {
 			u.Reason = strings.Replace(u.Reason, what+unowned, what+" of "+owners[what]+unowned, 1)
 		}
-		if known {
+		if known && stray {
+			u.Reason = strings.Replace(u.Reason, allPorts, strayOwners, 1)
+		} else if known {
 			u.Reason = strings.Replace(u.Reason, allPorts, goneOwners, 1)
 		}
 	}

@@ -57,6 +57,12 @@ func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	for i := range g.list {
 		c := &g.list[i]
 		slices.Sort(c.Findings)
+		if len(c.Switches) > 0 {
+			if r.CauseSwitches == nil {
+				r.CauseSwitches = make(map[string][]verify.SwitchRef)
+			}
+			r.CauseSwitches[c.Text] = c.Switches
+		}
 		if len(c.Findings) == 1 && c.Text == r.Findings[c.Findings[0]].Message {
 			continue
 		}
@@ -250,9 +256,12 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 	if len(all) > shownSwitches {
 		who = fmt.Sprintf("%s and %s", names[0], text.CountGrouped(len(all)-1, "other switch", "other switches"))
-		c.Switches = names
+		c.Switches = text.Each(all, func(y *loss) verify.SwitchRef { return verify.SwitchOf(g.f, y.s) })
 	}
 	unrouted := len(all) > 1 && x.fate == noEntry && g.isUnrouted(lids)
+	if unrouted {
+		c.Switches = nil // it is at all of them
+	}
 	switch {
 	case x.fate == noCable && len(all) == 2:
 		c.Text = fmt.Sprintf("no cable at %s and %s, most likely one that is gone, and the tables use it",
@@ -287,10 +296,12 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	if alone {
 		c.Follows = append(c.Follows, "hosts on "+names[0]+" reach no others, and no others reach them")
 	}
-	if !alone && (len(lids) > named || !strings.Contains(c.Text, "(LID ")) {
+	// Where entries are missing, the shorter one of the lists of LIDs and of switches is enough.
+	few := x.fate == noEntry && (unrouted || len(lids) <= len(switches))
+	if !alone && (x.fate != noEntry || few) && (len(lids) > named || !strings.Contains(c.Text, "(LID ")) {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
 	}
-	if !alone {
+	if !alone && !few {
 		c.Follows = append(c.Follows, fmt.Sprintf("from %s: %s", text.CountGrouped(len(switches), "switch", "switches"), text.Few(switches, named)))
 	}
 	if also := g.rules(c); also != "" {
@@ -347,7 +358,7 @@ func (g *grouper) rules(c *verify.Cause) string {
 // pairText says how many pairs are lost, by kind.
 func pairText(n verify.Pairs) string {
 	var words []string
-	for k, of := range []string{verify.LostHosts: " of hosts", verify.LostAggregation: " of aggregation nodes", verify.LostManagement: " with switches"} {
+	for k, of := range []string{verify.LostHosts: " of hosts", verify.LostAggregation: " with an aggregation node at an end", verify.LostManagement: " with switches"} {
 		if n[k] > 0 {
 			words = append(words, text.CountGrouped(n[k], "pair", "pairs")+of)
 		}
@@ -377,7 +388,7 @@ func (g *grouper) groupRest() {
 		}
 		key := fmt.Sprint("finding ", i)
 		switch {
-		case x.Rule == capture.DuplicateLID || (x.Rule == verify.UnassignedLID || x.Rule == verify.ManagementUnassignedLID) && g.sharesLID(x):
+		case g.sharesLID(x):
 			key = capture.DuplicateLID
 		case x.Rule == verify.Partitioned || x.Rule == verify.ManagementPartitioned || x.Rule == cabling.SplitFabric:
 			key = "parts"
@@ -390,7 +401,10 @@ func (g *grouper) groupRest() {
 		case x.LID == 0 && len(x.Witness) == 0:
 		case len(x.Witness) > 0 && (x.Rule == verify.SLDropped || x.Rule == verify.ManagementSLDropped || strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd)):
 			end := &x.Witness[len(x.Witness)-1]
-			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch, " ", end.Port)
+			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch)
+			if strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd) { // tables of lanes are one cause at all ports
+				key = fmt.Sprint(key, " ", end.Port)
+			}
 			for _, at := range g.losses { // static entries lead there, too
 				if g.f.Node(at.s).GUID == end.Switch && at.port == end.Port && g.by[g.lossKey(at)] != nil {
 					key = g.lossKey(at)
@@ -417,19 +431,37 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 	if x.Rule != verify.StaleEntry || x.IsRest() || x.Severity == verify.Note || g.t == nil || g.f.LIDPort(x.LID) != fabric.NoPort {
 		return ""
 	}
-	end := capture.LeadsTo(g.f, g.t, x.LID)
-	if end == fabric.NoPort || g.f.Peer(end) != fabric.NoPort {
-		return ""
+	if end := capture.GoneFrom(g.f, g.t, x.LID); end != fabric.NoPort {
+		return goneKey(verify.EndpointOf(g.f, end))
 	}
-	return goneKey(verify.EndpointOf(g.f, end))
+	return ""
 }
 
-// sharesLID reports whether a port or switch without a LID has none because another port has it.
+// sharesLID reports whether a finding is about ports that have one LID, or one of these that has none for that, or the
+// entries that lead to it.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
+	at := verify.Endpoint{Node: x.Switch}
+	switch x.Rule {
+	case capture.DuplicateLID:
+		return true
+	case verify.StaleEntry:
+		if x.IsRest() || g.t == nil {
+			return false
+		}
+		p := capture.BareEnd(g.f, g.t, x.LID)
+		if p == fabric.NoPort {
+			return false
+		}
+		at = verify.EndpointOf(g.f, p)
+	case verify.UnassignedLID, verify.ManagementUnassignedLID:
+		if len(x.Ports) == 1 {
+			at = x.Ports[0]
+		}
+	default:
+		return false
+	}
 	i := slices.IndexFunc(g.r.Findings, func(y verify.Finding) bool { return y.Rule == capture.DuplicateLID })
-	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool {
-		return e.Node == x.Switch || len(x.Ports) == 1 && e.Node == x.Ports[0].Node && e.Port == x.Ports[0].Port
-	})
+	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool { return e.Node == at.Node && e.Port == at.Port })
 }
 
 // countRoutes says of slow cables the GUID of a switch, and of those between switches how many routes of static
@@ -471,6 +503,13 @@ func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 func (g *grouper) sum(c *verify.Cause) {
 	first := &g.r.Findings[c.Findings[0]]
 	stale := slices.DeleteFunc(slices.Clone(c.Findings), func(k int) bool { return g.r.Findings[k].Rule != verify.StaleEntry })
+	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
+		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
+		if c.Rule, c.Text = x.Rule, x.Message; g.rules(c) != "" {
+			c.Follows = []string{g.rules(c)}
+		}
+		return
+	}
 	if len(stale) > 0 {
 		first = &g.r.Findings[stale[0]]
 		lids := text.Each(stale, func(k int) fabric.LID { return g.r.Findings[k].LID })
@@ -481,13 +520,6 @@ func (g *grouper) sum(c *verify.Cause) {
 			return
 		}
 		c.Text = fmt.Sprintf("%d LIDs with entries belong to no port with a cable: %s; %s", len(lids), ranges(lids), first.Message)
-		return
-	}
-	if i := slices.IndexFunc(c.Findings, func(k int) bool { return g.r.Findings[k].Rule == capture.DuplicateLID }); i >= 0 {
-		x := &g.r.Findings[c.Findings[i]] // it says what the others follow from
-		if c.Rule, c.Text = x.Rule, x.Message; g.rules(c) != "" {
-			c.Follows = []string{g.rules(c)}
-		}
 		return
 	}
 	if len(first.Ports) == 1 {
@@ -513,6 +545,16 @@ func (g *grouper) sum(c *verify.Cause) {
 			c.Pairs[kind] += g.r.Findings[k].Count
 		}
 		c.Text = fmt.Sprintf("%s: %s; such as %s", first.Witness[end], pairText(c.Pairs), first.Message)
+		var ways []string // that an SL-to-VL table drops
+		for _, k := range c.Findings {
+			if _, way, ok := strings.Cut(g.r.Findings[k].Message, verify.WhoseLanes); ok && !slices.Contains(ways, way) {
+				ways = append(ways, way)
+			}
+		}
+		if packets, _, ok := strings.Cut(first.Message, ", "+verify.WhoseLanes); ok {
+			c.Text = fmt.Sprintf("the SL-to-VL table of %s %s: %s", first.Witness[end].Name, text.Few(ways, named), pairText(c.Pairs))
+			c.Follows = []string{"such as " + packets}
+		}
 		return
 	}
 	for _, k := range c.Findings[1:min(len(c.Findings), 1+named)] {

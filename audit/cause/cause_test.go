@@ -182,3 +182,29 @@ func TestFindMixture(t *testing.T) {
 		}
 	}
 }
+
+// Of many switches that lack the same entries the findings name the first as their cause, and the result has all of them;
+// a cause has one list, the shorter of LIDs and of switches.
+func TestSwitchesOfCauses(t *testing.T) {
+	made, err := gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 2})
+	f, tables := routed(t, made, err)
+	hosts := f.CAPorts()
+	for _, n := range []int{1, 4, 100} { // LIDs
+		lacking := tables.Clone()
+		const lack = shownSwitches + 3
+		for s := range fabric.NodeID(lack) {
+			for _, p := range hosts[len(hosts)-n:] {
+				lacking.Row(s)[f.LID(p)] = fabric.NoPath
+			}
+		}
+		r := grouped(t, f, lacking, 0)
+		c := r.Causes[0]
+		if all := r.CauseSwitches[c.Text]; len(all) != lack || len(r.CauseSwitches) != 1 || r.Findings[c.Findings[0]].Cause != c.Text {
+			t.Errorf("%d LIDs: %d switches of %q", n, len(all), c.Text)
+		}
+		text := strings.Join(c.Follows, "\n")
+		if lids, from := strings.Contains(text, "cannot be reached: "), strings.Contains(text, "from "); lids != (n == 4) || from != (n == 100) {
+			t.Errorf("%d LIDs: %q", n, c.Follows)
+		}
+	}
+}

@@ -18,7 +18,7 @@ const alike, unlike = 0.9, 0.6
 // after a change of which half was written.
 func (g *grouper) tellMixture(t *lft.Tables) {
 	names := func(list []fabric.NodeID) string {
-		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), named)
+		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), shownSwitches)
 	}
 	i := slices.IndexFunc(g.list, func(c verify.Cause) bool { return c.Rule == verify.FarFromBound })
 	if i < 0 {
@@ -27,6 +27,10 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 	if few, most := findMixture(g.f, t); few != nil {
 		c := &g.list[i]
 		c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s", names(few), names(most), c.Text)
+		c.Follows = []string{"the tables do not tell which of the two sets is the older one: ibweave diff with tables from before the change lists the switches with new ones"}
+		if len(few) > shownSwitches {
+			c.Switches = text.Each(few, func(s fabric.NodeID) verify.SwitchRef { return verify.SwitchOf(g.f, s) })
+		}
 	}
 }
 

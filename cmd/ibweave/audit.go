@@ -150,7 +150,7 @@ func (in *audit) rulesOf() []verify.Rule {
 
 // reportOptions are those of a report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Rules: in.rulesOf()}
+	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Compiled: in.Compiled != nil, Rules: in.rulesOf()}
 	if in.worth != nil {
 		opt.Traffic, opt.Lines = in.worth, in.worth.Lines()
 	}

@@ -36,6 +36,7 @@ type audit struct {
 	bound string // "" for none
 	bounding
 	verbose     bool // list idle channels
+	namesLane   bool // credit loops say that one VL is assumed, where it is
 	copying     verify.Copying
 	buffer      verify.Buffer
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
@@ -118,7 +119,7 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	if err != nil {
 		return usagef("--format: %w", err)
 	}
-	in.TakeCables, in.TakeAdaptive, in.TakePKeys = true, true, true
+	in.TakeCables, in.TakeAdaptive, in.TakePKeys, in.namesLane = true, true, true, true
 	if err := a.resolveAudit("check", in, args); err != nil {
 		return err
 	}
@@ -252,6 +253,9 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	if err := read.Order(); err != nil {
 		return nil, err
 	}
+	var twice []verify.Finding
+	x.Fabric, twice = capture.SettleLIDs(x.State)
+	in.findings = append(in.findings, twice...)
 	x.result = verify.Unverified(x.Fabric)
 	if x.Tables != nil {
 		if err := read.Lanes(); err != nil {
@@ -262,6 +266,9 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		}
 		if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
 			return nil, err
+		}
+		if in.namesLane {
+			capture.NameLane(x.State, x.result)
 		}
 		if err := a.checkCertificate(in, x.result); err != nil {
 			return nil, err

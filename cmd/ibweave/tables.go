@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -66,8 +67,15 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 		in.findings = append(in.findings, capture.TableFindings(problems)...)
 	}
 	a.dumpProblems(slices.DeleteFunc(slices.Clone(problems), func(p fabric.Problem) bool {
-		return capture.RuleOf(p.Kind) != "" || in.Findings && (p.Kind == fabric.Notice || p.Kind == fabric.Gone || p.Kind == verify.FileChanged)
+		return capture.RuleOf(p.Kind) != "" || in.Findings && (p.Kind == fabric.Notice || p.Kind == fabric.Gone || p.Kind == verify.FileChanged) || p.Kind == fabric.Contradiction && in.isTwice(p)
 	}), in.Lenient)
+}
+
+// isTwice reports whether a line of tables names another port for a LID that several ports have.
+func (in *audit) isTwice(line fabric.Problem) bool {
+	return slices.ContainsFunc(in.State.Problems, func(p fabric.Problem) bool {
+		return p.Kind == fabric.DuplicateLID && strings.HasPrefix(line.Message, fmt.Sprintf("LID %d belongs to 0x", p.LID))
+	})
 }
 
 // readAs reads a file that parse understands.

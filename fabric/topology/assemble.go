@@ -445,7 +445,7 @@ func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
 			name := fabric.Name{Text: p.nodes[first.node].desc}.At(p.num(first), "")
 			message := fmt.Sprintf("LID %d, which %s has too, by line %d; taken as none", lid, name, line)
 			q := p.problem(fabric.DuplicateLID, at, p.lidColumn(at, strconv.Itoa(lid)), message)
-			q.Node, q.Port = p.nodes[e.node].guid, p.num(e)
+			q.Node, q.Port, q.LID = p.nodes[e.node].guid, p.num(e), fabric.LID(lid)
 			return
 		}
 	}
