@@ -2,7 +2,6 @@ package lft
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -55,7 +54,11 @@ const (
 	hostSources = 32
 	// hostPasses bounds how often it looks at each port, and hostWork how many paths it follows.
 	hostPasses = 20
-	hostWork   = 1 << 20
+	// hostSpare is how many routes more may be on the busiest channels of all shifts, less one for 32 hosts.
+	hostSpare = 24
+	hostWork  = 1 << 20
+	// shiftCounts bounds the numbers of routes by channel and shift.
+	shiftCounts = 1 << 24
 )
 
 // hostSeparator exchanges the paths to ports on one switch.
@@ -70,9 +73,12 @@ type hostSeparator struct {
 	work    int
 	list    []fabric.PortID // of path
 
-	loads    []int64  // routes, by channel
-	units    []uint64 // see LoadUnits
-	greatest uint64   // load of a channel
+	loads    []int64   // routes, by channel
+	units    []uint64  // see LoadUnits
+	greatest uint64    // load of a channel
+	places   []int     // by port: in the order of shifts, from 1; 0 is for none
+	shifts   [][]int32 // by channel and shift: routes
+	busiest  []uint64  // by shift: the greatest load of a channel before exchanges
 }
 
 // newHostSeparator is for tables; hosts are HostPorts.
@@ -96,7 +102,7 @@ func newHostSeparator(r *Routing) (x *hostSeparator, hosts [][]fabric.PortID) {
 // SeparateHosts has the switches lead to the ports of a host by different switches. It exchanges paths to ports on one
 // switch: all switches then send to the one port as they did to the other. So loads stay as they are, and so do
 // dependencies of channels, paths and their SLs. It exchanges the places in CAOrder, too. Where paths still meet
-// that have an order and one VL, switches with hosts send by other switches, as far as the greatest load stays. It returns ctx's error.
+// that have an order and one VL, switches with hosts exchange entries, as far as the greatest load stays. It returns ctx's error.
 func (r *Routing) SeparateHosts(ctx context.Context) error {
 	x, hosts := newHostSeparator(r)
 	if len(hosts) == 0 {
@@ -105,11 +111,15 @@ func (r *Routing) SeparateHosts(ctx context.Context) error {
 	f := r.Fabric
 	work := 0
 	for p, others := range x.others {
-		work += len(others) * len(f.HostsOn(f.PeerSwitch(p)))
+		work += len(others) + len(f.HostsOn(f.PeerSwitch(p)))
 	}
 	n := min(hostSources, len(x.leaves), max(2, hostWork/max(1, 2*work)))
 	for i := range n {
 		x.sources = append(x.sources, x.leaves[i*len(x.leaves)/n])
+	}
+	before := r.Tables
+	if r.CAOrder == nil {
+		before = before.Clone()
 	}
 	placed := make([]bool, f.NumSwitches())
 	for _, s := range x.leaves {
@@ -122,29 +132,66 @@ func (r *Routing) SeparateHosts(ctx context.Context) error {
 			moved = x.place(s, placed) || moved
 		}
 	}
-	if r.Order == nil || r.PathSLs != nil {
-		return nil
+	for p := range x.others {
+		if r.Order != nil && r.PathSLs == nil && slices.ContainsFunc(x.leaves, func(from fabric.NodeID) bool { return x.meets(from, p) }) {
+			return x.exchangeAll(ctx, before)
+		}
 	}
-	x.work = 0
-	var err error
-	if x.loads, err = ChannelLoads(ctx, f, r.Tables); err != nil {
+	return nil
+}
+
+// exchangeAll exchanges entries of switches with hosts, pass after pass: so that no shift is busier than with the tables before,
+// then so that shifts that are busier become less so, then so that the shifts together are busier by a hundredth at most, or by some routes
+// in a small fabric.
+func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
+	now := x.r.Tables
+	x.units, x.r.Tables = LoadUnits(x.f), before
+	x.countShifts()
+	busiest, sum := x.busiest, 0
+	for _, n := range busiest {
+		sum += int(n)
+	}
+	if x.r.Tables = now; before != now {
+		x.countShifts()
+		x.busiest = busiest
+	}
+	if x.loads, err = ChannelLoads(ctx, x.f, now); err != nil {
 		return err
 	}
-	x.units = LoadUnits(f)
-	for _, c := range f.Channels() {
+	for _, c := range x.f.Channels() {
 		x.greatest = max(x.greatest, uint64(x.loads[c])*x.units[c])
 	}
-	for pass, moved := 0, true; moved && pass < hostPasses; pass++ {
-		moved = false
+	spare := max(sum/100/capacityUnits, hostSpare-len(busiest)/32)
+	for pass := range 8 {
+		x.work = 0
 		for _, from := range x.leaves {
-			for _, ports := range hosts {
-				for _, p := range ports {
-					moved = x.detour(from, p) || moved
+			ports := x.endsBehind(from)
+			for _, p := range ports {
+				grows := x.exchange(from, p, ports, []int{0, 0, -1, 0, spare, -1, spare, -1}[pass])
+				if pass == 4 || pass == 6 {
+					spare -= max(0, grows)
 				}
 			}
 		}
 	}
-	return nil
+	return ctx.Err()
+}
+
+// endsBehind lists the ports on other switches with hosts that only the hosts of a switch send to by it.
+func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
+	_, near := x.f.SwitchLinks(from)
+	for _, s := range x.leaves {
+		for _, p := range x.f.HostsOn(s) {
+			lid := x.f.LID(p)
+			if s != from && lid != 0 && !slices.ContainsFunc(near, func(s fabric.NodeID) bool {
+				_, peer := x.r.Tables.Step(x.f, s, lid)
+				return peer != fabric.NoPort && x.f.Owner(peer) == from
+			}) {
+				list = append(list, p)
+			}
+		}
+	}
+	return list
 }
 
 // alike lists the ports on a switch whose paths can be exchanged with those to the first one.
@@ -168,9 +215,9 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 		for _, q := range x.others[p] {
 			if placed[x.f.PeerSwitch(q)] && x.f.PeerSwitch(q) != s {
 				others[i] = append(others[i], q)
-				x.addShared(q, ports[i:i+1], func(int) { had++ })
 			}
 		}
+		x.addShared(others[i], ports[i:i+1], func(int) { had++ })
 	}
 	if had == 0 {
 		return false
@@ -178,83 +225,48 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	costs, turns := make([][]int, n), make([]int, n) // of port i with the paths to port k, and of k-i
 	for i := range ports {
 		costs[i] = make([]int, n)
-		for _, q := range others[i] {
-			x.addShared(q, ports, func(k int) { costs[i][k]++ })
-		}
+		x.addShared(others[i], ports, func(k int) { costs[i][k]++ })
 		for k := range ports {
 			turns[(k-i+n)%n] += costs[i][k]
 			costs[i][k] = costs[i][k]*n*n + max(k-i, i-k) // of equal ones near LIDs stay near
 		}
 	}
 	turn := slices.Index(turns, slices.Min(turns))
-	least, by := turns[turn], slices.Concat(ports[turn:], ports[:turn])
-	if best, sum := assign(costs); sum/(n*n) < least {
-		least = sum / (n * n)
-		for i, k := range best {
-			by[i] = ports[k]
+	by, least := make([]int, n), 0 // by port: whose paths it gets
+	for i := range by {
+		by[i] = (i + turn) % n
+	}
+	for swapped := true; swapped; {
+		swapped = false
+		for i := range by {
+			for k := range i {
+				if costs[i][by[k]]+costs[k][by[i]] < costs[i][by[i]]+costs[k][by[k]] {
+					by[i], by[k], swapped = by[k], by[i], true
+				}
+			}
 		}
+	}
+	from := make([]fabric.PortID, n)
+	for i, k := range by {
+		least += costs[i][k] / (n * n)
+		from[i] = ports[k]
 	}
 	if least >= had {
 		return false
 	}
-	x.take(s, ports, by)
+	x.take(s, ports, from)
 	return true
 }
 
-// assign gives each row a column of its own so that the sum of their costs is least (Kuhn and Munkres, by shortest
-// augmenting paths).
-func assign(costs [][]int) (columns []int, sum int) {
-	n := len(costs)
-	rows, from := slices.Repeat([]int{-1}, n+1), make([]int, n+1) // by column: its row, and the column before on the path; n is none
-	u, v := make([]int, n), make([]int, n+1)                      // potentials
-	for row := range n {
-		k := n
-		rows[k] = row
-		least, used := slices.Repeat([]int{math.MaxInt}, n), make([]bool, n+1)
-		for rows[k] >= 0 {
-			used[k] = true
-			next, step := -1, math.MaxInt
-			for c := range n {
-				if used[c] {
-					continue
-				}
-				if d := costs[rows[k]][c] - u[rows[k]] - v[c]; d < least[c] {
-					least[c], from[c] = d, k
-				}
-				if least[c] < step {
-					next, step = c, least[c]
-				}
-			}
-			for c := range n + 1 {
-				if used[c] {
-					u[rows[c]], v[c] = u[rows[c]]+step, v[c]-step
-				} else if c < n {
-					least[c] -= step
-				}
-			}
-			k = next
-		}
-		for k != n {
-			rows[k], k = rows[from[k]], from[k]
-		}
-	}
-	columns = make([]int, n)
-	for k, row := range rows[:n] {
-		columns[row] = k
-		sum += costs[row][k]
-	}
-	return columns, sum
-}
-
-// addShared calls meets with the index of each port for each of the sources from which the paths to it and q meet.
-func (x *hostSeparator) addShared(q fabric.PortID, ports []fabric.PortID, meets func(i int)) {
+// addShared calls meets with the index of each port for each of the sources from which the path to it meets those to others.
+func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i int)) {
 	for _, from := range x.sources {
-		if x.work += len(ports); x.work > hostWork {
+		if x.work += len(ports) + len(others); len(others) == 0 || x.work > hostWork {
 			return
 		}
-		x.mark(from, q)
+		x.mark(from, others...)
 		for i, p := range ports {
-			if x.meeting(x.path(from, p), q) != fabric.NoNode {
+			if x.meeting(x.path(from, p), others[0]) != fabric.NoNode {
 				meets(i)
 			}
 		}
@@ -301,65 +313,153 @@ func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabri
 }
 
 // findFree finds a port by which the path from a switch to p, which is long hops long, is no longer and meets no marked
-// switch, and which fits; NoPort for none.
-func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int, fits func(path []fabric.PortID) bool) fabric.PortID {
+// switch; NoPort for none.
+func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) fabric.PortID {
 	ports, _ := x.f.SwitchLinks(from)
 	for _, out := range ports {
 		path := x.path(from, p, out)
-		if x.meeting(path, x.others[p][0]) == fabric.NoNode && len(path) <= long && x.f.Owner(x.f.Peer(path[len(path)-1])) == x.f.PeerSwitch(p) && fits(path) {
+		if x.meeting(path, x.others[p][0]) == fabric.NoNode && len(path) <= long && x.f.Owner(x.f.Peer(path[len(path)-1])) == x.f.PeerSwitch(p) {
 			return out
 		}
 	}
 	return fabric.NoPort
 }
 
-// detour has a switch with hosts send to p by another switch, where the path meets those to other ports of p's host, and one that
-// is no longer meets none and does not get more than the greatest load. It returns true if it found one.
-func (x *hostSeparator) detour(from fabric.NodeID, p fabric.PortID) bool {
-	if x.work += len(x.others[p]); x.work > hostWork {
-		return false
+// exchange has a switch with hosts send to p by another switch, where the path meets those to other ports of p's host and another one that is
+// no longer meets none. If need be, it sends to another of the ports, which went by that switch, as it did to p. No channel gets
+// more than the greatest load. It takes the first exchange that makes no shift busier, else the one that does so the least, by limit
+// at most. With a limit below 0 it looks at paths that meet none, for an exchange by which shifts are less busy. It returns by how much
+// they are busier.
+func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (grows int) {
+	path := x.path(from, p)
+	hops := len(path)
+	if x.work += len(x.others[p]) + 1; x.work > hostWork || limit < 0 && x.add(from, p, path, -1)-x.add(from, p, path, 1) == 0 || x.meets(from, p) == (limit < 0) {
+		return 0
 	}
-	x.mark(from, x.others[p]...)
-	path := slices.Clone(x.path(from, p))
-	if x.meeting(path, x.others[p][0]) == fabric.NoNode {
-		return false
-	}
-	lid, routes := x.f.LID(p), int64(len(x.f.HostsOn(from)))
-	_, to := x.f.SwitchLinks(from)
-	for _, s := range to { // others that send by this switch would have other paths, too
-		if _, peer := x.r.Tables.Step(x.f, s, lid); peer != fabric.NoPort && x.f.Owner(peer) == from {
-			return false
+	row := x.r.Tables.Row(from)
+	outs, _ := x.f.SwitchLinks(from)
+	was := row[x.f.LID(p)]
+	by, other, least := was, fabric.NoPort, limit+1
+	for i := 0; i < len(outs) && least > min(limit, 0); i++ {
+		out := x.f.Num(outs[i])
+		if out == was {
+			continue
 		}
-	}
-	add := func(path []fabric.PortID, routes int64) {
-		for _, c := range path {
-			x.loads[c] += routes
+		one := x.send(from, p, out)
+		if x.fits(from, p, hops) && !x.meets(from, p) {
+			if one < least && x.hasRoom(from, p) {
+				by, other, least = out, fabric.NoPort, one
+			}
+			for _, q := range ports {
+				if q == p || row[x.f.LID(q)] != out || least <= min(limit, 0) {
+					continue
+				}
+				x.work += 8
+				hops := len(x.path(from, q))
+				if both := one + x.send(from, q, was); both < least && x.fits(from, q, hops) && x.hasRoom(from, p) && x.hasRoom(from, q) && !x.meets(from, q) {
+					by, other, least = out, q, both
+				}
+				x.send(from, q, out)
+			}
 		}
+		x.send(from, p, was)
 	}
-	add(path, -routes)
-	out := x.findFree(from, p, len(path), func(path []fabric.PortID) bool {
-		return x.climbsFirst(path) && !slices.ContainsFunc(path, func(c fabric.PortID) bool { return uint64(x.loads[c]+routes)*x.units[c] > x.greatest })
-	})
-	if out == fabric.NoPort {
-		add(path, routes)
-		return false
+	if other != fabric.NoPort {
+		grows = x.send(from, other, was)
 	}
-	x.r.Tables.Row(from)[lid] = x.f.Num(out)
-	add(x.path(from, p), routes)
-	return true
+	return grows + x.send(from, p, by)
 }
 
-// climbsFirst returns true for a path up and then down.
-func (x *hostSeparator) climbsFirst(path []fabric.PortID) bool {
-	downs := 0
+// send has a switch send to p by a port. It returns by how much that makes shifts busier.
+func (x *hostSeparator) send(from fabric.NodeID, p fabric.PortID, out fabric.PortNum) int {
+	grows := x.add(from, p, x.path(from, p), -1)
+	x.r.Tables.Row(from)[x.f.LID(p)] = out
+	return grows + x.add(from, p, x.path(from, p), 1)
+}
+
+// meets returns true if the path from a switch to p meets those to other ports of p's host.
+func (x *hostSeparator) meets(from fabric.NodeID, p fabric.PortID) bool {
+	x.mark(from, x.others[p]...)
+	return len(x.others[p]) > 0 && x.meeting(x.path(from, p), p) != fabric.NoNode
+}
+
+// fits returns true if the path from a switch to p goes up and then down, and comes to the switch that p is on within hops.
+func (x *hostSeparator) fits(from fabric.NodeID, p fabric.PortID, hops int) bool {
+	path := x.path(from, p)
+	downs, at := 0, from
 	for _, out := range path {
-		if x.r.Order[x.f.Owner(out)] < x.r.Order[x.f.Owner(x.f.Peer(out))] {
+		to := x.f.PeerSwitch(out)
+		if x.r.Order[at] < x.r.Order[to] {
 			downs++
 		} else if downs > 0 {
 			return false
 		}
+		at = to
 	}
-	return true
+	return len(path) <= hops && at == x.f.PeerSwitch(p)
+}
+
+// hasRoom returns true if no channel on the path from a switch to p has more than the greatest load.
+func (x *hostSeparator) hasRoom(from fabric.NodeID, p fabric.PortID) bool {
+	return !slices.ContainsFunc(x.path(from, p), func(c fabric.PortID) bool { return uint64(x.loads[c])*x.units[c] > x.greatest })
+}
+
+// add adds the routes from a switch to p, by a path, to loads and shifts; it takes them off where by is -1. It returns by how much that makes shifts
+// busier: how many more routes are above what the busiest channel of the shift had.
+func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.PortID, by int) (grows int) {
+	hosts := x.f.HostsOn(from)
+	for _, c := range path {
+		x.loads[c] += int64(by * len(hosts))
+		if x.shifts[c] == nil || x.places[p] == 0 {
+			continue
+		}
+		for _, h := range hosts {
+			if x.places[h] > 0 {
+				k := (x.places[p] - x.places[h] + len(x.busiest)) % len(x.busiest)
+				n := x.shifts[c][k] + int32(by)
+				if x.shifts[c][k] = n; uint64(max(n, n-int32(by)))*x.units[c] > x.busiest[k] {
+					grows += by
+				}
+			}
+		}
+	}
+	return grows
+}
+
+// countShifts counts the routes of each shift on each channel, where that takes no more than shiftCounts numbers: in shift k each host sends to
+// the one that is k places further in CAOrder, or in the order of LIDs.
+func (x *hostSeparator) countShifts() {
+	order := x.r.CAOrder
+	if order == nil {
+		order = slices.Clone(x.f.CAPorts())
+		slices.SortStableFunc(order, func(a, b fabric.PortID) int { return int(x.f.LID(a)) - int(x.f.LID(b)) })
+	}
+	x.places, x.busiest, x.shifts = make([]int, x.f.NumPorts()), make([]uint64, len(order)), make([][]int32, x.f.NumPorts())
+	x.loads = make([]int64, x.f.NumPorts())
+	channels := x.f.Channels()
+	if len(order)*len(channels) > shiftCounts {
+		return
+	}
+	for i, p := range order {
+		if p != fabric.NoPort && x.f.LID(p) != 0 {
+			x.places[p] = i + 1
+		}
+	}
+	for _, c := range channels {
+		x.shifts[c] = make([]int32, len(order))
+	}
+	for _, from := range x.leaves {
+		for _, p := range order {
+			if p != fabric.NoPort && x.f.LID(p) != 0 {
+				x.add(from, p, x.path(from, p), 1)
+			}
+		}
+	}
+	for _, c := range channels {
+		for k, n := range x.shifts[c] {
+			x.busiest[k] = max(x.busiest[k], uint64(n)*x.units[c])
+		}
+	}
 }
 
 // Meeting is that paths to ports of a host meet, though another path is free.
@@ -381,7 +481,7 @@ func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 				x.mark(from, x.others[p]...)
 				path := x.path(from, p)
 				at, long := x.meeting(path, x.others[p][0]), len(path)
-				if at == fabric.NoNode || x.findFree(from, p, long, func([]fabric.PortID) bool { return true }) == fabric.NoPort {
+				if at == fabric.NoNode || x.findFree(from, p, long) == fabric.NoPort {
 					continue
 				}
 				if m.Sources++; m.Sources == 1 {
