@@ -18,10 +18,10 @@ type Adaptive struct {
 	certificate *verify.Certificate
 }
 
-// AddChoices widens the tables of r to adaptive ones and verifies them: findings go to r.Verify,
-// those of switches that need more groups than a group table has by default among them.
-// Multicast packets have no part in the proof. Errors: a *lft.DomainError for static tables with
-// a credit loop, and ctx's.
+// AddChoices widens the tables of r to adaptive ones and verifies them. Findings go to r.Verify,
+// including those of switches that need more groups than a default group table has. The proof
+// leaves out multicast packets. Errors: a *lft.DomainError for static tables with a credit loop,
+// and ctx's.
 func (r *Result) AddChoices(ctx context.Context) error {
 	start := time.Now()
 	t, err := adaptive.Widen(ctx, r.Routing)
@@ -49,7 +49,7 @@ func (r *Result) AddChoices(ctx context.Context) error {
 	return nil
 }
 
-// Certificate proves that there is no credit loop, whatever ports are chosen; nil without a proof.
+// Certificate proves that there is no credit loop, whatever ports the switches choose; nil if there is no such proof.
 func (r *Result) Certificate() *verify.Certificate {
 	if r.Adaptive != nil {
 		return r.Adaptive.certificate

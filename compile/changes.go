@@ -23,9 +23,9 @@ func (c *Changes) Add(entries, blocks int) {
 	c.Entries, c.Blocks, c.Switches = c.Entries+entries, c.Blocks+blocks, c.Switches+1
 }
 
-// EachChange visits the switches of r to which something has to be written where tables of prev are in force:
-// it compares the tables of switches by GUID. A switch that prev did not have has all its entries to be written
-// except those that are fabric.NoPath. A switch without a LID or without a cable can have nothing written.
+// EachChange calls visit for the switches of r that need writes when the tables of prev are in force. It
+// compares the tables of switches with the same GUID. A switch that prev does not have needs all its entries
+// except those that are fabric.NoPath. Switches without a LID or without a cable cannot be written to.
 func EachChange(prev, r *lft.Routing, visit func(s fabric.NodeID, entries, blocks int)) {
 	f := r.Fabric
 	for s := range fabric.NodeID(f.NumSwitches()) {

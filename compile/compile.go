@@ -26,15 +26,15 @@ type Options struct {
 	// MaxDetour, if not nil, is how many switches more than needed a path between CA and router
 	// ports may pass. Without it engines take the detours that their guarantee needs.
 	MaxDetour *int
-	// Demand, if not nil, says what hosts send in the fabric, which has its LIDs, nil for nothing. Tables
-	// are fitted to it as far as the engine leaves a choice of ports.
+	// Demand, if not nil, returns the traffic of hosts in the fabric, which has its LIDs; nil for
+	// none. Tables are fitted to it as far as the engine leaves a choice of ports.
 	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
 	// UniformFloor is how many times the greatest load of one route from each host to each LID may
 	// become when tables are fitted to Demand; 0 stands for lft.DefaultUniformFloor.
 	UniformFloor float64
-	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" is what
-	// the engine needs, else identity when Route.VLs is more than 1, else one
-	// VL for all traffic.
+	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" takes the
+	// one that the engine needs, else identity when Route.VLs is more than 1,
+	// else one VL for all traffic.
 	SL2VL string
 	// Groups, if not nil, gives the multicast groups of the fabric, which has
 	// its LIDs.
@@ -46,7 +46,7 @@ type Options struct {
 	// it refuses have no other one.
 	Scheme mft.Scheme
 	MFT    mft.Options
-	// Kept, if not nil, saves time where Route.Previous is what the last Run with it made.
+	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with it.
 	Kept *Kept
 	// Unverified says that the tables are only the Previous of others: Result.Verify is nil.
 	Unverified bool
@@ -72,7 +72,7 @@ type Result struct {
 	Engine  *Engine
 	Routing *lft.Routing
 	// Groups and Plan are the multicast part, nil without groups, and Cost is
-	// what it costs.
+	// its cost.
 	Groups []mft.Group
 	Plan   *mft.Plan
 	Cost   *mft.Cost
@@ -84,8 +84,8 @@ type Result struct {
 	// an operator can live with, a credit loop of minhop, is a warning in it.
 	Verify  *verify.Result
 	Seconds Seconds
-	// AnySL says that the proof holds whatever SLs paths have: Routing.PathSLs only shares out the
-	// VLs of the scheme spread.
+	// AnySL is true if the proof holds whatever SLs paths have: Routing.PathSLs then only spreads
+	// paths over the VLs of the scheme spread.
 	AnySL bool
 }
 
@@ -97,11 +97,11 @@ func (e *LIDError) Error() string { return "LIDs: " + e.Err.Error() }
 // Unwrap gives the cause.
 func (e *LIDError) Unwrap() error { return e.Err }
 
-// Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, which holds a
-// *mesh.NotGridError where LIDs want a mesh and there is none, a
-// *lft.DomainError of the engine or for paths longer than Options.MaxDetour, a *GroupError, those of Options.Groups and Options.Demand, and ctx's. Tables with findings are no
-// error: see Result.Verify. With lft.KeepLIDs the LIDs of virtual ports have the entries of
-// the ports that they are on; other policies leave them out.
+// Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, with a
+// *mesh.NotGridError inside if LIDs by mesh coordinates find no mesh, a *lft.DomainError of the engine
+// or for paths longer than Options.MaxDetour, a *GroupError, those of Options.Groups and Options.Demand,
+// and ctx's. Findings about tables are no error: see Result.Verify. With lft.KeepLIDs the LIDs of
+// virtual ports have the entries of the ports that they are on; other policies leave them out.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r, err := run(ctx, f, e, opt)
 	if err == nil && opt.SL2VL == SpreadVLs && opt.Route.VLs > 1 {
@@ -191,7 +191,7 @@ func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		var refused *GroupError
 		switch {
 		case errors.As(err, &refused) && r.unicastErrors():
-			// These are what is to be mended first.
+			// The unicast errors have to be mended first.
 			r.Plan.Notes = append(r.Plan.Notes, refused.Err.Error())
 			return r, nil
 		case err != nil:
@@ -212,7 +212,7 @@ func (r *Result) checkDetours(allowed *int) error {
 		text.Grouped(u.NonMinimal), text.CountGrouped(u.Pairs, "pair", "pairs"), text.Count(u.MaxDetour, "switch", "switches"), *allowed)}
 }
 
-// unicastErrors says whether there are errors that no multicast scheme can help.
+// unicastErrors returns true if there are errors that no other multicast scheme can avoid.
 func (r *Result) unicastErrors() bool {
 	return slices.ContainsFunc(r.Verify.Findings, func(f verify.Finding) bool {
 		return f.Severity == verify.Error && !strings.HasPrefix(f.Rule, "multicast")

@@ -99,8 +99,8 @@ func (e *Engine) Promise() string {
 	return strings.Join(s, ", ")
 }
 
-// IsCounterpart says which engine it is where it is called by the name of OpenSM's counterpart, ""
-// for other names.
+// IsCounterpart returns a sentence that names this engine if name is that of its counterpart in
+// OpenSM, and "" for other names.
 func (e *Engine) IsCounterpart(name string) string {
 	if !slices.Contains(e.Counterparts, name) {
 		return ""

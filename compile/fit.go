@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Fit is what fitting tables to a demand has done.
+// Fit is the outcome of fitting tables to a demand.
 type Fit struct {
 	lft.Fit
 	Original *lft.Tables  // before
@@ -42,8 +42,8 @@ func (o *Options) routeOptions() lft.Options {
 	return route
 }
 
-// fit fits the tables to opt.Demand. Of tables that are kept, only the entries change that the demand needs
-// for a load of opt.Route.Rebalance times a lower bound.
+// fit fits the tables to opt.Demand. If the engine has kept tables, it changes only the entries
+// that it must for a load of at most opt.Route.Rebalance times a lower bound.
 func (r *Result) fit(ctx context.Context, opt *Options) error {
 	if opt.Demand == nil {
 		return nil
@@ -103,7 +103,7 @@ func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()
 // mostRoutes is the uniform load that the floor leaves of a load without demand.
 func (o *Options) mostRoutes(load uint64) uint64 { return uint64(float64(o.floor() * float64(load))) }
 
-// incremental is the tables with the ports that the engine allows; nil for none, with the reason.
+// incremental returns the tables with the ports that the engine allows, or nil and the reason.
 func (r *Result) incremental() (l *lft.Incremental, why string) {
 	e, ok := r.Engine.Engine.(lft.IncrementalEngine)
 	switch {

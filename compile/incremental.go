@@ -34,7 +34,7 @@ type Incremental struct {
 	stuck       bool               // the last Rebalance moved nothing though loads are above what it is to come to
 }
 
-// prepared is what the next Run can go on from.
+// prepared is the state that the next Run can continue from.
 type prepared struct {
 	router  *lft.Incremental // nil: the next Run is from scratch
 	checker *verify.IncrementalChecker
@@ -51,18 +51,18 @@ const MaxDrift = 2
 // Beyond that it is quicker to route from scratch, except on small fabrics.
 func largeChange(f *fabric.Fabric) int { return max(1000, int(f.MaxLID())/4) }
 
-// Step is what Incremental.Run did.
+// Step describes the work of Incremental.Run.
 type Step struct {
 	// Kept says that entries changed only where they had to.
 	Kept bool
 	// Why is the reason where they are not, in a few words.
 	Why string
-	// Failure is what went wrong where tables were to be kept, a panic being a
-	// *par.Panic; nil for nothing.
+	// Failure is the error that kept Run from keeping tables, nil for none;
+	// after a panic it is a *par.Panic.
 	Failure error
 	// LIDs is how many were looked at.
 	LIDs int
-	// Changes is what differs from the tables before, all zero for the first.
+	// Changes counts the differences from the last tables, all zero for the first ones.
 	Changes Changes
 	// Adopted is true for the step that Kept the tables of Adopt.
 	Adopted bool
@@ -137,7 +137,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		}
 	}
 	opt.Route.Previous = nil
-	// The engine itself knows what it can keep of tables with lanes.
+	// The engine itself knows which parts of tables with lanes it can keep.
 	if lanes := before != nil && before.PathSLs != nil; lanes && keeps && opt.Groups == nil && opt.SL2VL == "" && !virtual && c.engine.Name() == e.Name() {
 		opt.Route.Previous = before
 		step.Why = "virtual lanes are for all paths together"
@@ -266,8 +266,8 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 	return r, "", nil
 }
 
-// prepareNext says how to prepare for the next call: to verify by what changed, and to
-// route too unless there is a router already.
+// prepareNext sets prepare for the next call: it prepares the check by changes, and a
+// router unless there is one already.
 func (c *Incremental) prepareNext(r *Result) {
 	routing, found := r.Routing, *r.Verify // the caller may regrade findings
 	x, engine := c.prepared, c.engine.Engine.(lft.IncrementalEngine)
@@ -293,8 +293,8 @@ func (c *Incremental) prepareNext(r *Result) {
 	}
 }
 
-// prepareRebalance says how to prepare for Rebalance where tables are not balanced: to route from
-// scratch, to learn what that gives. Run does not wait for that.
+// prepareRebalance sets findScratch if tables are not balanced: Rebalance needs the load of
+// tables from scratch. Run does not wait for it.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	c.forgetScratch()
 	if c.router != nil && c.router.IsBalanced(opt.routeOptions().RebalanceFactor(), 0) {
@@ -379,9 +379,9 @@ func (c *Incremental) isReady() bool {
 	return c.ready == nil && c.prepare == nil && c.router != nil && c.checker != nil
 }
 
-// WantsRebalance returns true if Rebalance is likely to move entries: the loads are above factor
-// times those of tables from scratch, or there is a demand to follow, and tables were adopted or the last
-// step has moved some.
+// WantsRebalance returns true if Rebalance is likely to move entries: because loads are above
+// factor times those of tables from scratch, or because there is a demand, and the last step moved
+// entries or adopted tables.
 func (c *Incremental) WantsRebalance(factor float64, demand bool) bool {
 	return c.isReady() && (c.scratchLoad > 0 && !c.router.IsBalanced(factor, c.scratchLoad) || demand && c.stepped)
 }

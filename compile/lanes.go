@@ -19,8 +19,8 @@ const (
 // SL2VLSchemes lists them.
 var SL2VLSchemes = []string{IdentityVLs, SpreadVLs, ByDirectionVLs, ByNESWVLs, DatelineVLs}
 
-// addLanes gives r the SL-to-VL tables that opt asks for. An engine that makes
-// tables of its own needs those for its proof: nothing else is taken then.
+// addLanes gives r the SL-to-VL tables that opt asks for. If the engine has
+// made its own, its proof needs these, and any other scheme is an error.
 func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
 	scheme, vls := opt.SL2VL, opt.Route.VLs
 	refuse := func(format string, args ...any) error {

@@ -31,7 +31,7 @@ const (
 	openSMScheme     = "opensm"
 )
 
-// MulticastSchemes lists the multicast schemes, each with what it is.
+// MulticastSchemes lists the multicast schemes, each with a description.
 var MulticastSchemes = []struct {
 	Name, Summary string
 	scheme        mft.Scheme // nil for one that depends on the routing
@@ -56,7 +56,7 @@ func MulticastSchemeNames() string {
 	return strings.Join(names, ", ")
 }
 
-// CheckMulticastScheme says whether there is a scheme of that name.
+// CheckMulticastScheme returns an error if there is no scheme of that name.
 func CheckMulticastScheme(name string) error {
 	if slices.Contains(strings.Split(MulticastSchemeNames(), ", "), name) {
 		return nil
@@ -64,7 +64,7 @@ func CheckMulticastScheme(name string) error {
 	return fmt.Errorf("multicast scheme %q: want one of %s", name, MulticastSchemeNames())
 }
 
-// multicaster makes schemes for a routing, and what they need only once.
+// multicaster makes schemes for a routing. It computes what several schemes need only once.
 type multicaster struct {
 	r     *lft.Routing
 	route lft.Options
@@ -74,9 +74,9 @@ type multicaster struct {
 	known bool       // whether grid has been looked for
 	comb  *mesh.Comb // with the trunks for all groups; nil until combs are made
 
-	// Of the default schemes: whether all of them may be tried, beyond those that
-	// serve nearly always; and by group the scheme to begin with and what was said
-	// of those before it, where the check refused one.
+	// For the default schemes: whole allows all of them, not only those that
+	// nearly always serve. begin has, by group, the scheme to begin with, and said
+	// has why the check refused earlier ones.
 	whole  bool
 	begin  map[int]string
 	said   map[int][]string
@@ -252,13 +252,12 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 	return updnTreeScheme, groups
 }
 
-// DefaultSchemes lists the schemes of a group with the given number of senders, in
-// the order in which they are tried: the next one where one refuses the group, or
-// where the check finds its trees wrong or in a credit loop with unicast. On banyan
-// networks that is region first, elsewhere union for one sender, and for several
-// union-row on meshes; then comb on meshes, which have no up*/down* order, and
-// updn-tree. The last, union-turns, adds no dependency to unicast. Where paths have
-// SLs of their own, as on rings, a group, which has one SL, cannot keep to them.
+// DefaultSchemes lists the schemes of a group with the given number of senders, in the order in
+// which they are tried: the next one if one refuses the group, or if the check finds its trees
+// wrong or in a credit loop with unicast. region comes first on banyan networks. Then come union
+// for one sender, and union-row on meshes, except where paths have SLs of their own, as on rings: a
+// group has one SL, so it cannot follow such paths. Then comes comb on meshes, if the routing has
+// no up*/down* order, then updn-tree. The last, union-turns, adds no dependency to unicast.
 func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 	var list []string
 	if r.Engine == (banyan.Engine{}).Name() {
@@ -380,10 +379,10 @@ func (m *multicaster) notes(groups int) (list []string) {
 // fewRounds is how often stepDown moves those groups only that the check names.
 const fewRounds = 4
 
-// stepDown takes what the check says of the plan, and moves groups whose trees are
-// wrong to their next default scheme. It says whether there are any. In a credit loop
-// those with turns of their own are wrong before those that keep to unicast's. The
-// error is a *mft.RefusedError where a group has no next scheme.
+// stepDown moves groups whose trees are wrong, by the findings of the check, to their
+// next default scheme. It returns true if it moved any. In a credit loop it blames
+// groups with turns of their own before groups that keep to those of unicast. The
+// error is a *mft.RefusedError if a group has no next scheme.
 func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 	group := make(map[fabric.LID]int, len(r.Plan.Trees))
 	scheme, said := make(map[int]string), make(map[int][]string)
@@ -437,8 +436,8 @@ func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 	return len(wrong) > 0, nil
 }
 
-// GroupError says that there are no trees for the multicast groups: it holds a
-// *mft.RefusedError or a *mft.BudgetError, or says what is wrong with the groups.
+// GroupError means that there are no trees for the multicast groups: it holds a
+// *mft.RefusedError, a *mft.BudgetError, or an error about the groups.
 type GroupError struct{ Err error }
 
 func (e *GroupError) Error() string { return "multicast: " + e.Err.Error() }

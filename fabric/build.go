@@ -148,7 +148,7 @@ func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok
 }
 
 // Build makes the Fabric; the builder may be used further. Errors: a zero or
-// duplicate node GUID, and what WithLIDs says of the LIDs.
+// duplicate node GUID, and the errors of WithLIDs.
 func (b *Builder) Build() (*Fabric, error) {
 	order := (&Fabric{nodes: b.nodes}).Nodes() // by NodeID: the node
 	slices.SortFunc(order, func(i, k NodeID) int { return cmp.Or(compareNodes(&b.nodes[i], &b.nodes[k]), int(i-k)) })

@@ -16,7 +16,7 @@ type Components struct {
 	List []Component
 }
 
-// Component is what a part of a fabric has.
+// Component describes one connected part of a fabric.
 type Component struct {
 	Switches int
 	Ports    int    // CA and router ports with a cable
@@ -53,9 +53,9 @@ func (c *Components) Largest() int32 {
 	return int32(largest)
 }
 
-// Systems lists the switches that share a system image GUID, where several do: the chips of
-// a director, or those of a switch with several planes, as an XDR switch has four. Systems
-// are in the order of their first switch, and so are their switches.
+// Systems lists the groups of two or more switches that share a system image GUID: the chips of
+// a director, or of a switch with several planes (an XDR switch has four). Groups are in the
+// order of their first switch, and switches are in NodeID order.
 func (f *Fabric) Systems() [][]NodeID {
 	first := map[GUID]int{} // by system image GUID: its index in all
 	var all [][]NodeID

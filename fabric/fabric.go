@@ -67,7 +67,7 @@ type ports struct {
 	distance *HopMatrix
 }
 
-// hosts is what follows from the kinds of nodes.
+// hosts holds everything that depends on the kinds of nodes.
 type hosts struct {
 	kinds     []Kind   // by NodeID
 	firstHost []int32  // by switch: its part of hosts
@@ -110,7 +110,7 @@ func (f *Fabric) NumLinks() int { return f.links }
 // Node gives a node; the caller must not change it.
 func (f *Fabric) Node(n NodeID) *Node { return &f.nodes[n] }
 
-// IsSwitch says whether n is a switch.
+// IsSwitch returns true if n is a switch.
 func (f *Fabric) IsSwitch(n NodeID) bool { return int(n) < f.switches }
 
 // PortBase is the PortID of slot 0 of node n.
@@ -146,7 +146,7 @@ func (f *Fabric) LID(p PortID) LID { return f.lid[p] }
 // its base LID on.
 func (f *Fabric) LMC(p PortID) uint8 { return f.lmc[p] }
 
-// LIDs yields the LIDs of an end port, ascending; none when it has no base LID. AllLIDs yields those of virtual ports too.
+// LIDs yields the LIDs of an end port, ascending; none when it has no base LID. AllLIDs adds those of virtual ports.
 func (f *Fabric) LIDs(p PortID) iter.Seq[LID] {
 	return func(yield func(LID) bool) {
 		if f.lid[p] == 0 {
@@ -176,7 +176,7 @@ func (f *Fabric) LIDPort(l LID) PortID {
 func (f *Fabric) LIDPorts() []PortID { return f.byLID }
 
 // CAPorts lists the CA and router ports with a cable, by NodeID and port
-// number; not to be changed.
+// number; the caller must not change the slice.
 func (f *Fabric) CAPorts() []PortID { return f.caPorts }
 
 // CASwitches gives for each of CAPorts the switch its cable leads to, NoNode
@@ -202,8 +202,8 @@ func (f *Fabric) PeerSwitch(p PortID) NodeID {
 	return NoNode
 }
 
-// Attachment is the port of a switch by which packets from and to an end port enter
-// and leave the switches: the peer of a CA or router port, and port 0 of a switch
+// Attachment is the switch port by which packets to and from an end port leave and enter
+// the switches: the peer of a CA or router port, and port 0 of a switch for
 // itself. It is NoPort for NoPort, and for a port without a cable to a switch.
 func (f *Fabric) Attachment(end PortID) PortID {
 	switch {

@@ -69,10 +69,10 @@ var uses = [...]Use{
 	SwitchKind:      0,
 }
 
-// Counts says whether nodes of kind k count for a use.
+// Counts returns true if nodes of kind k count for use u.
 func (k Kind) Counts(u Use) bool { return uses[k]&u != 0 }
 
-// PortCounts says whether the node of a port counts for a use.
+// PortCounts returns true if the node of port p counts for use u.
 func (f *Fabric) PortCounts(p PortID, u Use) bool { return f.kinds[f.owner[p]].Counts(u) }
 
 // indexHosts makes what follows from the kinds of all nodes, by NodeID, and the cables.
@@ -118,7 +118,7 @@ func (f *Fabric) findKinds() []Kind {
 	return kinds
 }
 
-// Aggregation nodes by what they say of themselves. The device ID is the same on
+// How aggregation nodes identify themselves. The device ID is the same on
 // Switch-IB 2, Quantum and Quantum-2 switches.
 const (
 	aggregationName   = "Aggregation Node"
@@ -126,7 +126,7 @@ const (
 	mellanox          = 0x2c9  // the vendor whose device ID it is
 )
 
-// isAggregation says whether a channel adapter is an aggregation node.
+// isAggregation returns true if a channel adapter is an aggregation node.
 func (f *Fabric) isAggregation(n NodeID) bool {
 	node := &f.nodes[n]
 	if node.NumPorts != 1 {
@@ -166,8 +166,8 @@ type KindRule struct {
 	Pattern string // a GUID of the node, or a pattern of its name: * stands for any text
 }
 
-// ParseKindRules reads rules as "service=oss*,host=0x2c903000abcd": a kind, and a pattern
-// of names or a GUID. Errors say what would have been right.
+// ParseKindRules reads rules such as "service=oss*,host=0x2c903000abcd": each is a kind, and a
+// pattern for names or a GUID. Errors say what is allowed.
 func ParseKindRules(s string) ([]KindRule, error) {
 	var list []KindRule
 	for rule := range strings.SplitSeq(s, ",") {

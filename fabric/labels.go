@@ -7,10 +7,10 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Label is what is printed on the cage of a port, as ibdiagnet tells it: "1/12/2" is ASIC,
+// Label is the label printed on the cage of a port, as ibdiagnet gives it: "1/12/2" is ASIC,
 // cage and port of a Quantum-2 switch, "B184D0F0/0/0/1" bus, device and function of an
-// HCA. It is "" where the source does not say. Labels are for people: no two fabrics
-// differ by them.
+// HCA. It is "" if the source has no label. Labels are for people: comparisons of fabrics
+// ignore them.
 func (f *Fabric) Label(p PortID) string { return f.labels[p] }
 
 // Labelled returns true if any port has a label.
@@ -43,7 +43,7 @@ func portText(p PortNum, label string) string {
 	return strconv.Itoa(int(p)) + "(" + label + ")"
 }
 
-// Texts is Text of ports.
+// Texts gives Text for each of the ports.
 func (l PortLabels) Texts(ports []int) []string {
 	return text.Each(ports, func(p int) string { return l.Text(PortNum(p)) })
 }

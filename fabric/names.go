@@ -8,12 +8,12 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Name is what people call a node. Its JSON form is the text alone: a GUID stands
-// beside it there.
+// Name is how people call a node. Its JSON form is the text alone, because the GUID is a
+// field of its own there.
 type Name struct {
 	Text string
-	// GUID is the node's where the text does not say which node is meant: other nodes
-	// have the same text, or it is empty. Else it is 0.
+	// GUID is the node's GUID if the text does not identify the node, because other nodes
+	// have the same text or it is empty. Otherwise it is 0.
 	GUID GUID
 }
 
@@ -59,7 +59,7 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// names is what people call the nodes, found when it is first asked for.
+// names holds the names of the nodes, found when one is first asked for.
 type names struct {
 	given map[GUID]string // instead of node descriptions
 	once  sync.Once

@@ -43,12 +43,12 @@ const (
 	SweepError ProblemKind = "sweep-error"
 	// WrappedLines are lines that a terminal cut at its last column; they are whole again.
 	WrappedLines ProblemKind = "wrapped-lines"
-	// InvalidLID is a LID that no end port can have; the port has none then.
+	// InvalidLID is a LID that no end port can have; the port is read as having none.
 	InvalidLID ProblemKind = "invalid-lid"
-	// DuplicateLID is a LID that another port has too; the port has none then.
+	// DuplicateLID is a LID that another port already has; the port is read as having none.
 	DuplicateLID ProblemKind = "duplicate-lid"
-	// Loopback is a cable from a port to itself, a loopback plug. The port has no cable
-	// then.
+	// Loopback is a cable from a port to itself, a loopback plug. The port is read as having
+	// no cable.
 	Loopback ProblemKind = "loopback-plug"
 )
 
@@ -61,20 +61,20 @@ type Problem struct {
 	Column  int    // 0-based, in bytes
 	Text    string // the line, without its end, cut to 256 bytes
 	Message string // one line
-	// Err is the cause, whose text is Message, where a reader of another form than those of
-	// this package gives one; it is nil for kinds that are names of rules.
+	// Err is the error of which Message is the text, set by readers of other forms than those of
+	// this package. It is nil for kinds that are names of rules.
 	Err error
-	// Count is how many lines or ports it stands for, 1 or more.
+	// Count is the number of lines or ports for which the Problem stands, 1 or more.
 	Count int
-	// Node and Port say what it is about: 0 for no node, and port 0 for the node or its
+	// Node and Port are the node and port concerned: 0 for no node, and port 0 for the node or its
 	// management port.
 	Node GUID
 	Port PortNum
 	LID  LID // of a DuplicateLID
 }
 
-// String is file:line: message, all printable. Where there is an Err, its kind, up to a
-// hyphen, stands in front of the message.
+// String is file:line: message, all printable. If there is an Err, the kind up to its first hyphen
+// stands before the message.
 func (p *Problem) String() string {
 	at := p.File
 	if p.Line > 0 {

@@ -9,7 +9,7 @@ import "slices"
 type StableIndex struct {
 	// Base is by slot the number of its port 0; one more at the end.
 	Base []int32
-	// Owner is by number of a port its slot.
+	// Owner gives, for each port number, the slot of the port.
 	Owner []int32
 	// MaxLID is the highest LID of the fabrics.
 	MaxLID LID
@@ -56,18 +56,18 @@ const NoDestination int32 = -1
 type Snapshot struct {
 	Index  *StableIndex
 	Fabric *Fabric
-	// Node is by slot the switch, NoNode for one that is not there. A switch with
-	// neither a cable nor a LID is not there.
+	// Node gives, for each slot, its switch, or NoNode if the switch is absent. A switch with
+	// neither a cable nor a LID is absent.
 	Node []NodeID
 	// Present is how many switches are there.
 	Present int
-	// Slot is by NodeID of a switch.
+	// Slot gives the slot of each switch, by NodeID.
 	Slot []int32
-	// Peer is by number of a port that of the port of a switch at the other end of
-	// its cable, or NoCable, EndPort or NoLoad.
+	// Peer gives, for each port number, the number of the switch port at the other end of
+	// the cable, or NoCable, EndPort or NoLoad.
 	Peer []int32
-	// Dest is by LID the number of the port of a switch by which packets leave the
-	// fabric for it, port 0 for the switch's own; NoDestination for no port's.
+	// Dest gives, for each LID, the number of the switch port by which packets to it leave the
+	// switches: port 0 for the LID of a switch; NoDestination if no port has the LID.
 	Dest []int32
 	// Sources is by slot how many CA and router ports that count for load are cabled to
 	// it, and Others how many that do not.
@@ -196,12 +196,12 @@ func (v *Snapshot) Destination(lid int) int32 {
 	return v.Dest[lid]
 }
 
-// CarriesLoad says whether packets to a destination are load: it is no switch itself, nor
-// an aggregation node.
+// CarriesLoad returns true if packets to dest count as load: it is neither a switch
+// nor an aggregation node.
 func (v *Snapshot) CarriesLoad(dest int32) bool { return v.Peer[dest] == EndPort }
 
-// SameDestination says whether a LID has the same destination in two snapshots, of one
-// StableIndex, and carries load in both or none.
+// SameDestination returns true if a LID has the same destination in two snapshots of one
+// StableIndex, and carries load in both or in neither.
 func (v *Snapshot) SameDestination(old *Snapshot, lid int) bool {
 	dest := v.Destination(lid)
 	return dest == old.Destination(lid) && (dest == NoDestination || v.CarriesLoad(dest) == old.CarriesLoad(dest))

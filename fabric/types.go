@@ -15,8 +15,8 @@ import (
 // not a valid node GUID.
 type GUID uint64
 
-// MadeGUID is what a port has in place of its GUID where a text has only its LID and number, as
-// iblinkinfo --switches-only: no vendor gives it, since the bit of local administration is set.
+// MadeGUID returns the GUID to use for a port of which a text has only LID and number, as
+// iblinkinfo --switches-only has. No vendor's GUID is equal: the bit for local administration is set.
 func MadeGUID(lid LID, num PortNum) GUID {
 	return madeGUID | GUID(lid)<<8 | GUID(num)
 }
@@ -229,7 +229,7 @@ func ParseLink(text string) (l Link, ok bool) {
 	return l, ok && err == nil && slices.Contains([]uint8{1, 2, 4, 8, 12}, l.Width)
 }
 
-// ParseError is what every reader of ibweave returns for text it cannot use.
+// ParseError is the error that every reader of ibweave returns for text that it cannot use.
 type ParseError struct {
 	File   string // name as given; "-" is standard input
 	Line   int    // 1-based; 0 when the error belongs to no line

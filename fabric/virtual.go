@@ -41,7 +41,7 @@ func (f *Fabric) WithVirtualLIDs(ports map[LID]PortID) (*Fabric, error) {
 	return &g, nil
 }
 
-// NumLIDs is how many LIDs a port answers to, those of virtual ports on it included.
+// NumLIDs is the number of LIDs of a port, including those of its virtual ports.
 func (f *Fabric) NumLIDs(p PortID) int {
 	n := f.virtual[p]
 	if f.lid[p] != 0 {
@@ -50,7 +50,7 @@ func (f *Fabric) NumLIDs(p PortID) int {
 	return n
 }
 
-// AllLIDs yields the LIDs that a port answers to, ascending, those of virtual ports on it included.
+// AllLIDs yields the LIDs of a port, ascending, including those of its virtual ports.
 func (f *Fabric) AllLIDs(p PortID) iter.Seq[LID] {
 	if f.virtual[p] == 0 {
 		return f.LIDs(p)
@@ -78,7 +78,7 @@ func (f *Fabric) VirtualLIDs() map[LID]PortID {
 	return all
 }
 
-// IsVirtual says whether a LID is that of a virtual port alone. A port must have it.
+// IsVirtual returns true if only a virtual port has LID l, which some port must have.
 func (f *Fabric) IsVirtual(l LID) bool {
 	p := f.byLID[l]
 	return l < f.lid[p] || int(l) >= int(f.lid[p])+1<<f.lmc[p]
@@ -94,8 +94,8 @@ func (f *Fabric) WithoutVirtualLIDs() *Fabric {
 }
 
 // PKey is a P_Key, an entry of the P_Key table of a port (IBA 10.9.1): the number of a
-// partition in 15 bits, and the bit of the membership. Two ports can talk when they have
-// P_Keys of one partition of which at least one is that of a full member.
+// partition in 15 bits, and the membership bit. Two ports can communicate if they have
+// P_Keys of the same partition and at least one of the two is a full member.
 type PKey uint16
 
 const (

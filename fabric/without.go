@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Without is the same subnet after the cables at some ports are gone; either end
-// of a cable names it, and ports without one are no error. Nodes and their indices
-// stay as they are, those that are cut off too. A CA or router port without a
-// cable loses its LID, and so does a switch without any.
+// Without returns the same subnet with some cables removed, each given as either of its
+// ports; ports without a cable are ignored. Nodes and their indices stay, even nodes
+// that are now cut off. A CA or router port that loses its cable loses its LID, and so does
+// a switch that loses its last cable.
 func (f *Fabric) Without(cables ...PortID) *Fabric {
 	g := f.copyPorts()
 	var cut []PortID // ends that lost their cable
@@ -26,8 +26,8 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 	return g.recabled(cut)
 }
 
-// Part is some nodes of f with the cables between them, in the order that they have in the input.
-// They keep their LIDs, those of virtual ports excepted, and their kinds.
+// Part returns the given nodes of f, in the order that they have in the input, with the cables between them.
+// They keep their kinds and their LIDs, except those of virtual ports.
 func (f *Fabric) Part(nodes []NodeID) (*Fabric, error) {
 	var b Builder
 	at := slices.Repeat([]int{-1}, len(f.nodes)) // by NodeID: the index in b
@@ -66,9 +66,9 @@ type Cable struct {
 	Link Link
 }
 
-// WithCables is the same nodes with other cables, those of f not among them. Nodes and their
-// indices stay as they are. A CA or router port without a cable has no LID, nor has a switch
-// without any. Errors: a cable at port 0 or at both ends of itself, and two at one port.
+// WithCables returns the same nodes with the given cables instead of those of f. Nodes and their
+// indices stay. CA and router ports without a cable have no LID, nor have switches without
+// any cable. Errors: a cable at port 0, from a port to itself, or a second one at a port.
 func (f *Fabric) WithCables(cables []Cable) (*Fabric, error) {
 	g := f.copyPorts()
 	for p := range g.peer {
@@ -92,7 +92,7 @@ func (f *Fabric) WithCables(cables []Cable) (*Fabric, error) {
 	return g.recabled(free), nil
 }
 
-// Cables lists all cables, the end with the lower PortID first, in the order of that.
+// Cables lists all cables, each with the lower PortID first, in ascending order of it.
 func (f *Fabric) Cables() []Cable {
 	list := make([]Cable, 0, f.links)
 	for p, q := range f.peer {
@@ -139,7 +139,7 @@ func (f *Fabric) WithLinks(links map[PortID]Link) *Fabric {
 	return g.recabled(nil)
 }
 
-// HasCable says whether a node has a cable at any port.
+// HasCable returns true if any port of a node has a cable.
 func (f *Fabric) HasCable(n NodeID) bool { return !alone(f.peer[f.base[n]:f.base[n+1]]) }
 
 func alone(peers []PortID) bool {

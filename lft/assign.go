@@ -45,7 +45,7 @@ func ParseLIDPolicy(s string) (LIDPolicy, error) {
 	return 0, fmt.Errorf("LID policy %q: want one of %v", s, lidPolicies)
 }
 
-// LIDRange is what a line of OpenSM's guid2lid says: the port answers to the
+// LIDRange is a line of OpenSM's guid2lid: the port has the
 // LIDs Min to Max.
 type LIDRange struct {
 	Port     fabric.GUID // port GUID
@@ -211,7 +211,7 @@ func (a *assignment) readTopology() {
 	}
 }
 
-// readRanges takes over guid2lid, and reserves what it gives to absent ports.
+// readRanges takes the LIDs of guid2lid, and reserves those of ports that f does not have.
 func (a *assignment) readRanges(ranges []LIDRange) error {
 	if len(ranges) == 0 {
 		return nil
@@ -438,8 +438,8 @@ func (a *assignment) outOfLIDs(order []fabric.PortID, lmc uint8) error {
 	return fmt.Errorf("out of LIDs: %s", s)
 }
 
-// AddVirtualLIDs gives LIDs of virtual ports the entries and path SLs of the ports that they
-// are on, which have LIDs: packets to both take the same paths. Errors are those of
+// AddVirtualLIDs gives the LIDs of virtual ports the entries and path SLs of the ports on which
+// they are, which must have LIDs: packets to both take the same paths. Errors are those of
 // fabric.WithVirtualLIDs.
 func (r *Routing) AddVirtualLIDs(ports map[fabric.LID]fabric.PortID) error {
 	f, err := r.Fabric.WithVirtualLIDs(ports)

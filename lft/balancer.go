@@ -92,7 +92,7 @@ type balancer struct {
 	jobs    []balancerJob
 	to      []fabric.NodeID // by PortID of switches: the switch that a channel leads to
 	unit    []uint64        // by PortID of switches: what a route adds to the load
-	// switchUnit is by switch the unit of all its channels, 0 where they differ.
+	// switchUnit gives for each switch the unit of all its channels, 0 if they differ.
 	switchUnit []uint64
 	load       []uint64 // by PortID of switches
 	// loads are the parts of load by the number of a LID among those of its port; load alone
@@ -112,9 +112,9 @@ type balancerJob struct {
 // switchPorts counts the PortIDs of switches, which come before all others.
 func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
 
-// LoadUnits is what a route adds to the load of each channel between switches, by PortID of
+// LoadUnits gives, by PortID of switches, how much a route adds to the load of each channel between
 // switches: 64 on the fastest, and more on slower ones, by the ratio of the rates. It is 64
-// where a rate is not known, and for ports that lead to no other switch.
+// if a rate is not known, and for ports that lead to no other switch.
 func LoadUnits(f *fabric.Fabric) []uint64 {
 	fastest := fastestRate(f)
 	unit := slices.Repeat([]uint64{capacityUnits}, switchPorts(f))
@@ -134,8 +134,8 @@ func fastestRate(f *fabric.Fabric) (fastest int) {
 	return fastest
 }
 
-// Rescale turns a load in LoadUnits of one fabric into those of another, whose fastest channel may have
-// another rate.
+// Rescale converts a load from the LoadUnits of one fabric to those of another, whose fastest channel
+// may have another rate.
 func Rescale(load uint64, from, to *fabric.Fabric) uint64 {
 	was, is := fastestRate(from), fastestRate(to)
 	if was == 0 || is == 0 {
@@ -310,7 +310,7 @@ func (b *balancer) countAgain() int {
 	return min(againWork/b.countVisits(), maxAgain)
 }
 
-// countVisits is about how many channels are visited when all LIDs take their paths once.
+// countVisits estimates how many channels are visited when all LIDs take their paths once.
 func (b *balancer) countVisits() int {
 	visits := 1
 	for i := range b.jobs {

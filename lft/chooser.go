@@ -110,7 +110,7 @@ const (
 	switchPenalty  = 1 << 50
 )
 
-// penalty is what a channel seems to have more of load.
+// penalty is an extra load that a channel seems to have.
 type penalty struct {
 	port fabric.PortID
 	load uint64
@@ -196,8 +196,8 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 	c.current = true
 }
 
-// readBeyond sets beyond to the costs of some switches. It gives the least and says whether one
-// is another than before.
+// readBeyond sets beyond to the costs of the switches in next. It returns the least of them, and true
+// if one has changed.
 func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least uint64) {
 	least = math.MaxUint64
 	var differ uint64
@@ -261,8 +261,8 @@ func leastNextHop(load, beyond []uint64, ports []fabric.PortNum, first int, goal
 	return best, lowest
 }
 
-// send adds the load of n routes of the i-th switch, or takes it off when sign is -1. The routes
-// arrive at the next switch.
+// send adds the load of n routes of the i-th switch, or takes it off if sign is -1. It counts the routes
+// as arriving at the next switch.
 func (c *chooser) send(d *destination, i int, n int32, sign int64) {
 	k := c.choice[i]
 	port := d.channel(i, k)
@@ -290,8 +290,8 @@ func (c *chooser) addRoutes(d *destination, sign int64) {
 	c.current = false
 }
 
-// readEntries sets choice to the entries for a LID, noChoice for those that are no next hops, and
-// to the next hop where there is only one. It says whether all switches have a choice.
+// readEntries sets choice to the entries for a LID: noChoice for an entry that is no next hop, and
+// the next hop if there is only one. It returns true if all switches have a choice.
 func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	all := true
 	for i, s := range d.hops.Switches {

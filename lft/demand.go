@@ -9,24 +9,24 @@ import (
 // Demand is what hosts send where they do not all send as much to all. Amounts are in a unit of the
 // caller's, and less than 1<<48 in sum.
 type Demand struct {
-	// To is by LID what hosts on other switches send to it, ascending by switch. LIDs beyond its end
-	// get nothing.
+	// To has, for each LID, the flows of hosts on other switches to it, ascending by switch. LIDs beyond
+	// its end get none.
 	To [][]Flow
-	// Background is what each host sends to each LID of another one besides.
+	// Background is the amount that each host sends in addition to each LID of every other host.
 	Background int64
-	// Host is by PortID of both ends of a host's cable what leaves by it, the background included.
+	// Host has, by PortID of both ends of a host's cable, the amount that leaves by it, background included.
 	Host []int64
 	// Bytes is what an amount of 1 is.
 	Bytes float64
 }
 
-// Flow is what the hosts on a switch send to a LID.
+// Flow is the amount that the hosts on switch From send to a LID.
 type Flow struct {
 	From   fabric.NodeID
 	Amount int64
 }
 
-// Fit is what fitting tables to a demand has done.
+// Fit is the result of fitting tables to a demand.
 type Fit struct {
 	// Before and After are the greatest loads of a channel between switches under the demand, in
 	// LoadUnits, and Least is a lower bound of both.
@@ -47,7 +47,7 @@ type FitOptions struct {
 	// Slack is how many times a lower bound the load under the demand may be, 1 or more: no more
 	// entries change than that takes.
 	Slack float64
-	// Least is a lower bound that the caller knows, in amounts on the fastest channel; 0 for none.
+	// Least is a lower bound that the caller knows, as an amount on the fastest channel; 0 for none.
 	Least float64
 	// Blocks is how many blocks of the tables may change.
 	Blocks int
@@ -59,7 +59,7 @@ type FitOptions struct {
 // PartBlocks is how many blocks the plugin changes at a time.
 const PartBlocks = firstStepBlocks
 
-// Changed says whether entries have changed.
+// Changed returns true if entries have changed.
 func (x *Fit) Changed() bool { return x.undo != nil }
 
 // DefaultUniformFloor is how many times the greatest load of uniform traffic may become, by

@@ -12,8 +12,8 @@ type destination struct {
 	index   []int32 // by NodeID: the index of a switch
 	at      []place // by switch
 	sources []int32 // by switch: the routes that begin there
-	// next lists the switches that next hops lead to, those of a group together; nextAt is by
-	// switch the beginning of its part.
+	// next lists the switches to which next hops lead, those of a group together; nextAt gives for
+	// each switch where its part begins.
 	next   []int32
 	nextAt []int32
 	groups []group
@@ -22,7 +22,7 @@ type destination struct {
 	kept   []uint8 // by LID of the job, then by switch: its next hop
 }
 
-// place is what a choice at a switch needs: in one piece, since it is looked at for each LID.
+// place holds what a choice at a switch needs, in one piece because it is read for each LID.
 type place struct {
 	base  fabric.PortID
 	ports int32  // the first of its part of hops.ports
@@ -88,7 +88,7 @@ func (d *destination) findNext(b *balancer) {
 	}
 }
 
-// isSameKind says whether both or none of two switches are passed, and have sources.
+// isSameKind returns true if both switches are passed or neither, and both have sources or neither.
 func (d *destination) isSameKind(i, j int) bool {
 	return d.passed[i] == d.passed[j] && (d.sources[i] == 0) == (d.sources[j] == 0)
 }

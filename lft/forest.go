@@ -6,8 +6,8 @@ import "github.com/ibweave/ibweave/fabric"
 // FindTree fills it in, again and again without allocating.
 type Forest struct {
 	f *fabric.Fabric
-	// Next is by switch in Order, the root excepted: the port that it sends the
-	// LID to.
+	// Next gives, for each switch in Order except the root, the port by which it sends the
+	// LID.
 	Next []fabric.PortID
 	// Order lists the switches that deliver the LID: the one that it is cabled to
 	// first, and each after the one that it sends to.
@@ -55,9 +55,9 @@ func (t *Tables) Step(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (out, p
 	return out, peer
 }
 
-// FindTree finds the switches that deliver a LID to the port that has it, which for
-// the LID of a switch is its port 0. Order is empty for a LID that no port has, and for
-// a port without a cable to a switch.
+// FindTree finds the switches that deliver a LID to the port that has it; for
+// the LID of a switch that is its port 0. Order is empty if no port has the LID, or if its
+// port is not cabled to a switch.
 func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	f := x.f
 	x.Order = x.Order[:0]
@@ -104,8 +104,8 @@ func (x *Forest) From(s fabric.NodeID) func(yield func(fabric.NodeID) bool) {
 	}
 }
 
-// Flow yields the channels between switches that packets to the LID take, and how
-// many sources send over each: sources is by switch, how many ports there send.
+// Flow visits the channels between switches that packets to the LID take, with the number
+// of sources that send over each. sources gives for each switch how many ports there send.
 func (x *Forest) Flow(sources []int64, visit func(out fabric.PortID, routes int64)) {
 	for _, s := range x.Order {
 		x.flow[s] = sources[s]

@@ -285,7 +285,7 @@ func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	}
 }
 
-// meeting finds the first marked switch of a path behind its first one, that which p is on excepted; NoNode for none.
+// meeting finds the first marked switch of a path after its first switch, ignoring p's switch; NoNode if there is none.
 func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.NodeID {
 	for i, out := range path {
 		if s := x.f.Owner(out); i > 0 && x.seen[s] == x.search && s != x.f.PeerSwitch(p) {

@@ -24,17 +24,17 @@ type IncrementalEngine interface {
 // Incremental holds forwarding tables and updates them as the fabric changes, changing
 // as few entries as possible.
 //
-// An entry by which packets may still go stays as it is. Any other goes to the port with
-// the least costly path, the sum of the cubes of the loads on it, the lowest port of
-// several. Where a cable is new or is back, switches with a path over it that costs less
-// take that, so that it gets its share; all other entries stay. So with the order that
-// it has (KeepOrder), no routing of the engine has fewer entries changed when cables
+// An entry stays as long as the engine still allows its port. Any other entry gets the port with
+// the least costly path, by the sum of the cubes of the loads on it; of equal ones the lowest port.
+// If a cable is new or back, switches with a less costly path over it
+// take that path, so that the cable gets its share; all other entries stay. So, for the
+// order in use (KeepOrder), no routing of the engine changes fewer entries when cables
 // fail.
 //
 // It keeps the distances between all switches, by the engine's rule. When cables come or
-// go, a distance stays right as long as it is one more than the least among the
+// go, a distance is still right as long as it is one more than the least among the
 // neighbours where a cable came or went. Only destinations for which that does not hold
-// are searched again. A LID is looked at when an entry for it has lost its cable, a
+// are searched again. A LID is looked at if an entry for it has lost its cable, a
 // distance to its switch has changed, or a new cable is on a path to it.
 //
 // The order is always the one most like that of the first routing, so that it comes
@@ -60,8 +60,8 @@ type Incremental struct {
 	uncounted []int32
 	journal   *journal // nil unless undo may be called
 	lids      int      // how many the last update looked at
-	// changed is by slot and block of LIDs whether an entry has changed since the last update
-	// began, and changedBlocks is how many have one, of switches that are there.
+	// changed tells, by slot and block of LIDs, whether an entry has changed since the last update
+	// began; changedBlocks counts the blocks with changes, on switches that are present.
 	changed       []bool
 	changedBlocks int
 
@@ -118,14 +118,14 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 	return l, true
 }
 
-// Reroute updates the tables of opt.Previous for another fabric, and rebalances them. They are
-// from scratch where an Incremental cannot do that, or not as opt.Rebalance says. Errors
-// are those of routing from scratch, where that is needed.
+// Reroute updates the tables of opt.Previous for another fabric, and rebalances them. It
+// routes from scratch if an Incremental cannot update or balance them as opt.Rebalance asks.
+// Errors are those of routing from scratch, if that is needed.
 //
-// Where it cannot rebalance them for a lower bound of the greatest load, it routes from scratch
-// besides, to learn what that would give. Where e refuses that with a *DomainError, it keeps the
-// tables, as near to the bound as it can come. With opt.Keeper it goes on from what that has of the
-// tables of opt.Previous.
+// If it cannot rebalance them to a lower bound of the greatest load, it also routes from scratch
+// to learn what load that would give. If e refuses that with a *DomainError, it keeps the updated
+// tables, as near to the bound as it can get. With opt.Keeper it continues from the Incremental that
+// the Keeper has for opt.Previous.
 func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Options) (r *Routing, err error) {
 	previous, keeper := opt.Previous, opt.Keeper
 	opt.Previous, opt.Keeper = nil, nil
@@ -209,7 +209,7 @@ func (k *Keeper) Hold(e IncrementalEngine, r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
-// Snapshot is what the tables of a routing are for, nil if the keeper does not have them.
+// Snapshot returns the snapshot that the tables of r are for, nil if the keeper does not have them.
 func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	if k.of != r || k.l.now.Fabric != r.Fabric {
 		return nil
@@ -217,8 +217,8 @@ func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
-// Former is what the tables were for from which Reroute made those that the keeper has; nil if they
-// are gone.
+// Former returns the snapshot of the tables from which Reroute made the keeper's present ones; nil if
+// they are gone.
 func (k *Keeper) Former() *fabric.Snapshot {
 	if k.former == nil {
 		return nil
@@ -226,8 +226,8 @@ func (k *Keeper) Former() *fabric.Snapshot {
 	return k.l.journal.before.now
 }
 
-// IsLast returns true if the tables of a routing that Reroute made last, by a first step, are also
-// what it makes by a last step with Options.Rebalance of factor: neither step has anything to move.
+// IsLast returns true if Reroute made r last, by a first step, and a last step with the Rebalance
+// factor would give the same tables: neither step has anything to move.
 func (k *Keeper) IsLast(r *Routing, factor float64) bool {
 	return k.of == r && !k.l.moved && k.l.IsBalanced(factor, 0)
 }
@@ -241,7 +241,7 @@ func (k *Keeper) Clone() Keeper {
 	return c
 }
 
-// hold goes back to the tables of r if the keeper can. It returns true if it has them then.
+// hold restores the tables of r if the keeper can. It returns true if the keeper now has them.
 func (k *Keeper) hold(e IncrementalEngine, r *Routing) bool {
 	if k.former != nil && k.former == r {
 		k.l.undo()
@@ -445,8 +445,8 @@ func (l *Incremental) clearEntries(lid int32) {
 	}
 }
 
-// MaxLoad is the most routes that cross a channel between switches, with those of slow
-// cables counted more, so that it does not matter which cable it is.
+// MaxLoad is the greatest number of routes on a channel between switches, counted higher on slow
+// cables as in LoadUnits, so that cables of all speeds can be compared.
 func (l *Incremental) MaxLoad() uint64 {
 	most := uint64(0)
 	for p, routes := range l.load {
@@ -455,10 +455,10 @@ func (l *Incremental) MaxLoad() uint64 {
 	return most
 }
 
-// IsLegal says whether the engine could have made all entries.
+// IsLegal returns true if the engine could have made all entries.
 func (l *Incremental) IsLegal() bool { return len(l.uncounted) == 0 }
 
-// Snapshot is what the tables are for.
+// Snapshot returns the snapshot that the tables are for.
 func (l *Incremental) Snapshot() *fabric.Snapshot { return l.now }
 
 // LIDs is how many the last update looked at.

@@ -69,9 +69,9 @@ func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (search
 	return searched, true
 }
 
-// mendDistances computes the distances to one slot again from those at changed on. It returns false
-// when more of them are to be looked at than a search is worth. Where all distances follow from those
-// of the neighbours, they are the ones that a search finds: level by level, there is no other choice.
+// mendDistances computes the distances to slot t again, starting at the slots in changed. It returns false
+// if it had to look at more of them than a search is worth. If all distances follow from those
+// of the neighbours, they are the same that a search finds: level by level, there is no other choice.
 func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
 	hops, down := l.dist.distancesTo(t)
 	queue = append(queue[:0], changed...)
@@ -91,8 +91,8 @@ func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
 	return true
 }
 
-// searchDistances computes the distances to one slot: O(channels). It returns false when one is
-// more than can be counted.
+// searchDistances computes the distances to slot t: O(channels). It returns false if one is
+// greater than can be counted.
 func (l *Incremental) searchDistances(t int32, queue []int32) bool {
 	hops, down := l.dist.distancesTo(t)
 	for s := range hops {
@@ -123,7 +123,7 @@ func (l *Incremental) searchDistances(t int32, queue []int32) bool {
 	return true
 }
 
-// isAbove says whether slot u comes before its neighbour s in the order. Without an order none does.
+// isAbove returns true if slot u comes before its neighbour s in the order. It is false if there is no order.
 func (l *Incremental) isAbove(u, s int32) bool { return l.rank != nil && l.rank[u] < l.rank[s] }
 
 // distanceFrom gives the distance from slot u to slot t as it follows from those of u's neighbours,
@@ -151,7 +151,7 @@ func (l *Incremental) distanceFrom(t, u int32) (least uint8, onlyDown bool) {
 	return min(lower, upper), lower < upper || lower == upper && farthest > lower
 }
 
-// distanceHolds says whether the distance from slot u to slot t follows from those of u's
+// distanceHolds returns true if the distance from slot u to slot t follows from those of u's
 // neighbours.
 func (l *Incremental) distanceHolds(t, u int32) bool {
 	hops, down := l.dist.distancesTo(t)
@@ -159,7 +159,7 @@ func (l *Incremental) distanceHolds(t, u int32) bool {
 	return hops[u] == least && down[u] == onlyDown
 }
 
-// mayStep says whether packets to slot t may go from u to v, which are neighbours.
+// mayStep returns true if packets to slot t may go from u to its neighbour v.
 func (l *Incremental) mayStep(t, u, v int32) bool {
 	hops, down := l.dist.distancesTo(t)
 	if hops[u] == fabric.Unreachable || hops[v]+1 != hops[u] {
@@ -171,7 +171,7 @@ func (l *Incremental) mayStep(t, u, v int32) bool {
 	return down[v]
 }
 
-// mayStay says whether slot u may have an entry for a LID with destination dest.
+// mayStay returns true if the engine allows slot u to use port num for a LID with destination dest.
 func (l *Incremental) mayStay(u int32, num fabric.PortNum, dest int32) bool {
 	t := l.index.Owner[dest]
 	if u == t {

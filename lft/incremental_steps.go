@@ -16,7 +16,7 @@ const (
 	firstStepBlocks = 64
 )
 
-// newMover is for the tables at hand, of which it has a copy. At most some blocks may have changed in all.
+// newMover returns a mover for a copy of the present tables. At most blocks blocks may have changed in the end.
 func (l *Incremental) newMover(blocks int) *mover {
 	f := l.now.Fabric
 	b := newBalancer(f, l.newNextHops)
@@ -140,9 +140,9 @@ func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	return m, m.greatest() <= done
 }
 
-// takeStep takes routes off until no load is above factor times LoadBound; where that cannot be,
-// above factor times what fromScratch gives, or as near to LoadBound as it can come if that is a
-// *DomainError. It returns false if it did not come so far; with whole, entries are as they were then.
+// takeStep takes routes off channels until no load is above factor times LoadBound. If it cannot, it aims at
+// factor times the load of fromScratch; if fromScratch fails with a *DomainError, the nearest to LoadBound is
+// accepted. It returns false if it did not succeed; with whole, entries are then unchanged.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), whole bool) (bool, error) {
 	l.moved = false
 	if l.IsBalanced(factor, 0) {
@@ -167,8 +167,8 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	return ok, nil
 }
 
-// Busiest returns the port by which the greatest load leaves, and how many times least, or LoadBound
-// where that is more, the load is.
+// Busiest returns the port by which the greatest load leaves, and the ratio of that load to least or to
+// LoadBound, whichever is greater.
 func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
 	best, most := int32(-1), uint64(0)
 	for p, routes := range l.load {

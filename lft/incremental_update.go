@@ -7,12 +7,12 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// updateScratch is what an update needs, and what is known of the LID at hand. Paths of
-// packets that were sent before the update are followed by peer.
+// updateScratch is the scratch memory of an update, and holds what is known of the current LID. It uses
+// peer to follow paths that are from before the update.
 type updateScratch struct {
 	peer  []int32 // by port: the port at the other end, or at the end of the cable that is gone
 	fresh []bool  // by port: the channel is new and is to get a share
-	// tails is by destination slot those that may send over a fresh channel; nil when
+	// tails gives, for each destination slot, the slots that may send over a fresh channel; nil if
 	// there is no such channel.
 	tails [][]int32
 
@@ -36,12 +36,12 @@ func newUpdateScratch(n int) updateScratch {
 	}
 }
 
-// Update changes the tables for another fabric. It returns false when the fabric has
-// higher LIDs than the index knows, or paths that are too long, or an order with which the engine
-// does not keep its guarantee; then l is of no further use. Switches may be gone and come back, and be in other places.
+// Update changes the tables for another fabric. It returns false if the fabric has
+// higher LIDs than the index has room for, if paths are too long, or if the engine does not keep its guarantee
+// with the order; then l is of no further use. Switches may be gone, come back, and be in other places.
 //
-// most bounds the LIDs of which all entries have to be looked at, 0 for no bound: with
-// more of them it returns false too.
+// most limits the LIDs of which all entries must be looked at, 0 for no limit: if there are
+// more, Update returns false too.
 func (l *Incremental) Update(v *fabric.Snapshot, most int) bool {
 	if len(v.Dest) > l.stride {
 		return false
@@ -318,7 +318,7 @@ func (l *Incremental) updateEntry(u, lid, dest int32, loaded, uncounted bool) {
 	}
 }
 
-// leadsFresh says whether the path of the LID at hand by a port has a fresh channel.
+// leadsFresh returns true if the path of the current LID by a port has a fresh channel.
 func (l *Incremental) leadsFresh(out int32) bool {
 	return l.fresh[out] || l.viaFresh[l.index.Owner[l.peer[out]]] == l.serial
 }

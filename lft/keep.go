@@ -110,8 +110,8 @@ func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// keepRoutes places all LIDs by the entries of tables, as far as these are next hops: at first the
-// LIDs of which all entries are.
+// keepRoutes places all LIDs by the entries of tables, as far as these are next hops: first the
+// LIDs for which all entries are.
 func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 	var broken []balancerJob
 	if err := b.placeRoutes(ctx, b.jobs, func(c *chooser, d *destination) {

@@ -19,8 +19,8 @@ const (
 	patienceWork  = 1 << 20
 	// The limit of a pass is below the greatest load by 1/leastStep of it at least.
 	leastStep = 64
-	// spreadPart is which part of the greatest load routes are moved above by spread, in at most spreadPasses,
-	// the last of which makes the sum of the squares smaller by less than spreadGain.
+	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in at most spreadPasses
+	// passes; it stops after one that makes the sum of the squares smaller by less than spreadGain.
 	spreadPart, spreadPasses = 4, 8
 	spreadGain               = 0.01
 )
@@ -124,7 +124,7 @@ func (r *mover) choose(i int, k uint8, lid fabric.LID) {
 // greatest is the weight of the busiest channel.
 func (r *mover) greatest() uint64 { return greatest(r.weight) }
 
-// greatest is the greatest of some loads, 0 for none.
+// greatest returns the greatest of some loads, 0 if there are none.
 func greatest(loads []uint64) (most uint64) {
 	for _, n := range loads {
 		most = max(most, n)
@@ -431,7 +431,7 @@ func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	r.moved += len(r.taken)
 }
 
-// choosePath changes the next hop of the i-th switch for a LID, and those that a search has found on from there.
+// choosePath changes the next hop of the i-th switch for a LID, and follows it with those that search has found.
 func (r *mover) choosePath(i int32, k uint8, lid fabric.LID) {
 	for {
 		if k != r.choice[i] {
@@ -449,7 +449,7 @@ func (r *mover) choosePath(i int32, k uint8, lid fabric.LID) {
 	}
 }
 
-// reroute changes the next hop of the i-th switch for a LID, and moves what it sends.
+// reroute changes the next hop of the i-th switch for a LID, and moves its flow.
 func (r *mover) reroute(i int32, k uint8, lid fabric.LID) {
 	f := r.flowOf(i)
 	r.addFlow(i, f.negative())

@@ -36,13 +36,13 @@ func (h *NextHops) AddAlike(list ...fabric.NodeID) {
 	}
 }
 
-// isAlike says whether the i-th switch came by AddAlike.
+// isAlike returns true if AddAlike added the i-th switch.
 func (h *NextHops) isAlike(i int) bool { return i > 0 && h.parts[i] == h.parts[i-1] }
 
 // Ports lists the ports of the switch with an index in Switches.
 func (h *NextHops) Ports(i int) []fabric.PortNum { return h.ports[h.parts[i].from:h.parts[i].end] }
 
-// find is the index of a port among those of the i-th switch, noChoice for one that is not
+// find returns the index of a port among those of the i-th switch, noChoice if it is not
 // allowed.
 func (h *NextHops) find(i int, num fabric.PortNum) uint8 {
 	for k, port := range h.Ports(i) {

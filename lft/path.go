@@ -9,7 +9,7 @@ import (
 // Path follows a packet from end port src to a LID. It appends to path the ports by which
 // the packet leaves: src itself, unless it is port 0 of a switch, and a port of each
 // switch, at most one more port than the fabric has switches. The error says where the packet
-// is lost; the ports until there are appended all the same.
+// is lost; the ports up to that place are appended too.
 func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
 	if err := CheckFabric(f, t, nil, nil); err != nil {
 		return path, err
@@ -49,7 +49,7 @@ func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path 
 	return path, fmt.Errorf("the packet for LID %d comes to %s, which has another LID", lid, f.PortName(at))
 }
 
-// leave is the port by which switch s sends a LID that is not its own.
+// leave returns the port by which switch s sends a LID that is not its own.
 func (t *Tables) leave(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (fabric.PortID, error) {
 	switch num := Entry(t.Row(s), lid); {
 	case num == fabric.NoPath:
@@ -76,8 +76,8 @@ type Hop struct {
 	// LID is the destination of a packet that takes this channel: in a credit
 	// loop one that goes on to the next channel of the cycle.
 	LID fabric.LID `json:"lid,omitempty"`
-	// Choice says how an adaptive switch comes to the port: "static" or "group 3", and in
-	// which PLFT where there are several. It is empty in tables without a choice.
+	// Choice says why an adaptive switch uses the port: "static" or "group 3", and in
+	// which PLFT if there are several. It is empty for tables without choices.
 	Choice string `json:"choice,omitempty"`
 }
 

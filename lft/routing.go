@@ -22,7 +22,7 @@ const (
 	NoCreditLoop
 )
 
-// Has says whether all of want is promised.
+// Has returns true if g includes all of want.
 func (g Guarantee) Has(want Guarantee) bool { return g&want == want }
 
 // Options are what a caller may ask of an engine.
@@ -36,8 +36,8 @@ type Options struct {
 	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to the
 	// engine.
 	Order []int32
-	// VLs is how many data VLs the fabric's ports have, 1 to MaxDataVLs; 0
-	// leaves that to the engine, which then takes what it needs.
+	// VLs is the number of data VLs of the fabric's ports, 1 to MaxDataVLs; with 0
+	// the engine takes as many as it needs.
 	VLs int
 	// Origin is the switch with coordinates 0,0 of a mesh; 0 leaves the
 	// choice to the engine.
@@ -50,12 +50,12 @@ type Options struct {
 	// Previous, if not nil, is a routing of a similar fabric with the same LIDs.
 	// An IncrementalEngine keeps of it what the difference does not touch.
 	Previous *Routing
-	// Keeper, if not nil, saves time where Previous is what it has, and changes no entry.
+	// Keeper, if not nil, saves time if it has Previous. It changes no entry.
 	Keeper *Keeper
 	// Rebalance is how many times the greatest load of routing from scratch the tables may have
 	// that keep some of Previous, 1 or more; 0 stands for DefaultRebalance.
 	Rebalance float64
-	// FirstStep changes little of Previous, whatever Rebalance is: see
+	// FirstStep changes little of Previous, regardless of Rebalance: see
 	// Incremental.TakeFirstStep.
 	FirstStep bool
 	// Repair routes around missing cables and switches of a mesh.
@@ -97,7 +97,7 @@ func (e *DomainError) Error() string {
 	return e.Engine + " cannot route this fabric: " + e.Reason
 }
 
-// Routing is what an engine made.
+// Routing is the result of an engine.
 type Routing struct {
 	Engine string
 	Fabric *fabric.Fabric
@@ -110,7 +110,7 @@ type Routing struct {
 	CAOrder []fabric.PortID
 	// Kept says that entries of Options.Previous changed only where they had to.
 	Kept bool
-	// Notes is what the engine has to say about the fabric, for people: a line
+	// Notes are the engine's remarks about the fabric, for people: a line
 	// each.
 	Notes []string
 	// SL2VL is the SL-to-VL tables that the guarantee needs, nil when it needs
@@ -121,7 +121,7 @@ type Routing struct {
 	PathSLs *PathSLs
 }
 
-// SwitchesByRank is the inverse of Routing.Order. The error says that the ranks are not those of a
+// SwitchesByRank is the inverse of Routing.Order. It returns an error if the ranks are not those of a
 // strict order of the switches of f.
 func SwitchesByRank(f *fabric.Fabric, order []int32) ([]fabric.NodeID, error) {
 	n := f.NumSwitches()

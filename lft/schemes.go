@@ -11,7 +11,7 @@ import (
 // PortInfo.VLCap and OperationalVLs (IBA 14.2.5.6).
 var VLCounts = [...]int{1, 2, 4, 8, 15}
 
-// CheckVLCount says whether a port can have n data VLs.
+// CheckVLCount returns an error unless a port can have n data VLs.
 func CheckVLCount(n int) error {
 	for _, v := range VLCounts {
 		if n == v {
@@ -43,11 +43,11 @@ func OpenSMVLs(vls int) VLMap {
 }
 
 // IdentitySL2VL is the scheme identity on ports that have vls data VLs: OpenSMVLs
-// everywhere, which is what a fabric has whose OpenSM runs with QoS and without
-// further options. An SL that the ports have no VL for shares one with
+// everywhere, as in a fabric whose OpenSM runs with QoS and without
+// further options. An SL above the ports' VLs shares a VL with
 // others and is not dropped.
 //
-// The paper's configuration with one VL is the same with one (Zhou, Liu and
+// With one VL it is the paper's configuration with one VL (Zhou, Liu and
 // Chung, Fig. 8(a)). The error is CheckVLCount's.
 func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	if err := CheckVLCount(vls); err != nil {
@@ -57,13 +57,13 @@ func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 }
 
 // SpreadSL2VL is the scheme spread: VL = SL mod vls for every input and output port of
-// every switch, whatever the ports have beyond vls VLs, so that a packet may use any
+// every switch, even if the ports have more than vls VLs, so that a packet may use any
 // VL on any port (Zhou, Liu and Chung, Fig. 8(b) and (d) with two and four
 // VLs). The tables see the input port, the output port and the SL, never the load,
 // so the sender balances the VLs by its choice of the SL: by SpreadPathSLs,
-// or for simulation (index of the source + packet number) mod vls, which the
+// or in simulation by (index of the source + packet number) mod vls, which the
 // paper leaves open. A packet keeps its VL on its whole path, so this breaks no credit
-// loop: tables that have one on one VL have it on each. The error is
+// loop: tables that have a credit loop on one VL have it on each. The error is
 // CheckVLCount's.
 func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	if err := CheckVLCount(vls); err != nil {

@@ -57,7 +57,7 @@ func CheckFabric(f *fabric.Fabric, t *Tables, lanes *SL2VL, sls *PathSLs) error 
 	return nil
 }
 
-// newTables are tables of which all entries are yet to be written.
+// newTables makes tables whose entries must all still be written.
 func newTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
 	return &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}

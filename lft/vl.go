@@ -106,8 +106,8 @@ func (s *SL2VL) Index(in fabric.PortNum, out fabric.PortID) uint16 {
 	return s.index[s.indexOf(in, out)]
 }
 
-// Maps lists the different maps, of which some may be in use nowhere. It must
-// not be changed, and holds until the next Set.
+// Maps lists the different maps, some of which may not be in use. The caller must not
+// change it; it is valid until the next Set.
 func (s *SL2VL) Maps() []VLMap { return s.maps }
 
 // Set changes what At returns. A fabric has at most 65,536 different maps.
@@ -169,7 +169,7 @@ func (s *SL2VL) VLs() int {
 	return n
 }
 
-// Equal says whether both map alike at every port.
+// Equal returns true if s and t map alike at every port.
 func (s *SL2VL) Equal(t *SL2VL) bool {
 	if !slices.Equal(s.start, t.start) {
 		return false
@@ -235,9 +235,9 @@ func UnknownPathSLs(switches int, maxLID fabric.LID) *PathSLs {
 	return p
 }
 
-// Row is the SLs of the paths from switch s, by LID, of length MaxLID+1, with SL 0 for
-// those that are not known: one SL for all ports on the switch, for callers to whom
-// ports of their own do not matter. It must not be changed: other switches may share it.
+// Row gives the SLs of the paths from switch s, by LID, of length MaxLID+1, with SL 0 for
+// unknown ones. It is for callers that ignore ports with a row of their own. The caller
+// must not change it: other switches may share it.
 func (p *PathSLs) Row(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]].plain }
 
 // Given is Row with UnknownSL for paths whose SL is not known.
@@ -304,7 +304,7 @@ func (p *PathSLs) PortRow(port fabric.PortID) []fabric.SL {
 	return nil
 }
 
-// SL is the SL of the path from a source port on switch s to a LID, 0 where it is not
+// SL returns the SL of the path from a source port on switch s to a LID, 0 if it is not
 // known.
 func (p *PathSLs) SL(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabric.SL {
 	if i, ok := p.ports[source]; ok {
@@ -313,7 +313,7 @@ func (p *PathSLs) SL(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabr
 	return p.Row(s)[lid]
 }
 
-// InUse returns how many different SLs the paths to the LIDs of f have, of those that are known.
+// InUse counts the different known SLs of the paths to the LIDs of f.
 func (p *PathSLs) InUse(f *fabric.Fabric) int {
 	used := map[fabric.SL]bool{}
 	rows := slices.AppendSeq(slices.Clone(p.row), maps.Values(p.ports))
@@ -334,9 +334,9 @@ func (p *PathSLs) Switches() int { return len(p.row) }
 // MaxLID is the highest LID that a row has an SL for.
 func (p *PathSLs) MaxLID() fabric.LID { return p.maxLID }
 
-// PathSLsFrom puts the SLs of paths from single source ports together, by LID, with
-// UnknownSL where nothing is known; of ports without a row nothing is. Ports of a switch
-// that agree, except for what they would send to themselves, share its row.
+// PathSLsFrom combines the SLs of paths from single source ports, given by LID; UnknownSL stands for
+// an unknown SL. Ports without a row have unknown SLs. Ports of a switch
+// that agree, except in the SLs to their own LIDs, share its row.
 func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs {
 	p := UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	type base struct {
@@ -370,7 +370,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 		}
 		b.first = fabric.NoPort
 	}
-	// Ports with rows first: they make that of the switch, those of CAs before port 0.
+	// Ports with rows first, as they determine the row of the switch; ports of CAs before port 0.
 	for _, known := range []bool{true, false} {
 		for i, port := range f.CAPorts() {
 			if s := f.CASwitches()[i]; s != fabric.NoNode && (rows[port] != nil) == known {

@@ -33,35 +33,35 @@ import (
 // # Credit loops
 //
 // With dimension-order unicast on the same VL, channels cannot wait for each
-// other in a cycle, as long as all combs on the VL have one trunk. Take the
-// channels of the last dimension apart by whether they lead towards the trunk's
-// plane or away from it, and all others by the plane that they are in, which
-// has one coordinate of the last dimension. Every packet that makes a turn out
-// of the last dimension does so in the trunk's plane, where it came by a
-// channel that leads there. So channels only wait for those that are later, or
-// the same kind, in
+// other in a cycle, as long as all combs on the VL have the same trunk. Divide the
+// channels of the last dimension into those that lead towards the trunk's
+// plane and those that lead away from it, and all others by the plane in which they
+// are: switches with the same last coordinate. Every packet that turns out
+// of the last dimension does so in the trunk's plane, which it entered by a
+// channel that leads towards it. So a channel only waits for channels of the same
+// kind, or of a later kind in
 //
 //	other planes < towards the trunk's plane < trunk's plane < away from it
 //
-// and a cycle would lie in one of the four. Channels along the last dimension
-// wait for none that lead the other way, so it would lie in one plane. In
+// and a cycle would lie within one of the four. Channels along the last dimension
+// wait for none of the opposite direction, so it would lie in one plane. In
 // planes other than the trunk's there are only turns of dimension-order
 // routing, which has no cycles. The trunk's plane is a mesh of one dimension
-// less, with its comb: the same holds there, down to the trunk, a line. On a
-// ring with datelines (see XY) the same holds on VL 0, whose packets cross no
-// closing cable, and on a ring of three, where a channel of a closing cable
-// waits for none of its ring.
+// less, with its comb: the same argument applies there, down to the trunk, a line. On a
+// ring with datelines (see XY) it applies on VL 0, whose packets cross no
+// closing cable, and also on a ring of three, where the channel of a closing cable
+// waits for no channel of its ring.
 //
 // Two trunk rows on one VL close a cycle, on 2x2 already.
 //
-// Nothing rests on that proof alone. Build looks at the tables that it is given,
-// whatever engine made them, with their SL-to-VL tables and path SLs, adds
-// the turns of whole combs, and takes trunks with which no channels wait for each
-// other in a cycle. West-first allows any row. Negative-first allows the first
-// row only, where combs have no turn from a channel that leads to greater
-// coordinates; so does north-last, while the comb with the dimensions in the
-// opposite order, whose trunk is a column, has any column there. That comb is
-// tried when the best row is not safe. Where no trunk is, Build refuses.
+// Build does not rely on that proof. From the tables that it is given,
+// whatever engine made them, with their SL-to-VL tables and path SLs, and the turns of
+// whole combs it computes the dependencies, and takes trunks for which they have no
+// cycle. With west-first any row is safe. With negative-first only the first
+// row is, where combs have no turn from a channel that leads to greater
+// coordinates. With north-last too only the first row is, but any column is safe as the
+// trunk of a comb with the dimensions in the opposite order. Build tries such combs
+// if the best row is not safe. If no trunk is safe, it refuses.
 //
 // # Trunks
 //
@@ -76,13 +76,13 @@ import (
 //
 // # Missing cables and switches
 //
-// On a grid with missing parts trunks are compared by the links that are there, and
-// the best one is taken on which no group lacks a cable. Where there is none,
-// combs become spanning trees (B6): cable after cable is added, those of the
-// comb first, as long as the turns into it and out of it close no cycle. On the
+// On a grid with missing parts trunks are compared by the links that exist, and
+// the best trunk for which no group lacks a cable is taken. If there is none,
+// combs become spanning trees (B6): cables are added one by one, those of the
+// comb first, if the turns into and out of a cable close no cycle. With the
 // detours of a repaired routing that may fail for all trunks; on a VL without
-// unicast it cannot. Build then refuses and names a switch that
-// remains apart, as it does for groups that no cables join.
+// unicast it cannot. If it fails, Build refuses and names a switch that
+// remains separate, as it does for groups that no cables connect.
 //
 // # Several VLs
 //
@@ -138,9 +138,9 @@ func (Comb) Name() string { return "comb" }
 
 // Build takes O(switches x LIDs) for the turns of unicast paths, and O(members + links
 // of its tree) for each group and each line that may be a trunk. It returns
-// a *mft.RefusedError for a fabric that is no grid, when no trunk is safe, or
-// not as many as VLs says, when a group's members are not joined, and after Choose
-// for a group with an SL that none of the groups there had.
+// a *mft.RefusedError if the fabric is no grid, if no trunk is safe or
+// fewer than VLs are, if a group's members are not connected, and, after Choose,
+// for a group with an SL that none of the groups given to Choose had.
 func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -181,8 +181,8 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	return plan, nil
 }
 
-// Choose returns the Comb with the trunks that Build takes for groups, and the groups
-// with their SLs: on the same routing Build then makes the same trees, in whatever
+// Choose returns a Comb with the trunks that Build would take for groups, and the groups
+// with their SLs. On the same routing its Build then makes the same trees, in whatever
 // parts and order it gets the groups. Errors are those of Build.
 func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (Comb, []mft.Group, error) {
 	if len(groups) == 0 {

@@ -39,7 +39,7 @@ func (x *combChooser) refuse(group int, format string, args ...any) error {
 		Suggest: []string{mft.UnionMerge{}.Name(), mft.UpdnTree{}.Name()}}
 }
 
-// layout chooses the trunks for groups, of which there must be one.
+// layout chooses the trunks for groups, of which there must be at least one.
 func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*combLayout, error) {
 	x := &combChooser{c: c, g: c.Grid, r: r, groups: groups}
 	f := r.Fabric
@@ -95,10 +95,10 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 	}
 }
 
-// spreads says whether group i may be on any lane.
+// spreads returns true if group i may be on any lane.
 func (x *combChooser) spreads(i int) bool { return x.c.VLs > 1 && x.groups[i].SL == 0 }
 
-// free is the first group that may be on any lane, 0 for none.
+// free returns the first group that may be on any lane, 0 if there is none.
 func (x *combChooser) free() int {
 	for i := range x.groups {
 		if x.spreads(i) {
@@ -200,7 +200,7 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 	return nil, bad, nil
 }
 
-// combChoice is a layout and what it costs.
+// combChoice is a layout and its cost.
 type combChoice struct {
 	l        *combLayout
 	load     int64 // the greatest of its lines
@@ -387,8 +387,8 @@ func (x *combChooser) along(ctx context.Context, order []int, list []combLine, l
 	return combChoice{}, bad, nil
 }
 
-// try says whether the lanes' trees are safe and join all groups: then it is
-// the layout. Else bad is a lane whose trunk is to blame.
+// try returns the layout if the trees of the lanes are safe and connect all groups. Otherwise
+// l is nil, and bad is a lane whose trunk is to blame.
 func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	w := x.paths
 	for k := range lanes {

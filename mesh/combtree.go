@@ -25,8 +25,8 @@ func combOrders(dims int) [][]int {
 	return [][]int{first, last}
 }
 
-// combTree is the whole comb of a trunk, as far as there are cables, and
-// those that bridge gaps.
+// combTree is the whole comb of a trunk, as far as its cables exist, with
+// the cables that bridge gaps.
 type combTree struct {
 	g      *Grid
 	trunk  Trunk

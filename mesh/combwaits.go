@@ -12,13 +12,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// slVLs says which VLs packets of each SL may have.
+// slVLs gives the VLs that packets of each SL may have.
 type slVLs struct {
 	arcs *arcs
 	g    *Grid
 	r    *lft.Routing
 	vls  int // 1 more than the highest between switches
-	// on is by arc and SL, 16 each: the VLs, a bit each, that packets of the SL may
+	// on gives, for each arc and SL, the VLs, a bit each, that packets of the SL may
 	// have on the arc, by whatever port they came in.
 	on [][lft.NumSLs]uint16
 	// drops is the SLs that are dropped on some way through a switch, a bit
@@ -54,8 +54,8 @@ func newSLVLs(g *Grid, r *lft.Routing) *slVLs {
 	return l
 }
 
-// meets is by SL the SLs, a bit each, whose packets have a VL in common with
-// it on some arc.
+// meets gives, for each SL, the SLs, a bit each, whose packets share a VL with
+// its packets on some arc.
 func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	var list [lft.NumSLs]uint16
 	for a := range l.on {

@@ -12,7 +12,7 @@ import (
 // DetectOptions choose among the readings of a grid that is symmetric.
 type DetectOptions struct {
 	// Origin is the GUID of the switch with coordinates 0,0,...: a corner in
-	// the dimensions that are no rings. 0: any corner.
+	// the dimensions that are no rings. 0 allows any corner.
 	Origin fabric.GUID
 	// Dims is the size of every dimension, in order. A size of 1 says nothing.
 	// nil: any.
@@ -30,8 +30,8 @@ type NotGridError struct {
 	Found string
 	// Reason names switches by description and GUID, cables by their ports.
 	Reason string
-	// Cables are those that do not fit, each by its port on the switch with
-	// the lower GUID, where there is a grid without them.
+	// Cables lists the cables that do not fit, each by its port on the switch with
+	// the lower GUID, if the switches form a grid without them.
 	Cables []fabric.PortID
 }
 
@@ -138,7 +138,7 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	return grid, nil
 }
 
-// trouble is what stood out when nothing fits a graph.
+// trouble tells what was odd when nothing fits a graph.
 type trouble struct {
 	odd  []cable // links that join places which are no neighbours
 	left int     // switches without a place
@@ -183,16 +183,16 @@ type cable [2]fabric.NodeID
 
 func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 
-// links is what Detect reads: the graph of the switches. Parallel cables are one
-// link, which both of its switches list. A cable from a switch to itself is none.
+// links is the graph of the switches, as Detect reads it. Parallel cables are one
+// link, which both of its switches list. A cable from a switch to itself is left out.
 type links struct {
 	start []int32         // by switch, one more: its part of to
 	to    []fabric.NodeID // the switches at the other ends, ascending
 	// square has a bit for each link of the same switch, counted from its
 	// first, that lies with this one on a cycle of four links.
 	square []uint32
-	// crowd is three switches that are neighbours of both of two others,
-	// which come first. On a grid two switches have at most two neighbours
+	// crowd is a set of five switches: two, which come first, and three neighbours of both
+	// of them. On a grid two switches have at most two neighbours
 	// in common, whatever is missing. crowds counts the switches that are
 	// first in such a set.
 	crowd  [5]fabric.NodeID
@@ -293,8 +293,8 @@ func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	return crowd
 }
 
-// independent is the largest set of links of s, two of which always lie on a cycle
-// of four, that a greedy choice from each link on finds, as bits. On a grid
+// independent returns, as bits, a large set of links of s any two of which lie on a cycle
+// of four: the largest that a greedy choice starting at each link finds. On a grid
 // such links lead in different dimensions, whatever is missing.
 func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 	own := g.squares(s)
@@ -354,7 +354,7 @@ func (g *links) suspects() []cable {
 	return cables
 }
 
-// place is coordinates in a layout; those of dimensions that it does not have are 0.
+// place holds the coordinates of a switch in a layout, with 0 for dimensions that it does not have.
 type place [maxDims]int32
 
 // layout places the switches of a graph in a space of several dimensions,
@@ -377,7 +377,7 @@ type layout struct {
 }
 
 // growLayout grows a layout in dims dimensions from the seed and its neighbours by
-// links that lead in different ones, and makes a fit of it, or says what stands in the way.
+// links that lead in different dimensions. It returns a fit made of it, or the trouble that prevents one.
 func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, trouble) {
 	n := g.switches()
 	l := &layout{
@@ -423,8 +423,8 @@ func (l *layout) step(p place, d Dir) place {
 	return p
 }
 
-// apart is the only dimension in which the places of two switches differ, and by how
-// much. It is negative for several, and for none.
+// apart returns the only dimension in which the places of two switches differ, and by how
+// much. dim is -1 if they differ in several or in none.
 func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
 	dim = -1
 	for d := range l.dims {
@@ -438,8 +438,8 @@ func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
 	return dim, by
 }
 
-// direction is that from switch x to switch y, NoDir when they are not next to
-// each other, or y has no place.
+// direction returns the direction from switch x to switch y, NoDir if they are not next to
+// each other or y has no place.
 func (l *layout) direction(x, y fabric.NodeID) Dir {
 	dim, by := l.apart(x, y)
 	if dim < 0 || !l.placed[y] {
@@ -480,7 +480,7 @@ func (l *layout) put(x fabric.NodeID, p place) {
 	}
 }
 
-// placeSure places every switch of which the place is sure.
+// placeSure places every switch whose place is certain.
 func (l *layout) placeSure() {
 	for ; l.done < len(l.order); l.done++ {
 		w := l.order[l.done]
@@ -554,7 +554,7 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 }
 
 // closeRing looks for a dimension that is a ring, because odd links lead from one
-// end of it to the other. It wraps the coordinates, and says whether it found
+// end of it to the other. It wraps the coordinates, and returns true if it found
 // one.
 func (l *layout) closeRing(odd []cable) bool {
 	var votes [maxDims]map[int32]int // by dimension and size
@@ -669,7 +669,7 @@ func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
 	return cost, near == 0
 }
 
-// makeFit makes a fit of a layout, or says what stands in the way.
+// makeFit makes a fit of a layout, or returns the trouble that prevents one.
 func (l *layout) makeFit() (*fit, trouble) {
 	why := trouble{left: l.g.switches() - len(l.order), odd: l.oddLinks()}
 	if why.left > 0 || len(why.odd) > 0 {
@@ -690,7 +690,7 @@ func (l *layout) makeFit() (*fit, trouble) {
 	return nil, why
 }
 
-// positions is by switch its position in the shape, which spans all places.
+// positions returns the position of each switch in the shape s, which spans all places.
 func (l *layout) positions(s Shape) []int {
 	list := make([]int, len(l.placed))
 	for _, x := range l.order {
@@ -768,7 +768,7 @@ func (f *fit) compare(g *fit) int {
 	return cmp.Or(len(f.at)-len(g.at), f.missing-g.missing, len(f.Dims)-len(g.Dims), f.rings()-g.rings())
 }
 
-// beyond is the switch next to s in direction plus of dimension d, NoNode for none.
+// beyond returns the switch next to s in direction plus of dimension d, NoNode if there is none.
 func (f *fit) beyond(s fabric.NodeID, d int) fabric.NodeID {
 	if at := f.Next(f.position[s], Plus(d)); at >= 0 {
 		return f.at[at]
@@ -776,7 +776,7 @@ func (f *fit) beyond(s fabric.NodeID, d int) fabric.NodeID {
 	return fabric.NoNode
 }
 
-// neighbors says whether the positions of two switches are next to each other.
+// neighbors returns true if the positions of two switches are next to each other.
 func (f *fit) neighbors(s, t fabric.NodeID) bool {
 	for d := range Dir(2 * len(f.Dims)) {
 		if f.Next(f.position[s], d) == f.position[t] {
@@ -806,8 +806,8 @@ func accept(g *links, f *fit) (*fit, trouble) {
 	return f, trouble{}
 }
 
-// check is what makes every detection sound: it goes through all links of g
-// and returns those that do not join neighbouring positions, and counts the
+// check makes every detection sound. It goes through all links of g,
+// returns those that do not join neighbouring positions, and counts the
 // links that are missing.
 func (f *fit) check(g *links) (odd []cable) {
 	f.missing = 0

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// mostOdd is how many cables are named as those that do not fit.
+	// mostOdd is the greatest number of cables that are named as not fitting.
 	mostOdd = 8
 	// trialWork bounds the switches of all graphs that are tried without a
 	// cable, and mostTrials the graphs.
@@ -96,8 +96,8 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	return out, rest, found
 }
 
-// inferWithout fits the graph less some cables. Of these it returns those that do not
-// fit; the others are back in the graph.
+// inferWithout looks for a fit of the graph without some cables. odd lists those of them that do not
+// fit; the others are back in graph g.
 func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
 	fit, _ := infer(newLinks(f, cables), trialSteps)
 	if fit == nil {

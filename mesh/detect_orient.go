@@ -33,8 +33,8 @@ type axis struct {
 	plus, minus numbering
 }
 
-// numbering is what the port numbers say of a direction: for each pair of
-// neighbours in it the lowest port that leads from one to the other.
+// numbering counts the port numbers that lead in a direction: for each pair of
+// neighbours in that direction the lowest port that leads from one to the other.
 type numbering struct {
 	count [int(fabric.MaxPortNum) + 1]int32
 	total int32
@@ -53,12 +53,12 @@ func (n *numbering) usual() fabric.PortNum {
 	return best
 }
 
-// clear says whether more than half have the usual number.
+// clear returns true if more than half of the ports have the usual number.
 func (n *numbering) clear() bool {
 	return n.total > 0 && 2*n.count[n.usual()] > n.total
 }
 
-// aligned says whether both directions of an axis are clear and differ.
+// aligned returns true if the numbers of both directions of an axis are clear and differ.
 func (a *axis) aligned() bool {
 	return a.plus.clear() && a.minus.clear() && a.plus.usual() != a.minus.usual()
 }
@@ -277,7 +277,7 @@ func (r *reading) shape() Shape {
 	return newShape(dims, wrap)
 }
 
-// corner says whether s is at an end of every axis that is no ring.
+// corner returns true if s is at an end of every axis that is no ring.
 func (r *reading) corner(s fabric.NodeID) bool {
 	return !slices.ContainsFunc(r.axes, func(a *axis) bool {
 		return !a.ring && a.coord[s] != 0 && a.coord[s] != a.size-1

@@ -86,7 +86,7 @@ func (r *search) move(x fabric.NodeID, sign int) {
 	r.missing += sign * (len(r.around[p]) - r.spare(p))
 }
 
-// run places the switches that have no place yet, and says whether the search
+// run places the switches that have no place yet. It returns true if the search
 // is over: nothing better can be found, or there are no steps left.
 func (r *search) run() bool {
 	if r.left == 0 {
@@ -234,8 +234,8 @@ func appendShapes(list []Shape, dims []int, wrap []bool, rest int) []Shape {
 	return list
 }
 
-// reads says whether the dimensions of s have these sizes, in any order, when
-// some pairs of size 2 are taken for rings of four.
+// reads returns true if the dimensions of s have these sizes, in any order, when
+// some pairs of size 2 are read as rings of four.
 func (s Shape) reads(dims []int) bool {
 	count := make(map[int]int)
 	for _, size := range dims {

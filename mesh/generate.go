@@ -26,7 +26,7 @@ type Spec struct {
 	Hosts int    // on each switch, 0 or more
 }
 
-// ParseDims reads sizes such as 16x16x4. The error says what it wants.
+// ParseDims reads sizes such as 16x16x4. The error says what is allowed.
 func ParseDims(text string) ([]int, error) {
 	var dims []int
 	for _, d := range strings.Split(text, "x") {

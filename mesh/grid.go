@@ -30,14 +30,14 @@ func Minus(d int) Dir { return Dir(2*d + 1) }
 // Dim is the dimension that d is a direction of.
 func (d Dir) Dim() int { return int(d) >> 1 }
 
-// Positive says whether d leads to greater coordinates, except for the cable that
-// closes a ring.
+// Positive returns true if d leads to greater coordinates (or back to 0 by the cable that
+// closes a ring).
 func (d Dir) Positive() bool { return d&1 == 0 }
 
 // Opposite is the direction back.
 func (d Dir) Opposite() Dir { return d ^ 1 }
 
-// Shape is the sizes of a grid. Its positions are numbered row by row, the first
+// Shape describes the sizes of a grid. Its positions are numbered row by row, the first
 // dimension slowest.
 type Shape struct {
 	// Dims is the number of positions along each dimension, 2 or more each;
@@ -100,7 +100,7 @@ func (s Shape) coords(position int) []int {
 	return at
 }
 
-// Coordinates writes those of a position as "2,3".
+// Coordinates writes the coordinates of a position as "2,3".
 func (s Shape) Coordinates(position int) string { return coordinates(s.coords(position)) }
 
 // rings is how many dimensions are rings.
@@ -228,7 +228,7 @@ func (g *Grid) Neighbor(s fabric.NodeID, d Dir) fabric.NodeID {
 	return fabric.NoNode
 }
 
-// Wraps says whether port p's cable closes a ring.
+// Wraps returns true if port p's cable closes a ring.
 func (g *Grid) Wraps(p fabric.PortID) bool {
 	d := g.dir[p]
 	if d == NoDir || !g.Wrap[d.Dim()] {

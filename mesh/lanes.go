@@ -18,7 +18,7 @@ const (
 	datelineRing = 4
 )
 
-// lanes says which VL the hops of paths take, and with which SL.
+// lanes determines the SLs of paths, and the VLs of their hops.
 //
 // Bit i of an SL says whether the path crosses the cable that closes the ring
 // of dimension rings[i]: the dateline of Dally and Seitz (IEEE Trans.
@@ -32,7 +32,7 @@ const (
 // when it crosses the dateline, as Dally and Seitz have it, but is on one of
 // the two for the whole dimension, and the SL must know beforehand.
 //
-// No cycle of channels waits for each other:
+// No channels wait for each other in a cycle:
 //
 //   - A path passes through the dimensions in order and never returns to one,
 //     and it keeps to its order's VLs, so a cycle would have to lie within one

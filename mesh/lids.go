@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// LIDs is the LID assignment of Zhou, Liu and Chung (section 3.1) for a grid:
+// LIDs returns the LID assignment of Zhou, Liu and Chung (section 3.1) for a grid:
 // base LIDs by PortID, from which coordinates can be read; 0 for ports that are
-// not end ports. lmc is by PortID. It is what lft.LIDOptions.MeshBases wants.
+// not end ports. lmc is by PortID. LIDs can be used as lft.LIDOptions.MeshBases.
 //
 // The paper prints x*m + y + 1 for the host of N(x,y) in a mesh of m columns
 // and n rows. That is unique for m >= n only: in a mesh of 2x3, N(0,2) and

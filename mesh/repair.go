@@ -71,9 +71,9 @@ const maxRepairVLs = 8
 // win; a last round shortens detours on these VLs. The number of rounds is
 // bounded by the work, not by time, so that the result is always the same.
 //
-// Where nothing has VLs yet, paths that need one VL only come without SL-to-VL
-// tables: any file-loaded subnet manager can carry them. Where XY has VLs for
-// rings, they and their SLs stay what they are, and detours take VLs and SLs
+// If XY needs no VLs of its own and detours need only one VL, the result has no SL-to-VL
+// tables: any subnet manager that loads tables from a file can use it. If XY has VLs for
+// rings, these and their SLs stay unchanged, and detours take VLs and SLs
 // above them.
 //
 // It returns a *lft.DomainError that names a pair when the VLs or SLs do not

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// newTurn is how many hops longer a path may be that saves a new turn, and
-	// otherTurn how many more when the turn is none of those preferred.
+	// newTurn is how many hops longer a path may be to save a new turn, and
+	// otherTurn how many more if the turn is not one of those preferred.
 	newTurn   = 2
 	otherTurn = 4
 	// rounds is how often the search is repeated with the same preference, for
@@ -21,7 +21,7 @@ const (
 	wholeRounds = 4
 )
 
-// detours is what a search found.
+// detours is the result of a search.
 type detours struct {
 	hops [][]hop // by column
 	vls  []*waits

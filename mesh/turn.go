@@ -15,11 +15,11 @@ import (
 // directions of another, and never returns to the first.
 //
 // Zhou, Liu and Chung argue with negative-first (Fig. 4), whose adaptive form
-// gives multicast trees that deliver twice; the tables of a switch are not
-// adaptive, though. Here each engine has a deterministic form, a list of
-// directions each of which a path uses up before it takes the next: negative-first
-// W, S, E, N (X7), under which the paths from one source are a tree as they
-// are under XY (E-X9).
+// gives multicast trees that deliver twice; forwarding tables, however, are not
+// adaptive. Here each engine has a deterministic form: a list of
+// directions, in which a path makes all hops in one direction before the next. Negative-first
+// has W, S, E, N (X7), with which the paths from one source are a tree, as they
+// are with XY (E-X9).
 //
 // Where a cable or a switch on that path is missing, the adaptive form's
 // freedom serves to find another. A table knows no history, so a switch from

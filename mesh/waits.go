@@ -120,8 +120,8 @@ func (w *waits) before(channel int32) []int32 {
 	return w.list
 }
 
-// sorted lists the channels in a topological order, except those on cycles and
-// behind them.
+// sorted lists the channels in a topological order, without those on cycles and those
+// reachable from cycles.
 func (w *waits) sorted() []int32 { return graph.TopologicalOrder(w.channels(), w.Next()) }
 
 // add makes a channel wait for the one with a VL that leads on in direction d. After keepAcyclic
@@ -134,7 +134,7 @@ func (w *waits) add(channel int32, d Dir, vl int) bool {
 	return true
 }
 
-// cycle is channels each of which waits for the next one, and the last for the
+// cycle returns channels each of which waits for the next one, and the last for the
 // first; nil if there are none.
 func (w *waits) cycle() []int32 {
 	order := w.sorted()

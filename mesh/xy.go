@@ -17,27 +17,27 @@ import (
 // differences; its cases 3 and 4 have y go the wrong way (E-X3), its list of
 // ports names east twice where the second one is west (E-X2), and its table has
 // no entry for a switch's own host. Here y always moves towards the
-// destination, and a switch's own LIDs leave by the port they hang on. The
+// destination, and LIDs of ports on the switch itself leave by the port to them. The
 // paper's LID x*m+y+1, which its tables divide by m again, is not unique
-// (E-X1), see Grid.LIDs; these tables go by coordinates, whatever the LIDs.
-// All LIDs of a position, the switch's own included, follow the same path, but
+// (E-X1), see Grid.LIDs; these tables use coordinates, whatever the LIDs.
+// All LIDs of a position, the switch's own included, follow the same path, except
 // for the choice between parallel links.
 //
 // # Rings
 //
-// On a ring a path goes the shorter way round. Of the paths that are exactly
+// On a ring a path goes the shorter way round. Of the paths that go exactly
 // half way round, those that leave the ring at a switch whose coordinates have
 // an even sum go towards greater coordinates, the others towards smaller ones;
-// of the coordinates those in rings of even length count. The paths from one
-// source to all destinations are a tree on rings, too, so that mft.Union and its
-// like can follow them, unless parallel cables divide the destinations.
+// only coordinates in rings of even length count in this sum. On rings too the paths from
+// one source to all destinations are a tree, so that mft.Union and similar
+// schemes can follow them, unless parallel cables divide the destinations.
 //
 // Channels of a ring can wait for each other in a cycle, so each ring of four
 // positions or more takes two VLs: see datelines. It takes a bit of the SL for
 // each such dimension; an SL has four. A ring of three has no path that goes
 // two hops in it, and so no cycle.
 //
-// With Options.NoWrap the cables that close rings are not used, nothing but
+// With Options.NoWrap the cables that close rings are not used, only
 // VL 0 is needed, and paths are those of a mesh.
 //
 // # Several LIDs on a port
@@ -46,9 +46,9 @@ import (
 // routed in the opposite order of the dimensions, YX, so that a sender has two
 // paths; where all coordinates differ on a grid of two dimensions, they share
 // no link between switches. Both orders on one VL would close cycles, so the
-// second one has VLs of its own, and the next bit of the SL says which: on
-// a mesh it is SL 0 and VL 0 for XY, SL 1 and VL 1 for YX. Options.VLs too
-// small for both leaves all LIDs to XY. On a grid of one dimension both orders
+// second one has VLs of its own, and the next bit of the SL tells the order: on
+// a mesh it is SL 0 and VL 0 for XY, SL 1 and VL 1 for YX. If Options.VLs is too
+// small for both, all LIDs use XY. On a grid of one dimension both orders
 // are the same.
 //
 // # Missing cables and switches
@@ -88,7 +88,7 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 	return r, nil
 }
 
-// maxNotes bounds the missing parts, and the pairs, that are named.
+// maxNotes limits how many missing parts, and how many pairs, are named.
 const maxNotes = 8
 
 // broken names pairs of CA ports that have no path, by the first LID of the
@@ -114,7 +114,7 @@ func broken(f *fabric.Fabric, t *lft.Tables) []string {
 	return notes
 }
 
-// notes says what a grid is and lacks.
+// notes describes a grid and its missing parts.
 func (g *Grid) notes() []string {
 	notes := []string{g.String()}
 	for i, fault := range g.Faults() {
@@ -209,7 +209,7 @@ func planLanes(g *Grid, opt lft.Options) (*lanes, error) {
 	return l, nil
 }
 
-// manyLIDs says whether any port has more than one LID.
+// manyLIDs returns true if any port has more than one LID.
 func manyLIDs(f *fabric.Fabric) bool {
 	many := false
 	f.EndPorts(func(p fabric.PortID) {

@@ -71,7 +71,7 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 	return p
 }
 
-// inside says whether the grid goes on from s in direction way, by a cable
+// inside returns true if the grid continues from s in direction way, by a cable
 // that may be used.
 func (p *paths) inside(s fabric.NodeID, way Dir) bool {
 	d := way.Dim()
@@ -113,8 +113,8 @@ func (p *paths) findSlots() {
 	}
 }
 
-// toward is the direction from coordinate x to y of dimension d and the hops
-// that it takes, where the other coordinates are those of switch s.
+// toward returns the direction from coordinate x to y of dimension d and the number of hops,
+// for paths whose other coordinates are those of switch s.
 func (p *paths) toward(s fabric.NodeID, d, x, y int) (Dir, int) {
 	odd := uint8(0)
 	if p.tied[d] {
@@ -207,10 +207,10 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 	return err
 }
 
-// row makes one row of the tables after the other: scratch of a worker.
+// row makes one row of the tables at a time: scratch of a worker.
 //
-// Directions are known by their rank, the place in the list of their order. The
-// first direction of a path is the least rank of those that its dimensions want.
+// Directions are numbered by their rank, the place in the list of their order. The
+// first direction of a path is the one with the least rank of those that it needs.
 type row struct {
 	*paths
 	again   bool     // leave what is NoPath, so that no load is counted for it
@@ -294,9 +294,9 @@ func (r *row) enter(lids []fabric.LID, at int, way Dir, to []fabric.PortNum) {
 }
 
 // directions finds the rank of the first direction from s to every position. It
-// goes from the coordinates of the first dimension to those of the first two,
-// and so on. In the dimension that comes first of those in which s is not at
-// its destination's coordinate, a path leaves a ring at other coordinates that
+// proceeds from the coordinates of the first dimension to those of the first two,
+// and so on. In the first dimension in which s does not have
+// its destination's coordinate, a path leaves a ring at a switch whose other coordinates
 // are those of s.
 func (r *row) directions(s fabric.NodeID, order []Dir) {
 	arrived := int8(len(order))

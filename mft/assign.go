@@ -13,10 +13,10 @@ import (
 // NumMLIDs is how many multicast LIDs there are.
 const NumMLIDs = int(MaxMLID) - int(MinMLID) + 1
 
-// The signatures of MGIDs, their bytes 2 and 3. IPoIB has one for IPv4 and one
-// for IPv6 (RFC 4391, 4), a subnet administrator makes MGIDs of its own with
-// the third (osm_sa_mcmember_record.c, build_new_mgid), and the fourth is of
-// those that are given out here.
+// The signatures of MGIDs, in their bytes 2 and 3. IPoIB has one for IPv4 and one
+// for IPv6 (RFC 4391, 4). A subnet administrator that makes MGIDs uses the
+// third (osm_sa_mcmember_record.c, build_new_mgid). MGIDs made by this package have
+// the fourth.
 const (
 	signatureIPv4   = 0x401b
 	signatureIPv6   = 0x601b
@@ -36,7 +36,7 @@ func ParseMGID(s string) (MGID, error) {
 	return a, CheckMGID(a)
 }
 
-// CheckMGID says whether a group can have an MGID: it has to be multicast, with
+// CheckMGID returns an error unless a group can have the MGID: it must be multicast, with
 // no other flag than that of a transient group (IBA 4.1.1).
 func CheckMGID(m MGID) error {
 	if !m.Is6() || m.Zone() != "" {
@@ -57,7 +57,7 @@ func signature(m MGID) uint16 {
 	return binary.BigEndian.Uint16(b[2:])
 }
 
-// IsIPoIB says whether an MGID is one of IPoIB. OpenSM creates such groups
+// IsIPoIB returns true if an MGID is one of IPoIB. OpenSM creates such groups
 // only with the P_Key, the rate and the MTU of the broadcast group.
 func IsIPoIB(m MGID) bool {
 	s := signature(m)
@@ -87,13 +87,13 @@ func (e *BudgetError) Error() string {
 // hash (the second by index in the list has 1), and 16 bits that are 1. So a
 // group keeps its MGID when others come and go.
 //
-// Trees of a group beyond the first have MGIDs of their own, which is how a
-// host tells the subnet manager which tree it means. Tree k, from 0, has k+1 in
-// the last 16 bits of the MGID that was given out. When the group came with an MGID, it
-// has the scope of that one, the hash of its 16 bytes instead of the name's,
-// and the bit 8000 set in the 16 bits that tell groups apart; but an MGID of
-// the form above is treated as if it had been given out, so that the same
-// MGIDs follow when it is written into a file of groups.
+// Trees of a group beyond the first have MGIDs of their own, by which a
+// host tells the subnet manager which tree it wants to join. Tree k, from 0, has k+1 in
+// the last 16 bits of the group's new MGID. If the group came with an MGID, its further
+// trees have that MGID's scope, the hash of its 16 bytes instead of the name's,
+// and the bit 8000 set in the 16 bits that distinguish groups. But an MGID of
+// the form above is treated as one made here, so that the further MGIDs stay the
+// same when it is written into a file of groups.
 //
 // None of these has a signature of IPoIB, and none is an MGID that a group
 // came with.
@@ -262,8 +262,8 @@ func (a *IDs) MLID(group int) (fabric.LID, error) {
 	return a.Next()
 }
 
-// AssignIDs is the groups with an MGID and an MLID each, as the first trees of
-// groups have them. Errors are those of NewIDs, and a *BudgetError.
+// AssignIDs returns the groups with an MGID and an MLID each: those that the first tree of
+// a group has. Errors are those of NewIDs, and a *BudgetError.
 func AssignIDs(groups []Group, opt Options) ([]Group, error) {
 	ids, err := NewIDs(groups, opt)
 	if err != nil {

@@ -36,7 +36,7 @@ type drafter interface {
 	draft(ctx context.Context, r *lft.Routing, groups []Group, opt Options) ([]drafted, error)
 }
 
-// build is Build of all drafters.
+// build is Scheme.Build for all drafters.
 func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt Options) (*Plan, error) {
 	ids, err := NewIDs(groups, opt)
 	if err != nil {
@@ -230,7 +230,7 @@ type steps struct {
 	why   []string // what schemes said that refused it
 }
 
-// refusal is how many groups a scheme refused, and why the first.
+// refusal counts the groups that a scheme refused, with the reason for the first.
 type refusal struct {
 	groups int
 	why    error
@@ -391,7 +391,7 @@ func (b *budget) stepping(n int) string {
 	return text.Count(n, groups+" steps down", groups+" step down")
 }
 
-// notesOfSteps says which groups took which scheme, and why.
+// notesOfSteps tells which groups took which scheme, and why.
 func (b *budget) notesOfSteps() []string {
 	below := make([]int, len(b.schemes)) // groups that went past it
 	for _, x := range b.steps {

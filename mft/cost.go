@@ -9,16 +9,16 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Cost is what multicast with a plan costs, when every sender of every tree
-// sends one packet. Links are those between switches, each direction apart.
+// Cost is the cost of multicast with a plan, when every sender of every tree
+// sends one packet. Links are those between switches, each direction separately.
 type Cost struct {
 	// Trees is by index of Plan.Trees.
 	Trees []TreeCost
 	// Load is the copies by PortID of the switch port that they go out by, ports
 	// of hosts included.
 	Load []int64
-	// MaxLink and MeanLink are the greatest load of a link and the mean over all
-	// links of the fabric. Hottest has the greatest load; NoPort for none.
+	// MaxLink and MeanLink are the greatest and the mean load of the
+	// links of the fabric. Hottest is the link with the greatest load; NoPort if there is none.
 	MaxLink  int64
 	MeanLink float64
 	Hottest  fabric.PortID
@@ -145,7 +145,7 @@ func (m *meter) countCopies(s fabric.NodeID, n int64) int {
 	return int(deepest)
 }
 
-// unicastLinks is by tree the links on the unicast paths from all its senders to
+// unicastLinks counts for each tree the links on the unicast paths from all its senders to
 // all its receivers: O(switches x receivers + senders x receivers of each tree).
 func unicastLinks(ctx context.Context, r *lft.Routing, trees []Tree) ([]int64, error) {
 	f := r.Fabric

@@ -52,12 +52,12 @@ type Tree struct {
 	Receivers []fabric.PortID // ascending
 	SL        fabric.SL
 	Scheme    string // by its name on the command line
-	// Why is what the schemes said that come before this one and did not serve the
-	// group, "union-row: reason"; empty when this is the first.
+	// Why has the reasons of the schemes that were tried before and did not serve the
+	// group, "union-row: reason"; empty if this scheme is the first.
 	Why []string
 }
 
-// Plan is what a scheme made.
+// Plan is the result of a scheme.
 type Plan struct {
 	Trees  []Tree // by MLID, ascending
 	Tables *Tables
@@ -69,8 +69,8 @@ type Plan struct {
 	Notes []string
 }
 
-// NewPlan is the plan of a scheme that gives each group an MLID of its own. The groups
-// have their MLIDs; masks is by group the ports in its masks, ascending.
+// NewPlan makes the plan of a scheme that gives each group an MLID of its own. The groups
+// must have their MLIDs; masks has for each group the ports in its masks, ascending.
 func NewPlan(f *fabric.Fabric, scheme string, groups []Group, masks [][]fabric.PortID) *Plan {
 	a := newAssembly(f, groups, nil)
 	for i := range groups {
@@ -89,7 +89,7 @@ type Entry struct {
 	Senders   []fabric.LID `json:"senders"`   // base LIDs, ascending
 	Receivers []fabric.LID `json:"receivers"` // base LIDs, ascending
 	Scheme    string       `json:"scheme"`
-	// Why is what the schemes said that come before this one by default, in the first
+	// Why has the reasons of the schemes that come before this one by default; it is set in the first
 	// Entry of a group.
 	Why string    `json:"why,omitempty"`
 	SL  fabric.SL `json:"sl,omitempty"`

@@ -37,7 +37,7 @@ type maskGraph struct {
 // span is a part of ports.
 type span struct{ from, to int32 }
 
-// edge is what a port of a mask leads to.
+// edge tells where a port of a mask leads.
 type edge struct {
 	span       // the mask of the switch there, empty for none
 	back int32 // the index in ports of the port there, -1 when it is not in the mask
@@ -149,8 +149,8 @@ func FindFault(f *fabric.Fabric, ports, senders []fabric.PortID) string {
 	return ""
 }
 
-// explainInexact says in words why the masks are not exact for a sender, ""
-// when they are. All ports in the masks that lead to no switch must be those of
+// explainInexact explains why the masks are not exact for a sender; it returns "" if
+// they are exact. All ports in the masks that lead to no switch must lead to
 // receivers.
 func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.PortID) string {
 	if fault := w.findFault(sender); fault != "" {
@@ -176,10 +176,10 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 	return fmt.Sprintf("packets of sender %s reach %d end ports that are no receivers", w.f.PortName(sender), delivered-want)
 }
 
-// isForest says whether the links in the masks, whichever their direction, have
-// no cycle. Then no packet can loop or arrive twice, whichever sender sends it and whatever
-// part of the ports is in the masks, since a copy never turns back; and the path
-// from a sender to a receiver is the only one.
+// isForest returns true if the links in the masks, regardless of direction, have
+// no cycle. Then no packet can loop or arrive twice, whichever sender sends it and whichever
+// of the ports are in the masks, since a copy never turns back; and there is only one path
+// from a sender to a receiver.
 func (w *maskGraph) isForest() bool {
 	w.joined = resize(w.joined, len(w.ports))
 	w.joined.Reset()

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Options are what a caller may ask of a scheme.
+// Options are choices that a caller can make for a scheme.
 type Options struct {
 	// Capacity is how many MLIDs a switch's table has (MulticastFDBCap), from
 	// MinMLID on; 0 stands for all there are.
@@ -24,9 +24,9 @@ type Options struct {
 	First func(group int) int
 	// Yield lets Fit give a group that its first scheme refuses to the next one.
 	Yield bool
-	// MaxStray is the greatest number of stray copies for each copy to a
-	// receiver that groups which share an MLID may cause on it, when each of them
-	// sends one packet; 0 stands for DefaultMaxStray, less for none at all.
+	// MaxStray is the greatest permitted number of stray copies for each copy to a
+	// receiver, on an MLID that groups share, when each of these groups
+	// sends one packet. 0 stands for DefaultMaxStray; a negative value permits none.
 	MaxStray float64
 }
 
@@ -52,7 +52,7 @@ type RefusedError struct {
 	Group   string
 	Reason  string   // with the witness: switches and ports
 	Suggest []string // names of schemes
-	// Tried is what other schemes said that Fit tried before, "union-row: reason".
+	// Tried has the reasons of the schemes that Fit tried before, "union-row: reason".
 	Tried []string
 }
 

@@ -13,15 +13,15 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// UpdnTree gives each group one MLID, for all its senders: a tree of links each
-// of which goes up from a switch to its parent, which is before it in the
+// UpdnTree gives each group one MLID, for all its senders: a tree of links, each
+// of which goes up from a switch to its parent, which is before the switch in the
 // up*/down* order of the unicast routing.
 //
 // A packet climbs from its sender towards the top of the tree and goes down all
-// other branches on the way. A copy that came down goes down only. So multicast
+// other branches on the way. A copy that came down only goes down. So multicast
 // packets make no other turns than up*/down* paths, and multicast and unicast
-// together have no credit loop, whatever the groups are. Every switch has one
-// parent at most, so the tree is exact for every sender.
+// together have no credit loop, whatever the groups are. Every switch has at most one
+// parent, so the tree is exact for every sender.
 //
 // The tree is one with few links; among equal ones it is shallow, and with
 // Options.Balance it takes links that few trees before it took. A
@@ -42,8 +42,8 @@ type UpdnTree struct {
 const (
 	// tops is how many switches are tried as the top of a tree.
 	tops = 4
-	// round is how many trees are grown at a time on the loads that those of
-	// the rounds before left, so that the result does not depend on the number
+	// round is the number of trees that are grown at a time on the loads that
+	// earlier rounds left, so that the result does not depend on the number
 	// of CPUs.
 	round = 16
 	// loadUnit is the load of one tree. What is less decides between equal
@@ -394,7 +394,7 @@ func (t *treeGrower) growTree(top int32, group uint32) {
 	x.via[0] = -1
 }
 
-// onlyChild says whether the nodes after i, the top, all hang on the one that
+// onlyChild returns true if all nodes after i, the top, are below the one that
 // follows it.
 func (t *treeGrower) onlyChild(i int) bool {
 	x := &t.grown
@@ -458,8 +458,8 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 	}
 }
 
-// compare says which tree is better: the one with fewer links, then the
-// shallower, then the one on less loaded links.
+// compare is negative if x is better than y: it has fewer links, or else is
+// shallower, or else its links have less load.
 func (x *treeShape) compare(y *treeShape) int {
 	return cmp.Or(cmp.Compare(len(x.nodes), len(y.nodes)), cmp.Compare(x.depth, y.depth), cmp.Compare(x.load, y.load))
 }

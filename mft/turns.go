@@ -10,13 +10,13 @@ import (
 )
 
 // UnionTurns gives each sender an MLID, as Union does, on a tree of its own that need
-// not follow the sender's unicast paths: from one channel a copy goes on to another
-// only where some packet between CAs does. So multicast adds no channel dependency to
-// those of unicast, and where unicast has no credit loop, both together have none.
+// not follow the sender's unicast paths: a copy goes on from one channel to another
+// only if some unicast packet between CAs does. So multicast adds no channel dependency to
+// those of unicast, and if unicast has no credit loop, both together have none.
 //
 // It is for routings on which the paths of a sender part and meet again, such as
-// repaired meshes, where Union would bring two copies. Receivers' switches join the
-// tree one by one, by a shortest way; one that finds none begins the next attempt.
+// repaired meshes, where Union would deliver two copies. Receivers' switches join the
+// tree one by one, by a shortest way; if one finds no way, the next attempt begins with it.
 type UnionTurns struct{}
 
 // Name is "union-turns".
@@ -96,7 +96,7 @@ func newTurnSet(r *lft.Routing) *turnSet {
 	return t
 }
 
-// has says whether a packet goes from channel c on by port n.
+// has returns true if some packet goes on from channel c by port n.
 func (t *turnSet) has(c fabric.PortID, n fabric.PortNum) bool {
 	return t.bits[int(c)*t.words+int(n)/64]>>(n%64)&1 != 0
 }
@@ -112,7 +112,7 @@ type turnTree struct {
 	queue []fabric.PortID
 }
 
-// attempts is how often a tree is begun.
+// attempts is the greatest number of attempts for a tree.
 const attempts = 16
 
 // growTree is the masks of a tree from a sender to the receivers of a group, ascending,
@@ -151,8 +151,8 @@ func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.Port
 	return nil, reason
 }
 
-// attempt joins the switches of ports in their order, and returns the index of the
-// first that finds no way, -1 for none.
+// attempt joins the switches of ports to the tree in their order. It returns the index of the
+// first that finds no way, -1 if all do.
 func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed int) {
 	for s := range w.by {
 		w.by[s] = fabric.NoPort
@@ -211,7 +211,7 @@ func (w *turnTree) join(root, to fabric.NodeID) bool {
 	return false
 }
 
-// passes says whether the way that ends with a channel has been at a switch.
+// passes returns true if the way that ends with a channel has passed a switch.
 func (w *turnTree) passes(c fabric.PortID, s fabric.NodeID) bool {
 	for ; w.f.Owner(w.f.Peer(c)) != s; c = w.from[c] {
 		if w.from[c] == c {

@@ -198,8 +198,8 @@ func union(to, a, b []fabric.PortID) []fabric.PortID {
 	return append(append(to, a...), b...)
 }
 
-// isExact says whether the masks of an item, each of whose senders reaches all
-// receivers, bring no packet by two paths.
+// isExact returns true if the masks of an item, whose senders must each reach all
+// receivers, deliver no packet by two paths.
 func (w *unionMaker) isExact(x *item) bool {
 	if len(x.from) == 1 {
 		return true

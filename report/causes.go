@@ -30,8 +30,8 @@ func causesOf(r *verify.Result) []verify.Cause {
 	return list
 }
 
-// WriteFindings prints findings as Text does, the gravest first, those with one Cause together, below what it says. A finding whose
-// message is the cause of others is the first of these.
+// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause are below its text, and
+// the first of them is the finding whose message is that text, if there is one.
 func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	r, at := &verify.Result{Findings: list}, make(map[string]int)
 	for i := range list {
@@ -95,7 +95,7 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 	}
 }
 
-// writeList prints causes of one rule, a line for each, as many as fit.
+// writeList prints causes of the same rule: a line for each of the first shownLines.
 func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause) {
 	count, lost := int64(0), int64(0)
 	counted := make(map[int]bool) // by finding: several causes may have one

@@ -57,9 +57,9 @@ func caseText(texts []string) string {
 }
 
 // JUnit prints a result as JUnit XML: each rule is a test case, which fails if
-// the rule has findings that Options.FailOn asks for or is undecided. Milder findings are the
-// case's output, and so are those that are waived. Viewers refuse elements of many
-// megabytes, so that the findings of a rule are cut after maxOutput bytes.
+// the rule is undecided or has findings of Options.FailOn or worse. Milder and waived findings are
+// the output of the case. Viewers refuse elements of many
+// megabytes, so the findings of a rule are cut after maxOutput bytes.
 func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 	suite := junitSuite{Name: opt.subject()}
 	names := text.Each(opt.rules(), func(rule verify.Rule) string { return rule.Name })

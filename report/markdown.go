@@ -19,8 +19,8 @@ const (
 )
 
 // Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures,
-// and a table of what is undecided and of the causes of findings, the gravest first, as many as fit into a job summary.
-// Descriptions of nodes are anybody's text: they are shown as they are, and are no
+// and a table of undecided rules and of the causes of findings, the gravest first, as many as fit into a job summary.
+// Descriptions of nodes can be any text: they are escaped, so that they show as they are and are not
 // Markdown or HTML.
 func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 	var b bytes.Buffer

@@ -48,34 +48,34 @@ func FormByName(name string) (*Form, error) {
 	return nil, fmt.Errorf("format %q: want one of %s", name, strings.Join(names, ", "))
 }
 
-// Options say where a result comes from and what it is held to.
+// Options describe where a result comes from, and which findings are failures.
 type Options struct {
 	Version  string // of ibweave
 	Topology string // name of the topology file
 	Tables   string // name of the file of forwarding tables
-	// Certificate is the name of the certificate that was checked too, ""
+	// Certificate is the name of the certificate that was also checked, ""
 	// for none.
 	Certificate string
-	// Bound is the name of the file of bounds that was checked too, "" for none.
+	// Bound is the name of the file of bounds that was also checked, "" for none.
 	Bound    string
 	Verbose  bool            // list in text what is idle
 	Compiled bool            // what was checked are files that compile wrote, and not what switches have
 	FailOn   verify.Severity // findings from here on are failures
 	Never    bool            // nothing is a failure
-	// Rules are those that were checked; nil for verify.Rules.
+	// Rules are the rules that were checked; nil for verify.Rules.
 	Rules []verify.Rule
-	// Shape is what the fabric looks like, lines by String and in JSON the member
-	// shape; nil when it is not asked for.
+	// Shape is the shape of the fabric: lines of text by String, and in JSON the member
+	// shape; nil if it is not asked for.
 	Shape fmt.Stringer
-	// Plan is what differs from a cabling plan, lines by String and in JSON the member
-	// plan; nil when it is not asked for.
+	// Plan is the difference from a cabling plan: lines of text by String, and in JSON the member
+	// plan; nil if it is not asked for.
 	Plan fmt.Stringer
 	// Groups is sums by groups of hosts, a table by String and in JSON and metrics the member
 	// host_groups; nil when it is not asked for.
 	Groups fmt.Stringer
 	// Lines are names and texts of further lines, after those about the load.
 	Lines [][2]string
-	// Traffic is what tables are worth for jobs, which Lines say in words: in JSON the member traffic; nil when it is
+	// Traffic is how good tables are for jobs, which Lines say in words: in JSON the member traffic; nil if it is
 	// not asked for.
 	Traffic any
 	// Place says where in which file a finding is, 1-based; nil, or line 0, for
@@ -83,7 +83,7 @@ type Options struct {
 	Place func(f *verify.Finding) (file string, line int)
 }
 
-// rules are those that were checked.
+// rules returns the rules that were checked.
 func (o *Options) rules() []verify.Rule {
 	if o.Rules == nil {
 		return verify.Rules
@@ -109,12 +109,12 @@ func (o *Options) place(f *verify.Finding) (file string, line int) {
 	return o.subject(), 1
 }
 
-// fails says whether a finding is a failure.
+// fails returns true if a finding is a failure.
 func (o *Options) fails(f *verify.Finding) bool {
 	return !o.Never && f.Waiver == nil && f.Severity >= o.FailOn
 }
 
-// Fails says whether a result is a failure: it has findings that are, or something is
+// Fails returns true if a result is a failure: if some finding is, or something is
 // undecided.
 func (o *Options) Fails(r *verify.Result) bool { return !o.Never && r.Fails(o.FailOn) }
 
@@ -137,5 +137,5 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// undecided says what is undecided, and why.
+// undecided returns which rule is undecided, and why.
 func undecided(u verify.Undecided) string { return "undecided: " + u.Rule + ": " + u.Reason }

@@ -90,7 +90,7 @@ func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	return err
 }
 
-// sarifUndecided is a rule that is undecided as a result. index is by rule.
+// sarifUndecided returns an undecided rule as a result. index has the indices of rules by name.
 func sarifUndecided(u verify.Undecided, message object, index map[string]int, opt *Options) object {
 	i, ok := index[u.Rule]
 	if !ok {

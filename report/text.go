@@ -168,7 +168,7 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	}
 }
 
-// partitions prints who is in each partition.
+// partitions prints the members of each partition.
 func partitions(r *verify.Result, verbose bool, b *text.Sheet) {
 	if r.Partitions == nil {
 		return
@@ -205,7 +205,7 @@ func partitions(r *verify.Result, verbose bool, b *text.Sheet) {
 	}
 }
 
-// idleWords says what reasons of idle channels are.
+// idleWords explains the reasons of idle channels.
 var idleWords = map[string]string{
 	verify.IdleNoHosts:     "to or from a switch that no host needs",
 	verify.IdleNotShortest: "on no shortest path",
@@ -235,8 +235,8 @@ func idle(r *verify.Result, opt *Options, b *text.Sheet) {
 	}
 }
 
-// bounds prints lower bounds of the load, and how far above it is. Tables that take longer
-// paths than the shortest are not held to the bound of those that do not.
+// bounds prints lower bounds of the load, and how far the load is above them. It leaves out the bound for shortest
+// paths if the tables have longer ones.
 func bounds(r *verify.Result, b *text.Sheet) {
 	if r.Bound == nil {
 		return

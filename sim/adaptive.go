@@ -27,8 +27,8 @@ func (choices) names() (what string, list []string) {
 }
 
 const (
-	// LeastQueued takes the port that is done first with what it sends and with all that
-	// waits for it at this switch, on any VL; of several the one with the most credits.
+	// LeastQueued takes the port that is done first with what it sends and with all that waits for
+	// it at this switch, on any VL; among equal ports the one with the most credits.
 	LeastQueued Choice = iota
 	// MostCredits takes the port with the most free room in the buffer at the other end, as
 	// far as the switch knows it, on the packet's VL; of several the least queued one.
@@ -49,7 +49,7 @@ func checkAdaptive(net *Network, cfg *Config) error {
 	return nil
 }
 
-// groupPorts is by switch and group the ports that have a cable, ascending.
+// groupPorts returns, by switch and group, the ports of the group that have a cable, ascending.
 func groupPorts(f *fabric.Fabric, t *adaptive.Tables) [][][]int32 {
 	all := make([][][]int32, f.NumSwitches())
 	for i, groups := range t.Groups[:min(len(t.Groups), len(all))] {
@@ -227,8 +227,8 @@ type Reordering struct {
 	// Behind is, at most, how many places behind the last packet in order, of those that had
 	// arrived, a packet was.
 	Behind int64 `json:"max_behind"`
-	// Late is for each of these packets how long ago its flow had its first gap, of those that
-	// were not filled: how long a receiver that wants order had been holding packets back.
+	// Late is, for each packet out of order, how long its flow had had a gap when the packet
+	// arrived: how long a receiver that wants order had been holding packets back.
 	Late *Summary `json:"late_ns,omitempty"`
 }
 
@@ -283,7 +283,7 @@ func (o *ordering) send(packet, message int32, m *Message) {
 	o.messages.items[message]++
 }
 
-// deliver takes the ticket of a packet that has arrived, and says whether it completes its
+// deliver counts a packet that has arrived, and returns true if the packet completes its
 // message.
 func (o *ordering) deliver(packet int32, now Time) (last bool) {
 	t := &o.tickets[packet]
@@ -312,8 +312,8 @@ func (o *ordering) deliver(packet int32, now Time) (last bool) {
 	return false
 }
 
-// Reordering says how packets arrived so far. It is nil without adaptive tables, with which
-// packets of a flow always arrive in order.
+// Reordering returns how packets arrived so far. It is nil without adaptive tables: packets
+// of a flow then always arrive in order.
 func (s *Sim) Reordering() *Reordering {
 	if s.order == nil {
 		return nil
@@ -323,5 +323,5 @@ func (s *Sim) Reordering() *Reordering {
 	return &r
 }
 
-// ordered says whether the order of packets to a LID is followed.
+// ordered returns true if the simulation follows the order of packets to a LID.
 func (s *Sim) ordered(dlid fabric.LID) bool { return s.order != nil && dlid < mft.MinMLID }

@@ -8,7 +8,7 @@ import (
 // word is a value of a setting, which texts and files name: N has the names.
 type word[N names] uint8
 
-// names returns what a kind of word is called, and the names of its values from 0 on.
+// names returns the name of a setting, and the names of its values from 0 on.
 type names interface {
 	names() (what string, list []string)
 }
@@ -38,8 +38,8 @@ func (w *word[N]) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Copying is how a switch sends a packet to several ports, with the names that
-// verify has for it. It also says how a packet with one output port waits for it.
+// Copying is how a switch sends a packet to several ports; verify uses the same names. It also
+// determines how a packet with one output port waits for that port.
 type Copying = word[copyings]
 
 type copyings struct{}
@@ -49,10 +49,10 @@ func (copyings) names() (what string, list []string) {
 }
 
 const (
-	// Independent is what InfiniBand switches do: a packet enters a buffer that
-	// has room for all of it, each copy leaves when its port is free and the
-	// buffer behind it has room, and the packet keeps its place until the last
-	// copy has left.
+	// Independent is the way of InfiniBand switches: a packet enters a buffer
+	// that has room for all of it, each copy leaves when its port is free and
+	// the buffer behind it has room, and the packet keeps its place until the
+	// last copy has left.
 	Independent Copying = iota
 	// Reserving: room for a whole packet as with Independent, but a packet takes
 	// its place in the queues of all its output channels at once, first come
@@ -79,9 +79,9 @@ const (
 	GreedyWormhole
 )
 
-// Arbitration is which of the packets that wait for one output channel goes
-// next. Reserving and Wormhole serve them in the order in which they came,
-// whatever it says.
+// Arbitration determines which of the packets that wait for one output channel
+// goes next. Reserving and Wormhole ignore it: they serve packets in the order
+// in which they came.
 type Arbitration = word[arbitrations]
 
 type arbitrations struct{}
@@ -157,9 +157,9 @@ type Config struct {
 // authors warn that its parameters are not the exact ones of products.
 const PortBuffer = 64 << 10
 
-// Defaults is hardware as operators have it: links at the rates of the fabric, packets of 4 KB, 100 ns
-// in a switch, and 10 ns for two meters of wire and for credits; no headers. Its buffers are those of
-// a port with one VL: DivideBuffer shares them.
+// Defaults returns hardware as operators have it: links at the rates of the fabric, packets of 4
+// KB, 100 ns in a switch, 10 ns for two meters of wire, 10 ns for credits, and no headers. Its
+// buffers are for one VL: DivideBuffer divides them among several.
 func Defaults() Config {
 	return Config{
 		WireDelay:    10 * Nanosecond,
@@ -191,7 +191,7 @@ func (c *Config) flits(bytes int) int { return (bytes + c.FlitBytes - 1) / c.Fli
 // small enough that no sum overflows.
 const maxBytes = 1 << 30
 
-// check says what is wrong with c.
+// check returns an error if c is not valid.
 func (c *Config) check() error {
 	for _, v := range []struct {
 		name  string

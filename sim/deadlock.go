@@ -59,8 +59,8 @@ func (e *DeadlockError) Channels() []Hop {
 	waited := text.Each(text.Where(e.Waits, func(w Wait) bool { return w.Reason != Starved }), func(w Wait) Hop { return w.For })
 	var hops []Hop
 	for i, h := range waited {
-		// A worm that waits for a channel, and the one that has it and waits for room
-		// behind it, wait at the same place: the second one's packet is in the way.
+		// A worm that waits for a channel, and the worm that holds it and waits for
+		// room behind it, wait at the same channel: name it once.
 		next := waited[(i+1)%len(waited)]
 		if h.Switch != next.Switch || h.Port != next.Port || h.VL != next.VL {
 			hops = append(hops, h)
@@ -90,11 +90,11 @@ type edge struct {
 	reason Reason
 }
 
-// waitGraph is the buffers' first packets, and which of them waits for which. What
-// a packet waits for is all needed before it can leave, so that a cycle never
-// ends. Only a packet that chooses again needs no more than one of what it waits for: see
-// movable. Packets that only wait for a moment, for a link that sends or for credits
-// on their way, wait for no packet.
+// waitGraph knows the first packet of each buffer, and which of them waits for which. A
+// packet can leave only when all its waits have ended, so a cycle never ends. Only for a
+// packet that chooses again is the end of one wait enough: see movable. Packets that wait
+// only for a moment, for a link that sends or for credits on their way, wait for no
+// packet.
 type waitGraph struct {
 	s       *Sim
 	stuck   bool   // no event is left, so that no other packet will come
@@ -236,8 +236,8 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 	}
 }
 
-// full says whether the buffer at the other end of a channel has no room for so
-// many flits, with the credits that are on their way.
+// full returns true if the buffer at the other end of a channel lacks room for
+// the given flits; credits on their way count as room.
 func (g *waitGraph) full(o *channel, flits int32) bool {
 	return o.credits < unlimited && int32(g.s.cfg.BufferFlits)-o.used < flits
 }

@@ -24,7 +24,7 @@ type Part struct {
 	// Nodes is how many of the last ranks are of switches: such a rank sends by its port, among what the switch
 	// forwards, and gets by port 0 what comes, as fast as it comes.
 	Nodes int
-	// Multicast is by rank what a message to all goes to; nil where there is none.
+	// Multicast is, by rank, where the rank's messages to all others go; nil where there are none.
 	Multicast []MulticastTo
 }
 
@@ -50,7 +50,7 @@ type Jobs struct {
 // JobsDone is what became of jobs.
 type JobsDone struct {
 	Jobs []JobDone // as in Jobs
-	// Waits says what packets of jobs have waited for, by moments of which there are many: ascending by
+	// Waits is how long packets of jobs waited and for what, sampled at many moments: ascending by
 	// job, port and By. With flits it is nil.
 	Waits []Waited
 	Loads []Load // by PortID: what it has sent
@@ -82,8 +82,8 @@ type Waited struct {
 	Time Time
 }
 
-// RunJobs simulates jobs until all are done. maxTime, if not 0, ends it before. Errors are those of New
-// and Run, and of ports that cannot send or have no LID.
+// RunJobs simulates jobs until all are done, or until maxTime if that is not 0. Errors are those of
+// New and Run, and of ports that cannot send or have no LID.
 func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Time) (*JobsDone, error) {
 	d := &jobsDriver{Jobs: jobs, out: &JobsDone{Jobs: make([]JobDone, len(jobs.Jobs))}}
 	s, err := New(net, cfg, d)
@@ -169,7 +169,7 @@ const (
 	noiseTag    = -1
 )
 
-// prepare checks all parts and counts what they send. It lists the ports that do.
+// prepare checks all parts and counts what they send. It returns the ports that send.
 func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 	d.sent = make([]int64, len(s.ports))
 	d.copies = make(map[int64]int32)
@@ -256,7 +256,7 @@ func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
 	}
 }
 
-// crosses says whether a message goes over the fabric.
+// crosses returns true if a message goes over the fabric.
 func (p *jobPart) crosses(i int) bool {
 	m := &p.Program.Messages[i]
 	if m.Dst == traffic.All {
@@ -265,7 +265,7 @@ func (p *jobPart) crosses(i int) bool {
 	return m.Bytes > 0 && p.Hosts[m.Src] != p.Hosts[m.Dst]
 }
 
-// copiesOf is how many ports get what a rank sends to all.
+// copiesOf returns how many ports get a message that a rank sends to all.
 func (p *jobPart) copiesOf(rank int32) (n int32) {
 	for _, to := range p.Multicast[rank].Receivers {
 		if to != p.Ports[rank] {

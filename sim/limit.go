@@ -38,11 +38,11 @@ const (
 const Full = 0.9
 
 // Limits says what hosts did with their time, and what kept them from sending. It is measured after
-// the warm-up, at moments of which there are many: a host that has a packet and cannot send it
-// waits for room in a buffer, whose first packet waits for a port, and so on, up to a link that
-// sends or a credit that comes. With flits nothing is measured.
+// the warm-up, at many moments: a host that has a packet and cannot send it waits for room in a
+// buffer, whose first packet waits for a port, and so on, up to a link that sends or a credit that
+// comes. With flits nothing is measured.
 type Limits struct {
-	// Limit is what the traffic would gain most from having more of.
+	// Limit is the resource of which more would help the traffic most.
 	Limit Resource `json:"resource"`
 	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to
 	// send.
@@ -53,8 +53,8 @@ type Limits struct {
 	Cable    float64 `json:"by_cable"`
 	Buffer   float64 `json:"by_buffer"`
 	Credit   float64 `json:"by_credit"`
-	// Link is the port that sends into the link which blocks hosts, in the way that Limit says, for
-	// most of the time; where none does, into the busiest link.
+	// Link is the port that sends into the link that blocks hosts for most of the time in the way
+	// of Limit; where no link does, the port of the busiest link.
 	Link struct {
 		Sender
 		Busy float64 `json:"busy"` // share of the time in which it sends
@@ -140,9 +140,9 @@ func (l *limits) sample() {
 	}
 }
 
-// blockerOn follows what packets on a VL wait for that a port does not send. A port that sends leads on
-// too, where there is no room for another packet behind it. The end is a port that waits for
-// credits, or one whose link sends.
+// blockerOn finds what blocks packets that wait on VL vl for port p, from port to port. It goes on
+// past a port that sends if there is no room at its other end for another packet. It ends at a port
+// that waits for credits, or at one whose link sends.
 func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	need := s.cells.items[s.branches.items[s.channels[s.ports[p].to*s.vls+vl].first].cell].flits
 	for range 64 { // packets that wait in a circle are a deadlock, which is found elsewhere
@@ -176,7 +176,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	return p, false
 }
 
-// waitingVL is the next VL on which something waits for a port, of which there is one.
+// waitingVL returns the next VL on which packets wait for a port. There has to be one.
 func (s *Sim) waitingVL(pt *port) int32 {
 	vl := s.nextVL(pt)
 	for pt.waiting&(1<<vl) == 0 {
@@ -198,8 +198,7 @@ func (s *Sim) waitsFor(c int32) int32 {
 	return none
 }
 
-// leaving is the port by which the packet before the first one leaves a buffer, none when it does
-// not.
+// leaving returns the port by which the previous packet is still leaving a buffer, or none.
 func (s *Sim) leaving(in int32) int32 {
 	port := fabric.PortID(s.channels[in].port)
 	at := s.net.Fabric.Owner(port)
@@ -215,8 +214,8 @@ func (s *Sim) leaving(in int32) int32 {
 	return none
 }
 
-// result says what was sampled up to a time. wanted says that hosts had more to send than they
-// could, or may have had, or that the time is that in which they sent all.
+// result returns what was sampled until end. wanted is true if hosts had or may have had more
+// to send than they could, or if end is when they had sent everything.
 func (l *limits) result(end Time, wanted bool) *Limits {
 	if l == nil || end <= l.from || l.all == 0 || l.samples == 0 {
 		return nil

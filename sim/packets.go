@@ -35,8 +35,8 @@ func (s *Sim) askFirst(c int32, ce *cell) {
 	}
 }
 
-// stay has the first packet of a buffer, which cannot go at once, wait for its ways
-// out, of which there may be none.
+// stay has the first packet of a buffer, which cannot go at once, wait for its
+// output ports. A packet without an output port is dropped.
 func (s *Sim) stay(c int32, ce *cell) {
 	if ce.port == none && s.net.Adaptive != nil && ce.dlid < mft.MinMLID {
 		s.pick(ce)
@@ -67,8 +67,8 @@ func (s *Sim) stay(c int32, ce *cell) {
 
 // ask puts the branches of a cell into the queues of their channels, each when
 // the packet's tail can keep up with the port: a port that is faster than the
-// link by which the packet comes begins later, so that it does not run dry.
-// Branches that leave together also begin to wait together.
+// link by which the packet comes begins later, so that it never lacks bytes to
+// send. Branches that leave together also begin to wait together.
 func (s *Sim) ask(c int32) {
 	ce := &s.cells.items[c]
 	if ce.tail <= s.events.now {
@@ -202,8 +202,8 @@ func (s *Sim) nextVL(pt *port) int32 {
 	return 0
 }
 
-// choose is the branch whose turn it is among those that wait for a channel, of
-// which there are some.
+// choose returns the branch whose turn it is among those that wait for a
+// channel. There has to be at least one.
 func (s *Sim) choose(o *channel) int32 {
 	first := o.first
 	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.ports[s.branches.items[first].port].isHost {
@@ -291,8 +291,8 @@ func (s *Sim) transmit(b int32) {
 	s.move(br.cell, br.port, br.out)
 }
 
-// move sends a copy of a cell's packet, which stays. The tail of the cell is then when
-// the last copy has left of those that were sent.
+// move sends a copy of a cell's packet; the cell stays. Its tail is then the time when
+// the last copy sent so far has left.
 func (s *Sim) move(c, port, out int32) {
 	ce := &s.cells.items[c]
 	pt := &s.ports[port]
@@ -416,8 +416,8 @@ func (s *Sim) enter(c, to, flits int32) {
 	in.tail = c
 }
 
-// depart has a packet leave its buffer as a whole at a time from now on, when its
-// last tail does. Nothing more happens to it until then.
+// depart ends a packet's stay in a buffer at time at, now or later, when the tail
+// of its last copy leaves. Nothing more happens to the packet until then.
 func (s *Sim) depart(c int32, at Time) {
 	ce := &s.cells.items[c]
 	in, next, flits := ce.in, ce.next, ce.flits
@@ -427,8 +427,8 @@ func (s *Sim) depart(c int32, at Time) {
 	}
 }
 
-// vacate takes the first cell, with its flits, out of a buffer at a time from
-// now on, when its last tail leaves. The next one is the first one then.
+// vacate takes the first cell, with its flits, out of a buffer at time at, now or later, when the
+// tail of its last copy leaves. Cell next is the first one then.
 func (s *Sim) vacate(in, next, flits int32, at Time) {
 	s.makeRoom(in, flits, at)
 	lane := &s.channels[in]

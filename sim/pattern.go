@@ -15,12 +15,12 @@ type Pattern struct {
 	bind func(n int, seed uint64) (Receivers, error)
 }
 
-// Receivers returns to which host the k-th message of host i goes, both from 0: below 0, or i itself,
-// for none. rng is host i's.
+// Receivers returns the host to which host i sends its k-th message, both counted from 0; below 0,
+// or i itself, means no message. rng is host i's.
 type Receivers func(i int, k int64, rng *rand.Rand) int
 
-// For returns the receivers among n hosts. The seed draws what the pattern leaves open. The error says what
-// is wrong with the pattern for n.
+// For returns the receivers among n hosts. The seed determines what the pattern leaves to chance.
+// The error tells why the pattern cannot be used with n hosts.
 func (p Pattern) For(n int, seed uint64) (Receivers, error) {
 	if p.bind == nil {
 		p = Uniform

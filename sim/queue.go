@@ -15,16 +15,16 @@ import (
 const buckets = 4096
 
 // queue is a priority queue of events ordered by (time, sequence of pushes): a
-// calendar queue (Brown, CACM 1988) of which one turn is kept in buckets, with a
-// bit for each bucket that has events, and what is later than that in a heap.
-// A bucket is put in order when its time comes. Push and pop take constant time
-// on average where delays are alike, and allocate nothing once the arrays have
-// grown. The width of the buckets follows the events; no order depends on it.
+// calendar queue (Brown, CACM 1988). One turn of it is in buckets, with a bit for
+// each bucket that has events; later events are in a heap. A bucket is sorted
+// when its time comes. Push and pop take constant time on average where delays
+// are alike, and allocate nothing once the arrays have grown. The width of the
+// buckets follows the events; no order depends on it.
 //
 // Only the heap needs the sequence as a number. A bucket keeps its events in the
-// order of their pushes: those of the heap come to it as soon as it is within the
-// turn, and so before any that is pushed to it. Sorting by time does the rest, as
-// long as it is stable.
+// order of their pushes: events of the heap move to it as soon as it is within
+// the turn, before any event is pushed to it directly. A stable sort by time then
+// gives the right order.
 type queue struct {
 	now   Time // of the event popped last
 	shift uint // a bucket is 1<<shift ps wide

@@ -89,7 +89,7 @@ type JobResult struct {
 	By   []WaitedBy `json:"waits_for"`
 }
 
-// WaitedBy holds how long the packets of a job wait for those of one job.
+// WaitedBy holds how long the packets of a job wait for packets of one job.
 type WaitedBy struct {
 	Job     string  `json:"job"`     // whose packets are in the way; the job's own name for those of its own
 	Share   float64 `json:"share"`   // of the time that the packets of the job wait
@@ -106,7 +106,7 @@ type WaitedCable struct {
 	Jobs    []JobWaits `json:"jobs"`    // most first
 }
 
-// JobWaits is how many packets of a job wait for those of another one, on average.
+// JobWaits is how many packets of a job wait for packets of another job, on average.
 type JobWaits struct {
 	Job     string  `json:"job"`
 	By      string  `json:"waits_for"`

@@ -1,21 +1,20 @@
 // Package sim simulates a fabric with the very tables that its switches get:
-// linear and multicast forwarding tables, SL-to-VL tables and path SLs. It is
-// for questions on what a routing, virtual lanes or multicast buy, and knows no
-// engine.
-// It makes no promise to other modules.
+// linear and multicast forwarding tables, SL-to-VL tables and path SLs. It
+// shows what a routing, virtual lanes or multicast gain, and knows no routing
+// engine. It makes no promise to other modules.
 //
 // The model is event-driven. A link has a rate and a delay; a switch has an
 // input buffer for each port and VL, of a stated number of flits, and takes a
 // time to route. Flow control is by credits for each VL. Packets of one VL stay
-// in order, and the first one of a buffer alone can leave it. Switching is
+// in order, and only the first packet of a buffer can leave it. Switching is
 // virtual cut-through as on InfiniBand, or wormhole flit by flit: see Copying.
 // Switches with adaptive tables choose among the ports of a group: see Choice.
-// Hosts send from one queue for each VL, and take in everything at once.
+// Hosts send from one queue for each VL, and receive at any rate.
 //
-// Moments are integers, in picoseconds. Events of one moment come in the order
-// in which they were made, so a simulation depends on its input alone. Nothing
-// is allocated once the arrays have grown to the number of packets that are
-// under way.
+// Times are integers, in picoseconds. Events of one moment come in the order in
+// which they were made, so a simulation depends on its input alone. Nothing is
+// allocated once the arrays have grown to the number of packets that are under
+// way.
 package sim
 
 import (
@@ -52,11 +51,10 @@ type Network struct {
 // Router forwards packets by other means than tables: adaptively, or by a route
 // that the source chose.
 type Router interface {
-	// Route appends the ports by which a packet leaves switch at, which it
-	// entered by port in: ports of that switch, each once; port 0 takes a copy
-	// for the switch itself. No ports drop the packet. The packet is at the head
-	// of its buffer, and Route is called once for each packet and switch. It may
-	// ask s.Free, and must not call anything else of s.
+	// Route appends the ports by which a packet leaves switch at, which it entered by port in:
+	// ports of that switch, each once; port 0 takes a copy for the switch itself. If it appends
+	// none, the packet is dropped. The packet is at the head of its buffer, and Route is called
+	// once for each packet and switch. It may ask s.Free, and must not call anything else of s.
 	Route(s *Sim, at fabric.NodeID, in fabric.PortID, m *Message, to []fabric.PortID) []fabric.PortID
 }
 
@@ -108,13 +106,13 @@ type Counts struct {
 	LastAt    Time // of the last delivery
 }
 
-// Load is what has crossed a cable in one direction.
+// Load is the traffic that has crossed a cable in one direction.
 type Load struct {
 	Packets, Bytes int64
 	Busy           Time
 }
 
-// event is what happens at a moment; what a and b are depends on kind.
+// event is an event at some time; the meaning of a and b depends on kind.
 type event struct {
 	a, b int32
 	kind eventKind
@@ -176,7 +174,7 @@ type Sim struct {
 	events   queue
 }
 
-// hub is what a packet needs to know of a switch that it is in.
+// hub has the part of a switch that each hop of a packet needs.
 type hub struct {
 	row       []fabric.PortNum // its forwarding table; empty without tables
 	base, end int32            // its ports
@@ -277,7 +275,7 @@ type branch struct {
 	waits      bool  // is in the channel's list
 }
 
-// packet is what all copies of a packet share.
+// packet has the fields that all copies of a packet share.
 type packet struct {
 	msg      Message
 	bytes    int32 // on the wire
@@ -420,8 +418,8 @@ func (s *Sim) Counts() Counts { return s.counts }
 // for those that lead to hosts what these have got.
 func (s *Sim) Load(p fabric.PortID) Load { return s.ports[p].load }
 
-// Free says whether the channel of port p and a VL would take a packet, or the
-// head of a worm, at once: a Router may prefer such.
+// Free returns true if the channel of port p and VL vl would take a packet, or
+// the head of a worm, at once: a Router may prefer such channels.
 func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 	if s.ports[p].to == none {
 		return false
@@ -446,7 +444,7 @@ func (s *Sim) Send(m Message) error {
 	return s.sendFrom(m)
 }
 
-// sendFrom is Send, also for a port of a switch with a cable: there the switch sends what it has made itself.
+// sendFrom is Send that also accepts a switch port with a cable: there the switch sends its own messages.
 func (s *Sim) sendFrom(m Message) error {
 	if m.SL == PathSL {
 		m.SL = s.pathSL(m.Src, m.DLID)
@@ -675,9 +673,9 @@ func (s *Sim) Run(ctx context.Context, until Time) error {
 	return err
 }
 
-// Deadlock searches for packets that wait for each other in a cycle now, whatever
-// else still goes on, and returns a *DeadlockError when there are some. Run does so
-// by itself, but only now and then.
+// Deadlock searches for packets that wait for each other in a cycle, even if other
+// packets still move, and returns a *DeadlockError if it finds any. Run also
+// searches by itself, but only now and then.
 func (s *Sim) Deadlock() error {
 	if s.broken != nil {
 		return s.broken
@@ -688,7 +686,7 @@ func (s *Sim) Deadlock() error {
 	return s.broken
 }
 
-// searchEvery is after how many events waiting packets are searched for a cycle.
+// searchEvery is the number of events between two searches for a cycle of waiting packets.
 const searchEvery = 1 << 20
 
 // bucketBits makes the buckets of the queue 1 ns wide.
@@ -720,7 +718,7 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 	}
 }
 
-// push adds an event at a time from now on.
+// push adds an event at time at, now or later.
 func (s *Sim) push(at Time, kind eventKind, a, b int32) {
 	s.events.push(at, event{a, b, kind})
 }
@@ -824,7 +822,7 @@ func (s *Sim) handle(e event) {
 	}
 }
 
-// deliver has a packet arrive at an end port, and takes over a reference to it.
+// deliver has a packet arrive at an end port, and takes over one reference to it.
 func (s *Sim) deliver(i int32, at fabric.PortID) {
 	p := &s.packets.items[i]
 	s.counts.Delivered++

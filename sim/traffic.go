@@ -29,8 +29,8 @@ const (
 	Periodic
 )
 
-// Traffic is what hosts send. In open loop they send the same messages at the same
-// times whatever the network does, since each host draws from numbers of its own.
+// Traffic describes the messages of hosts. In open loop hosts send the same messages at the same
+// times however the network behaves: each host has its own random numbers.
 type Traffic struct {
 	// Hosts send to each other; nil stands for all ports of CAs and routers that have a
 	// LID and count for load. Pattern counts them from 0.
@@ -91,8 +91,8 @@ type Measured struct {
 	// have arrived, after the warm-up, each copy counted, as shares of what the
 	// links of the hosts carry.
 	Offered, Accepted float64
-	// Saturated says that hosts had ever more packets waiting: Stop.MaxQueue, or a
-	// tenth of that when the time was up.
+	// Saturated is true if ever more packets were waiting at hosts: Stop.MaxQueue
+	// was reached, or a tenth of it when the time was up.
 	Saturated bool
 	// TimeUp says that MaxTime ended it: without the precision that was asked for and
 	// not Saturated, or in closed loop with packets under way.
@@ -100,9 +100,9 @@ type Measured struct {
 	// Time is when it ended. In closed loop it is the makespan: when the last
 	// receiver had the last byte.
 	Time Time
-	// Incomplete is the messages, those of the warm-up included, that were not
-	// complete then. In closed loop it is 0 unless packets were dropped or the
-	// time was up.
+	// Incomplete is the number of messages, including those of the warm-up,
+	// that were not complete at the end. In closed loop it is 0 unless packets
+	// were dropped or the time was up.
 	Incomplete int64
 	Counts     Counts
 	Reordering *Reordering // nil without adaptive tables; the warm-up included
@@ -145,7 +145,7 @@ type flight struct {
 	count bool
 }
 
-// check fills in what is left open, and says what is wrong.
+// check fills in defaults, and returns an error if the traffic is not valid.
 func (o *open) check(s *Sim) error {
 	f := s.net.Fabric
 	if o.Hosts == nil {
@@ -373,8 +373,8 @@ func (o *open) Deliver(s *Sim, d *Delivery) {
 // which it may end.
 const samplesPerStep = 64
 
-// Measure has traffic on a network until stop says that it is enough. Errors are
-// those of New and Run, and of traffic or a stop that do not hold together.
+// Measure runs traffic on a network until stop ends it. Errors are those of New
+// and Run, and invalid traffic or an invalid stop.
 func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop Stop) (*Measured, error) {
 	if stop.WarmUp < 0 || stop.MaxTime <= stop.WarmUp {
 		return nil, fmt.Errorf("a measurement that ends at %s, and warms up until %s", stop.MaxTime, stop.WarmUp)

@@ -124,7 +124,7 @@ func (s *Sim) advance(c int32) {
 	}
 }
 
-// hasFlit says whether a branch that has its channel has a flit to send.
+// hasFlit returns true if a branch that has its channel also has a flit to send.
 func (s *Sim) hasFlit(br *branch) bool {
 	if s.cfg.OutputFlits > 0 {
 		return br.taken > br.sent

@@ -1,4 +1,4 @@
-// Package state has a fabric with everything that was read beside it as one value: the cables, the
+// Package state holds a fabric and everything that was read with it as one value: the cables, the
 // tables, what was odd about them, and what they leave undecided. It is supported. Package open,
 // below it, reads a State; package ibweave opens one for other modules.
 package state
@@ -54,13 +54,13 @@ type State struct {
 	// UnknownSLs, that paths have SLs which are not at hand. It has no effect without SL2VL.
 	PathSLs    *lft.PathSLs
 	UnknownSLs bool
-	// Sampled says of the parts that were not read as a whole what was read, and what the rest is taken to be.
+	// Sampled tells, for parts that were not read as a whole, what was read and what the rest is assumed to be.
 	Sampled map[Part]string
 	// Multicast has the multicast tables, and a tree for each MLID of a group. Trees is nil
 	// where no groups were read.
 	Multicast *mft.Plan
-	// MFTCapacity is by NodeID of switches how many MLIDs a multicast table has room for, 0
-	// for one that is not known; nil where none is.
+	// MFTCapacity gives, by NodeID of switches, the number of MLIDs that a multicast table can hold, 0
+	// if not known; nil if none is known.
 	MFTCapacity []int
 	// Order is the rank of each switch by NodeID, 0 on top; nil where none was read.
 	Order []int32

@@ -14,7 +14,7 @@ type Program struct {
 	after    []int32
 }
 
-// Message is what a rank sends to another one.
+// Message is a message from one rank to another.
 type Message struct {
 	Src, Dst int32 // ranks; Dst may be All
 	// Bytes are those of data, at most MaxBytes. A message of 0 bytes is none: it has arrived as soon as all
@@ -31,8 +31,8 @@ const MaxBytes = 1 << 30
 // After lists what a message waits for.
 func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]] }
 
-// Writer writes a program of operations that follow each other: a rank begins an operation when
-// what it sends and receives last in the one before has arrived. It does not wait for other ranks.
+// Writer writes a program of operations that follow each other. A rank begins an operation when
+// the last messages that it sends and receives in the previous one have arrived. It does not wait for other ranks.
 type Writer struct {
 	// Multicast has broadcasts and all-gathers send each part once, to all ranks.
 	Multicast bool
@@ -63,8 +63,9 @@ type TooLongError struct{ Limit int }
 
 func (e *TooLongError) Error() string { return fmt.Sprintf("more than %d messages", e.Limit) }
 
-// Add writes an operation among some of the ranks, in the order of members, of the given bytes of data, a part of one
-// where that is what an amount of a matrix is of. The error is a *TooLongError, or says what is wrong with that number of ranks.
+// Add writes an operation among some ranks, in the order of members. size is the number of bytes of data; for a
+// matrix it is the bytes of an amount of 1, which may be a fraction. The error is a *TooLongError, or about a wrong
+// number of ranks.
 func (w *Writer) Add(o Operation, members []int32, size float64) error {
 	n := len(members)
 	p, err := o.Pattern(n)
@@ -89,7 +90,7 @@ func (w *Writer) Add(o Operation, members []int32, size float64) error {
 // full says that there are more messages than allowed.
 func (w *Writer) full() bool { return len(w.p.Messages) > w.limit }
 
-// Program is what was written.
+// Program returns the program that was written.
 func (w *Writer) Program() *Program { return w.p }
 
 // send writes a message between ranks of the operation, and returns its number.
@@ -123,7 +124,7 @@ func (w *Writer) message(src, dst int32, bytes int64, after []int32) int32 {
 	return int32(len(p.Messages)) - 1
 }
 
-// first is what the first messages of a rank of the operation wait for.
+// first returns the message that the first messages of a rank in the operation wait for.
 func (w *Writer) first(rank int) int32 { return w.ready[w.members[rank]] }
 
 // last says that the operation is over for both ranks of a message when it has arrived.
@@ -186,7 +187,7 @@ func (w *Writer) atOnce(p Pattern, n int, unit float64) {
 }
 
 // Sizes of NCCL's protocol Simple, in bytes: buffers of 4 MiB have 8 steps. A ring moves chunks of 4 steps
-// in slices of 2, of which each goes on as soon as it has come; trees and chains move single
+// in slices of 2, each of which is sent on as soon as it has arrived; trees and chains move single
 // steps (Hu et al., Demystifying NCCL, arXiv 2507.04786, 2025, and NCCL's collectives.h, release 2.19).
 const (
 	ncclStep  = 512 << 10

@@ -29,9 +29,9 @@ var (
 	// Ring is an all-reduce, reduce-scatter or all-gather along a ring: rank i sends to rank
 	// i+1, and the last one to the first.
 	Ring = fromOne("ring", func(n, dst int) int { return (dst + n - 1) % n })
-	// Tree is an all-reduce by two binary trees, of which each carries half of the data: up to
-	// the root and down again. A rank is inside one of the trees at most and a leaf of the
-	// other, up to the roots (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
+	// Tree is an all-reduce by two binary trees, each of which carries half of the data: up to
+	// the root and down again. Except for the roots, a rank is an inner node of at most one tree and a leaf of
+	// the other (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
 	// reduction and scan, 2009). The trees are those of NCCL.
 	Tree = Pattern{"tree", treeSenders}
 	// AllToAll has each rank send to each other.
@@ -41,8 +41,8 @@ var (
 	Broadcast = fromOne("broadcast", func(_, dst int) int { return dst & (dst - 1) })
 	// Chain is a broadcast along the ranks: all but the last one send to the next one.
 	Chain = fromOne("broadcast-ring", func(_, dst int) int { return max(dst-1, 0) })
-	// Bruck is an all-to-all by way of other ranks: a rank sends to those that are 1, 2, 4 and so on further,
-	// and a unit is the part for one rank.
+	// Bruck is an all-to-all by way of other ranks: a rank sends to those 1, 2, 4 and so on places ahead;
+	// a unit is the part for one rank.
 	Bruck = Pattern{"alltoall-bruck", bruckSenders}
 )
 
@@ -73,7 +73,7 @@ func Dims(n, dimensions int) []int {
 	return dims
 }
 
-// Patterns lists those of reductions and of all to all, which are of any number of ranks.
+// Patterns lists the patterns of reductions and all-to-alls that work with any number of ranks.
 var Patterns = []Pattern{Ring, Tree, AllToAll}
 
 // fromOne has each rank get from one other, or from none where that is the rank itself.
@@ -157,8 +157,8 @@ func treeSenders(n, dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// treeNeighbors is the parent of a rank in one of the two trees, none for the root, and its children. The second
-// tree is the first one on the ranks in reverse order, or for an odd number of ranks with
+// treeNeighbors returns the parent of a rank in one of the two trees, none for the root, and its children. The second
+// tree is the first one with the ranks in reverse order or, for an odd number of ranks, with
 // each rank one place further: leaves are at odd places.
 func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 	place, back := rank, func(place int) int { return place }
@@ -178,10 +178,10 @@ func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 	return parent, children
 }
 
-// placeNeighbors is the parent of a place in the first tree, none for place 0, and its children. It numbers the places
-// of a complete binary tree in order, so that a place is the higher the more of its low bits are 0;
-// place 0 is above the top of it. Places that are n or higher are missing, and what is below them
-// moves up.
+// placeNeighbors returns the parent of a place in the first tree, none for place 0, and its children. Places number
+// a complete binary tree from left to right, so that a place is higher the more of its low bits are 0;
+// place 0 is above its top. Places from n on are missing, and the places below them
+// move up.
 func placeNeighbors(n, place int) (parent int, children []int) {
 	low := place & -place
 	if place == 0 {

@@ -41,11 +41,11 @@ const (
 // all traffic between leaves would squeeze through one spine, although its paths are
 // as short as any.
 //
-// Elsewhere orders are grown from single switches. In an order that grows from one
+// In other fabrics orders are grown from single switches. In an order that grows from one
 // switch by distance, every switch has an upward link towards that switch, and
 // whatever lies between two switches at the same distance can be used in both
 // directions. On a mesh a corner on top makes the negative-first turn model, whose
-// legal paths are all minimal. The best of these orders is improved by moving single
+// legal paths are all minimal. The best of these orders are improved by moving single
 // switches.
 //
 // Each of these steps has fabrics that need it. Without the orders by levels 24 channels are idle on trees of
@@ -108,8 +108,8 @@ func (l *legality) growAll(ctx context.Context) ([]candidate, error) {
 	return grown, err
 }
 
-// thin keeps at most n of a list, evenly spaced, the first and the last of them included. n
-// is at least 2.
+// thin keeps at most n elements of a list, evenly spaced, including the first and the last. n
+// must be at least 2.
 func thin[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
@@ -138,7 +138,7 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (
 	return newDirections(f, o), nil
 }
 
-// candidate is an order and what it bars.
+// candidate is an order, with a count of what it bars.
 type candidate struct {
 	*Order
 	bars

@@ -81,8 +81,8 @@ func (o *Order) move(s fabric.NodeID, to int32) *Order {
 	return m
 }
 
-// connects says whether all switches have an upward link, except for one in each part of the
-// fabric.
+// connects returns true if all switches except one in each connected part of the fabric have an upward
+// link.
 func (o *Order) connects(f *fabric.Fabric, parts int) bool {
 	for s, rank := range o.Rank {
 		if !slices.ContainsFunc(f.Neighbors(fabric.NodeID(s)), func(v fabric.NodeID) bool { return o.Rank[v] < rank }) {

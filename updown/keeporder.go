@@ -64,9 +64,9 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 // switch and destination, with an order that is kept.
 const maxSqueeze = 1.2
 
-// chooseRepaired is the order that bars least of a grown and a sunk one; the sunk one may be
-// nil. Where it bars much, it is that of ChooseOrder if this bars less. Most entries may
-// stay with that one, too: those that both allow.
+// chooseRepaired returns the one of a grown and a sunk order that bars less; sunk may be
+// nil. If it bars much, chooseRepaired returns the order of ChooseOrder if that bars less. Even then most
+// entries can stay: those that both orders allow.
 func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	c := newNetwork(f).newLegality().newCounter()
 	best, least := grown, c.count(grown, anyBars)
@@ -106,8 +106,8 @@ func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []in
 	return o
 }
 
-// findSimilar is the switch with a rank that has most neighbours in common with s, counting
-// parallel cables, of several the one on top; NoNode for none.
+// findSimilar returns the switch with a rank that has most neighbours in common with s, counting
+// parallel cables; of equal ones the highest. It is NoNode if there is none.
 func findSimilar(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
 	common := make([]int32, len(ranks))
 	best := fabric.NoNode

@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// network is the switches as orders are judged on it. Parallel cables are one link, as fast
-// as all of them together.
+// network is the switch graph on which orders are judged. Parallel cables are one link, whose rate is
+// the sum of theirs.
 type network struct {
 	f     *fabric.Fabric
 	dist  *fabric.HopMatrix
@@ -74,12 +74,12 @@ type legality struct {
 	*network
 	targets []fabric.NodeID
 	words   int // of a set of targets
-	// at is by distance and switch the set of targets at that distance, and busy those of
-	// them to which a shortest path from a host leads over the switch.
+	// at gives, for each distance and switch, the set of targets at that distance, and busy those of
+	// them to which a shortest path from a host passes the switch.
 	at, busy [][]uint64
 }
 
-// bars is what an order bars.
+// bars measures what an order bars.
 type bars struct {
 	longer float64 // routes between hosts that have no shortest path left
 	// hops counts the shortest next hops that are lost, more where few are left: the sum over
@@ -231,7 +231,7 @@ func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	return c.nearDown[k]
 }
 
-// countWord counts for 64 targets, of which those at distance h from s matter.
+// countWord counts for word w of the targets, of which only those at distance h from s matter.
 func (c *counter) countWord(h int, s fabric.NodeID, w int) {
 	k, rank := int(s)*c.words+w, c.Rank[s]
 	links := c.to[c.first[s]:c.first[s+1]]

@@ -66,9 +66,9 @@ func newLevelled(f *fabric.Fabric, level []int32) *levelled {
 	})}
 }
 
-// newOrder makes an order for a tree, of which some cables may be missing, with a leaf on
+// newOrder makes an order for a tree, which may lack some cables, with a leaf on
 // top. Then come all switches that can be reached from it by going up levels, the nearest
-// first; then, again and again, the highest switch next to those in the order.
+// first; then, one by one, the switch of the highest level next to those in the order.
 //
 // On a full tree that reverses only the channels between the leaf and those switches. No
 // shortest path between other leaves uses two of these one after the other, and all

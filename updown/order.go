@@ -53,7 +53,7 @@ func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	return o
 }
 
-// OrderOf is the Order with the ranks of the routing. Its error says that they
+// OrderOf returns the Order with the ranks of the routing. It returns an error if they
 // are not those of a strict order.
 func OrderOf(r *lft.Routing) (*Order, error) {
 	list, err := lft.SwitchesByRank(r.Fabric, r.Order)
@@ -72,7 +72,7 @@ func rankSwitches(list []fabric.NodeID) *Order {
 	return o
 }
 
-// add puts those of the switches at the end that have no rank.
+// add appends those of the switches that have no rank yet.
 func (o *Order) add(list ...fabric.NodeID) {
 	for _, s := range list {
 		if o.Rank[s] < 0 {
@@ -94,8 +94,8 @@ func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
 // errLonger says that a path is longer than a shortest one.
 var errLonger = errors.New("longer than a shortest path")
 
-// HasShortest says whether legal paths between switches with hosts are shortest paths, as those of
-// Engine then are, and those that an lft.Incremental keeps of them. The error is that of ctx.
+// HasShortest returns true if legal paths between switches with hosts are shortest paths. Paths of
+// Engine then are shortest, and those that an lft.Incremental keeps of them. The error is that of ctx.
 func (o *Order) HasShortest(ctx context.Context, f *fabric.Fabric) (bool, error) {
 	d, dist := newDirections(f, o), f.Distances()
 	hosts := slices.DeleteFunc(f.Switches(), func(s fabric.NodeID) bool { return len(f.HostsOn(s)) == 0 })

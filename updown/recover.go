@@ -8,13 +8,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// RecoverOrder returns an order of f's switches by which the paths of tables go up and then down,
-// of any origin; of several the one most like the order like. It is nil where paths turn from
-// down to up whatever the order. Tables have a row for each switch of f.
+// RecoverOrder returns an order of f's switches by which all paths of tables, from any source, go up and then
+// down; of several such orders the one most like the order like. It is nil if paths turn from
+// down to up in every order. Tables must have a row for each switch of f.
 //
-// It gives ranks from the last to the first. The switch that comes next is lower than all that
-// have no rank yet, so it must not be one by which packets pass from one of these to another;
-// once it has its rank, that only frees others. So an order is found if there is one.
+// It gives out the ranks from the last to the first. A switch that gets one is lower than all that
+// have no rank yet, so no packet may pass it from one of these to another. Giving a switch its
+// rank only permits more switches after it, so an order is found if there is one.
 func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 	passages := listPassages(f, tables)
 	left := f.Switches() // without a rank

@@ -15,10 +15,10 @@ import (
 // the tree.
 //
 // Directions are those of an Order. The parent of a switch is its upward
-// neighbour of the lowest rank. The paper's order grows from one root, the centre
-// where none is given: by level, then GUID, so that the tree is a breadth-first
-// one. With lft.Options.Balanced the order is that of ChooseOrder, which has lower
-// loads: then neighbours of one level are not ordered by GUID, and a channel may go
+// neighbour with the lowest rank. The paper's order grows from one root (the Centre
+// if none is given) by level, then GUID, so that the tree is a breadth-first
+// tree. With lft.Options.Balanced the order is that of ChooseOrder, which has lower
+// loads: then neighbours on one level are not ordered by GUID, and a channel may go
 // up to a switch farther from the top. All cables between a switch and its parent
 // are tree channels, all others cross channels; the paper has no parallel cables.
 //

@@ -11,22 +11,22 @@ import (
 )
 
 // SPAMTree gives each group one MLID, for all its senders: the part of SPAM's
-// spanning tree that joins its members. The tree follows from the order in
+// spanning tree that connects its members. The tree follows from the order in
 // lft.Routing.Order (see SPAM), which routings of updn have, too.
 //
 // In the paper a packet goes to the least common ancestor of its receivers by
-// any allowed path and only then down the tree. On InfiniBand a mask is for all
-// arrival ports, so a packet keeps to the tree from its sender on: at each
+// any allowed path and only then down the tree. On InfiniBand a mask is the same for all
+// arrival ports, so a packet stays on the tree from its sender on: at each
 // switch it climbs further as long as there are receivers elsewhere, and goes
-// down to those below, never above the least common ancestor of all members. A
-// mask has a port only when there are receivers behind it. A part of a tree has
+// down to the receivers below, never above the least common ancestor of all members. A
+// port is in a mask only if it leads to receivers. A part of a tree has only
 // one path between any two switches, so that every sender reaches every
 // receiver once, and no other port.
 //
 // Copies go up, then down, by the order of the routing: with its unicast paths
 // they make no cycle of channel dependencies on one VL.
 //
-// Where several cables join a switch to its parent, a group uses the one with
+// If several cables join a switch to its parent, a group uses the one with
 // the lowest port number of the switch; with Options.Balance groups take turns.
 type SPAMTree struct{}
 

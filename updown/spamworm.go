@@ -10,10 +10,10 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SPAMNetwork is a fabric of SPAM's own routers, as the paper has them (section
+// SPAMNetwork is a fabric of SPAM's own routers, as in the paper (section
 // 3): they know by which kind of channel a worm came, choose among the channels
-// that are free, and read the destinations from its header. SPAM and SPAMTree are
-// what forwarding tables can carry of this.
+// that are free, and read the destinations from its header. SPAM and SPAMTree do as much
+// of this as forwarding tables permit.
 //
 // Processors are the ports of channel adapters, each a leaf of the spanning tree.
 // Of several cables between a switch and its parent the one on the parent's lowest
@@ -71,9 +71,9 @@ const (
 	DepthFirst
 )
 
-// Centre is the switch whose farthest switch is nearest, the lowest of several: a
-// root for shallow trees. Where cables do not join all switches, it is one of those that
-// they join to the most. NoNode where there are no switches.
+// Centre returns the switch whose farthest switch is nearest, the lowest of several: a
+// root for shallow trees. If cables do not connect all switches, it is in a part with the most
+// switches. It is NoNode if there are no switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
 	best, apart, least := fabric.NoNode, 0, 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -158,7 +158,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 	return w, nil
 }
 
-// growDeep grows the depth-first tree. The order that it returns is by level, then number.
+// growDeep grows the depth-first tree. It returns the order by level, then number.
 func (w *SPAMNetwork) growDeep() *Order {
 	seen := make([]bool, len(w.parent))
 	seen[w.root] = true
@@ -226,19 +226,19 @@ func (w *SPAMNetwork) findAncestors(t fabric.NodeID, order []fabric.NodeID) {
 	}
 }
 
-// Fabric is what the network is.
+// Fabric returns the fabric of the network.
 func (w *SPAMNetwork) Fabric() *fabric.Fabric { return w.f }
 
 // Parent is the switch above s in the spanning tree, NoNode for the root.
 func (w *SPAMNetwork) Parent(s fabric.NodeID) fabric.NodeID { return w.parent[s] }
 
-// Level is how many links of the tree are between s and the root.
+// Level is the number of tree links between s and the root.
 func (w *SPAMNetwork) Level(s fabric.NodeID) int { return int(w.level[s]) }
 
 // Channel is the kind of the channel that leaves by a port.
 func (w *SPAMNetwork) Channel(p fabric.PortID) ChannelKind { return w.kind[p] }
 
-// IsAncestor says whether the tree leads down from s to t, or s is t.
+// IsAncestor returns true if the tree leads down from s to t, or s is t.
 func (w *SPAMNetwork) IsAncestor(s, t fabric.NodeID) bool {
 	return w.above[int(t)*len(w.parent)+int(s)] == ancestor
 }
@@ -289,7 +289,7 @@ func (w *SPAMNetwork) NewWorm(to []fabric.PortID) (*Worm, error) {
 	return x, nil
 }
 
-// Channels says which channels would take a worm at once. *sim.Sim is one.
+// Channels tells which channels would accept a worm at once. *sim.Sim implements it.
 type Channels interface {
 	Free(p fabric.PortID, vl fabric.VL) bool
 }

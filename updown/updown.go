@@ -1,8 +1,8 @@
 // Package updown computes up*/down* routings: a path goes up any number of
-// links, then down any number, never up again (Schroeder et al., Autonet,
-// 1991; Gerla et al., section 2, for Myrinet). Channels that go up come before
-// those that go down, up channels are ordered by the switch they lead to and
-// so are down channels, so no cycle of channel dependencies can exist,
+// links, then down any number, and never up again (Schroeder et al., Autonet,
+// 1991; Gerla et al., section 2, for Myrinet). A path uses channels that go up before
+// those that go down, and both kinds in the order of the switches they lead
+// to, so no cycle of channel dependencies can exist,
 // whatever the fabric. It makes no promise to other modules.
 //
 // The direction of a link follows from a strict total order of the switches.
@@ -190,7 +190,7 @@ type tree struct {
 	sort     *lft.ByDistance
 }
 
-// choice is the channels, of those of one class in one direction, that lead to
+// choice holds those channels of one class, in one direction, that lead to
 // the destination.
 type choice struct {
 	known bool
@@ -394,7 +394,7 @@ func (x *tree) listPorts(r int32) []fabric.PortNum {
 	return x.some[from:len(x.some):len(x.some)]
 }
 
-// mayStep says whether packets may go from one rank to another, which are neighbours.
+// mayStep returns true if packets may go from one rank to another; these must be neighbours.
 func (x *tree) mayStep(from, to int32) bool {
 	if to > from {
 		return x.down[to] != fabric.Unreachable && x.down[to]+1 == x.hops[from]

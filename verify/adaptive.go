@@ -1,24 +1,23 @@
 package verify
 
-// Adaptive tables leave a switch a choice of ports for a LID, and static ones are the case of one
+// Adaptive tables leave a switch a choice of ports for a LID; static tables are the case of one
 // port. Whatever the switches choose, does every packet arrive, does none loop, and can the
 // channels that packets hold wait for each other in a cycle?
 //
 // What a switch may do with a packet for a LID depends on the PLFT, which follows from the
 // packet's input port and SL, as its VL does. A node is a switch with the input ports whose
-// packets it treats alike. The choices for a LID make a graph of the nodes, and all that is
-// to be proven of a LID is found in one search of this graph, by sets of ports as bits:
-// O(nodes x ports) for each LID and class of SLs. LIDs behind one switch for which all
-// others make the same choices are searched once.
+// packets it treats alike. The choices for a LID make a graph of the nodes. One search of this
+// graph, with sets of ports as bits, finds everything that has to be proven for the LID: O(nodes
+// x ports) for each LID and class of SLs. LIDs behind one switch for which all others make the
+// same choices are searched once.
 //
-// The channel dependency graph has an edge from every channel by which some choice brings a
-// packet to every channel that it may choose next. It has no cycle, then no sequence of
-// choices deadlocks (Dally and Seitz 1987). It has one, then there may be an escape: if
-// the graph of the edges to static ports alone, from every channel by which any choice
-// brings a packet, has no cycle, packets get on as long as a blocked one is offered its
-// static port again (after Duato, A New Theory of Deadlock-Free Adaptive Routing in Wormhole
-// Networks, IEEE TPDS 1993). A packet of a state other than Free does not choose again: it
-// has edges to all its choices in both graphs.
+// The channel dependency graph has an edge from every channel that some choice takes to every
+// channel that the packet may choose next. If it has no cycle, no sequence of choices deadlocks
+// (Dally and Seitz 1987). If it has one, there may be an escape: if the graph of the edges to
+// static ports alone, from every channel by which any choice brings a packet, has no cycle,
+// packets make progress as long as a blocked one is offered its static port again (after Duato, A
+// New Theory of Deadlock-Free Adaptive Routing in Wormhole Networks, IEEE TPDS 1993). A packet of
+// a state other than Free does not choose again: it has edges to all its choices in both graphs.
 
 import (
 	"cmp"
@@ -39,19 +38,18 @@ func (r *Result) AddAdaptive(choices *Result) {
 	r.Leave(choices.Undecided...)
 }
 
-// CheckAdaptive examines the adaptive tables of a state for all LIDs of its fabric, with its SL-to-VL tables
-// and path SLs. Without path SLs a port may send with any SL that its own SL-to-VL table does not
-// drop. What is wrong with pairs that no cables join, and with ports without a LID, Check of
-// the static tables tells. Where Select is nil and there are several PLFTs, packets may take at each
-// switch any of those that it has; if that does harm it is undecided.
+// CheckAdaptive examines the adaptive tables of a state for all LIDs of its fabric, with its
+// SL-to-VL tables and path SLs. Without path SLs a port may send with any SL that its own SL-to-VL
+// table does not drop. Pairs that no cables join, and ports without a LID, are left to Check of the
+// static tables. If Select is nil and there are several PLFTs, packets may take any PLFT of each
+// switch; rules with findings are then undecided.
 //
-// It takes O(entries) time, and O(nodes x ports) for each class of SLs and each switch with
-// LIDs behind it, or for each LID of these where the choices of other switches differ. It
-// returns an error when the tables are not of this fabric and when ctx ends; whatever is
-// wrong with the tables is in the Result, of which it fills in Adaptive, Findings, Undecided, where
-// findings depend on SLs or PLFTs of packets that are not known, and the Certificate: it covers
-// all choices, of management packets too unless these add a credit loop. It does not follow multicast
-// packets: a Copying but Independent and a Buffer are errors.
+// It takes O(entries) time, and O(nodes x ports) for each class of SLs and each switch with LIDs
+// behind it, or for each LID there if other switches choose differently for these LIDs. Errors:
+// tables of another fabric, and ctx's. It fills in Adaptive, Findings, Undecided (rules whose
+// findings depend on unknown SLs or PLFTs of packets) and the Certificate, which covers all
+// choices, also of management packets unless these add a credit loop. It does not follow multicast
+// packets: a Copying other than Independent, or a Buffer, is an error.
 func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	switch {
 	case opt.Copying != Independent:

@@ -14,7 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// reportTroubles is about pairs whose packets are lost or loop.
+// reportTroubles adds findings of pairs whose packets are lost or loop.
 func (p *choicePlan) reportTroubles(r *Result, list []trouble) {
 	c := NewCollector(&r.Findings, AdaptiveRules, p.opt.Findings)
 	defer c.Close()
@@ -90,7 +90,7 @@ func (w *searcher) describeDeadEnd(f *Finding, t tally) {
 		switchName(w.f, fabric.NodeID(w.c.nodes[last].s)), fate)
 }
 
-// describeLoop tells how packets loop.
+// describeLoop fills in a finding of packets that loop.
 func (w *searcher) describeLoop(f *Finding, t tally) {
 	from := &w.senders[t.from]
 	way := w.searchFor(f, from, func(x int32) bool { return w.nodes.cycles.Of[x] >= 0 })
@@ -110,7 +110,7 @@ func (w *searcher) describeLoop(f *Finding, t tally) {
 		lidName(w.f, f.LID), text.Count(t.pairs, "port", "ports"), sourceName(w.f, from.ports[0]), w.slName(), formatCycle(f.Witness, false, len(w.vls) > 1))
 }
 
-// step is the lowest port by which packets leave a node for another one.
+// step returns the channel of the lowest port by which packets leave node x for node to.
 func (w *searcher) step(x, to int32) Hop {
 	base := w.c.nodes[x].base
 	for word := range w.words {
@@ -124,7 +124,7 @@ func (w *searcher) step(x, to int32) Hop {
 	return Hop{}
 }
 
-// hopFrom is the channel by which packets for the LID leave a node.
+// hopFrom returns the channel by which packets for the LID leave a node by a port.
 func (w *searcher) hopFrom(x int32, num fabric.PortNum) Hop {
 	at := w.c.nodes[x]
 	s, lid := fabric.NodeID(at.s), w.dests[0].lid
@@ -211,8 +211,8 @@ func (w *searcher) slName() string {
 	return fmt.Sprintf(" with SL %d", w.c.sl)
 }
 
-// judge describes the credit loops of all choices, of which there are some, and looks for
-// escapes.
+// judge describes the credit loops of all choices, and looks for escapes. There has to be
+// a credit loop.
 func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) error {
 	n, copies := r.Adaptive, max(1, len(p.copies))
 	p.prove(r, union.unicast, false)

@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// choicePlan is what all workers read. Sets of the ports of a switch are words of bits, port 0 the
-// lowest bit of the first.
+// choicePlan has what all workers read. A set of ports of a switch is bits in several words: port
+// 0 is the lowest bit of the first word.
 type choicePlan struct {
 	*lanes
 	n     int // switches

@@ -118,7 +118,7 @@ func (w *searcher) bundle() int {
 	return n
 }
 
-// leavesAt says whether packets for a LID leave the root for the owner, whatever their PLFT.
+// leavesAt returns true if packets for a LID leave the root for the owner, whichever PLFT they take.
 func (w *searcher) leavesAt(d *dest) bool {
 	for k, t := range w.t.PLFTs {
 		if d.lid > t.Ports.MaxLID() {
@@ -132,8 +132,8 @@ func (w *searcher) leavesAt(d *dest) bool {
 	return true
 }
 
-// compare clears same for the LIDs for which a switch has other choices than for the first. It
-// counts those that remain, except the first.
+// compare clears same for the LIDs for which switch s chooses differently than for the first
+// LID. It returns how many LIDs remain, the first not counted.
 func (w *searcher) compare(plft int, s int32) (n int) {
 	t := w.t.PLFTs[plft]
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
@@ -168,14 +168,14 @@ func (w *searcher) owns(x *senderGroup, d *dest) bool {
 	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
 }
 
-// onward is a word of the ports by which packets leave a node for other switches.
+// onward returns one word of the set of ports by which packets leave a node for other switches.
 func (w *searcher) onward(x int32, word int) uint64 {
 	return w.sets[int(x)*w.words+word] & w.toSwitch[int(w.c.nodes[x].s)*w.words+word]
 }
 
-// choose fills in the ports by which packets leave a node and those that they wait for,
-// without those where they are lost. It returns false if there are such, or if one of the
-// PLFTs that packets may take there leaves them no port.
+// choose fills in the ports by which packets leave a node, and those that they wait for,
+// except ports where packets are lost. It returns false if there are such ports, or if a
+// PLFT that packets may take there leaves them no port.
 func (w *searcher) choose(x int32) (ok bool) {
 	at := &w.c.nodes[x]
 	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
@@ -207,8 +207,8 @@ func (w *searcher) choose(x int32) (ok bool) {
 	return w.filter(x, set, bind) && ok && tables > 0
 }
 
-// addEntry adds the choices of an entry to sets. It returns false if there is none, or one
-// that is no port of the switch.
+// addEntry adds the choices of an entry to set and bind. It returns false if the entry has
+// no choice, or one that is no port of the switch.
 func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
 	row := p.Ports.Row(fabric.NodeID(s))
 	if int(lid) >= len(row) {

@@ -24,16 +24,16 @@ const (
 	AdaptiveGroupOfOne     = "adaptive-group-of-one"
 )
 
-// AdaptiveTableRules lists the rules of adaptive tables by themselves, whatever packets do, the
-// gravest first.
+// AdaptiveTableRules lists the rules for adaptive tables that do not depend on the paths of
+// packets, the gravest first.
 var AdaptiveTableRules = ParseRules(adaptiveTableRuleTexts)
 
 //go:embed adaptive_table_rules.txt
 var adaptiveTableRuleTexts string
 
-// CheckAdaptiveTables holds adaptive tables of f to AdaptiveTableRules, except AdaptiveStaticDiffers. It returns at
-// most limit findings for each rule, 0 for the default of verify, those of a rule in the order of the
-// switches. t.Check must have passed. It takes O(entries) time.
+// CheckAdaptiveTables checks adaptive tables of f by AdaptiveTableRules, except AdaptiveStaticDiffers.
+// It returns at most limit findings for each rule (0 stands for the default of verify), those of a rule
+// in the order of the switches. t.Check must have passed. It takes O(entries) time.
 func CheckAdaptiveTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []Finding {
 	var list []Finding
 	x := &tableCheck{f: f, t: t, found: newCollector(&list, limit)}
@@ -105,7 +105,7 @@ func (x *tableCheck) add(rule string, s fabric.NodeID, lid fabric.LID, count int
 	})
 }
 
-// used says which groups of a switch its entries can choose from.
+// used returns, by group of a switch, whether an entry can choose from it.
 func (x *tableCheck) used(s fabric.NodeID) []bool {
 	used := make([]bool, len(x.t.Groups[s]))
 	for _, plft := range x.t.PLFTs {
@@ -118,7 +118,7 @@ func (x *tableCheck) used(s fabric.NodeID) []bool {
 	return used
 }
 
-// isUp says whether a switch has a cable on a port.
+// isUp returns true if a switch has a cable on a port.
 func (x *tableCheck) isUp(s fabric.NodeID, p fabric.PortNum) bool {
 	return p > 0 && p <= x.f.Node(s).NumPorts && x.f.Peer(x.f.Port(s, p)) != fabric.NoPort
 }

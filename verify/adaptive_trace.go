@@ -135,7 +135,7 @@ func (w *searcher) trace() {
 	s.live.Run(back.Next, live...)
 }
 
-// arrives says whether a choice of a node leads to the owner at once.
+// arrives returns true if a choice of a node leads straight to the owner.
 func (w *searcher) arrives(x int32) bool {
 	if w.c.nodes[x].s != w.dests[0].root {
 		return false

@@ -188,8 +188,8 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 	r.Findings = append(r.Findings, x)
 }
 
-// illegal lists those of some channels, in the order of ports, that no path between hosts by legal
-// ports of an order takes; none where tables t do not keep to these.
+// illegal returns the given channels, in the order of ports, that no path between hosts takes by
+// legal ports of an order; nil where tables t use other ports.
 func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32) []fabric.PortID {
 	if _, err := lft.SwitchesByRank(u.f, order); err != nil {
 		return nil
@@ -260,8 +260,7 @@ func (u *usable) explain(idle []fabric.PortID, isIdle []bool, illegal []fabric.P
 	return list
 }
 
-// isSpare says whether s has no hosts, and only idle channels, none of which a shortest path could
-// take.
+// isSpare returns true if s has no hosts, and all its channels are idle and on no shortest path.
 func (u *usable) isSpare(s fabric.NodeID, isIdle []bool) bool {
 	ports, _ := u.f.SwitchLinks(s)
 	return !u.hasHosts(s) && !slices.ContainsFunc(ports, func(p fabric.PortID) bool {
@@ -270,8 +269,8 @@ func (u *usable) isSpare(s fabric.NodeID, isIdle []bool) bool {
 	})
 }
 
-// unused lists the switches of which all channels are idle in both directions, and some
-// shortest path takes one.
+// unused lists the switches whose channels are all idle in both directions though some
+// shortest path takes one of them.
 func (u *usable) unused(idle []bool) []fabric.NodeID {
 	var list []fabric.NodeID
 	for s := range fabric.NodeID(u.f.NumSwitches()) {
@@ -318,7 +317,7 @@ func newUsable(f *fabric.Fabric) *usable {
 	return u
 }
 
-// hasHosts says whether a CA or router port is cabled to switch s.
+// hasHosts returns true if a CA or router port is cabled to switch s.
 func (u *usable) hasHosts(s fabric.NodeID) bool { return len(u.f.HostsOn(s)) > 0 }
 
 // search goes through the destinations until all of some channels are known to be on a

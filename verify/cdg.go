@@ -58,7 +58,7 @@ func newChannels(f *fabric.Fabric, vl ...fabric.VL) *channels {
 	return c
 }
 
-// count is the number of channels, those of ports without a cable included.
+// count returns the number of channels, including those of ports without a cable.
 func (c *channels) count() int { return len(c.to) * c.vls }
 
 // tail is the switch that a channel leaves.
@@ -69,7 +69,7 @@ func (c *channels) tail(ch int32) int32 {
 // head is where a channel leads to, as in to.
 func (c *channels) head(ch int32) int32 { return c.to[int(ch)/c.vls] }
 
-// cabled says whether the port of a channel has a cable.
+// cabled returns true if the port of a channel has a cable.
 func (c *channels) cabled(ch int32) bool { return c.head(ch) >= toCA }
 
 // base is the first channel of switch s that can have a cable.
@@ -86,7 +86,7 @@ func (c *channels) bit(ch int32) (word int, bit uint64) {
 	return int(s)*c.words + int(i>>6), 1 << (i & 63)
 }
 
-// portVL is what a channel is known by.
+// portVL returns the port and the VL of a channel.
 func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 	return fabric.PortID(int(ch) / c.vls), c.vl[int(ch)%c.vls]
 }
@@ -160,22 +160,22 @@ func (g *dependencyGraph) copies(c *channels) *dependencyGraph {
 	return to
 }
 
-// depends says whether a channel depends on any other.
+// depends returns true if a channel depends on any other.
 func (g *dependencyGraph) depends(ch int32) bool {
 	return slices.ContainsFunc(g.Row(ch), func(set uint64) bool { return set != 0 })
 }
 
-// has says whether channel a depends on b.
+// has returns true if channel a depends on b.
 func (g *dependencyGraph) has(a, b int32) bool {
 	u := g.head(a)
 	return u >= 0 && u == g.tail(b) && g.cabled(b) && g.Has(a, b)
 }
 
-// order lists the channels of cables so that each comes after those that depend on it;
-// ok is false when a cycle makes that impossible. It is a depth-first search with sets
-// of channels as bits: the next channel to descend into is one AND away, so that it takes
-// O(channels x words). graph.TopologicalOrder looks at each of the dependencies, of which a
-// fat tree has some 50 for each channel.
+// order lists the channels of cables so that each comes after those that depend on it; ok
+// is false when a cycle makes that impossible. It is a depth-first search with sets of
+// channels as bits: one AND finds the next channels to descend into, so it takes O(channels
+// x words). graph.TopologicalOrder looks at each of the dependencies, of which a fat tree
+// has some 50 for each channel.
 func (g *dependencyGraph) order() (list []int32, ok bool) {
 	unseen, open := make([]uint64, g.f.NumSwitches()*g.words), make([]uint64, g.f.NumSwitches()*g.words)
 	for ch := range int32(g.count()) {

@@ -71,7 +71,7 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// certificateProof is what a Certificate is made of.
+// certificateProof has the data that a Certificate is made from.
 type certificateProof struct {
 	management, multicast bool
 
@@ -80,11 +80,10 @@ type certificateProof struct {
 	fromCAs []NumberedChannel // those that leave CAs and routers
 }
 
-// Certificate proves that there is no credit loop; nil when there is one, when
-// multicast packets loop, and when switches do not copy independently, since its
-// numbers say nothing about that. It covers management traffic too unless that adds a credit loop. The numbers
-// are the lengths of the longest chains of dependencies that end in a
-// channel, so that those of CAs are 0.
+// Certificate proves that there is no credit loop; it is nil when there is one, when multicast
+// packets loop, and when switches do not copy independently, which its numbers do not cover. It
+// includes management traffic unless that adds a credit loop. The number of a channel is the length
+// of the longest chain of dependencies that ends in it, so channels that leave CAs have 0.
 func (r *Result) Certificate() *Certificate {
 	if r.proof == nil {
 		return nil

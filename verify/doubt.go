@@ -11,7 +11,7 @@ import (
 // sensitive lists the rules whose findings depend on the SLs of paths.
 var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
 
-// countFindings counts the findings of a rule in a list, by what they stand for.
+// countFindings adds up the counts of all findings of a rule in a list.
 func countFindings(list []Finding, rule string) (n int64) {
 	for i := range list {
 		if list[i].Rule == rule {

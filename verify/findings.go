@@ -127,7 +127,7 @@ const (
 	namedMembers = 3
 )
 
-// reportParts is about all pairs that cannot talk because no cables join them.
+// reportParts adds a finding of all pairs that no cables join.
 func (p *plan) reportParts(c *Collector, r *Result, w *worker) {
 	if w.apart == [2]int64{} {
 		return
@@ -206,7 +206,7 @@ func (p *plan) members(part int32) (list []fabric.PortID) {
 	return list
 }
 
-// reportPorts is about ports that no tables can reach.
+// reportPorts adds findings of ports that no tables can reach.
 func (p *plan) reportPorts(c *Collector) {
 	f := p.f
 	f.EndPorts(func(port fabric.PortID) {
@@ -239,7 +239,7 @@ func (p *plan) reportPorts(c *Collector) {
 	}
 }
 
-// describeDropped is about pairs of one LID whose packets are dropped.
+// describeDropped fills in a finding of pairs of one LID whose packets are dropped.
 func (p *plan) describeDropped(f *Finding, t tally) {
 	lid := f.LID
 	source := p.sourcesAt(t.from, lid, f.Rule == ManagementUnreachable)[0]
@@ -255,8 +255,8 @@ func (p *plan) describeDropped(f *Finding, t tally) {
 		switchName(p.f, fabric.NodeID(end)), p.fate(end, lid))
 }
 
-// describeDiscarded is about pairs of one LID whose packets an SL-to-VL table
-// drops. The witness ends with the drop, on VL 15.
+// describeDiscarded fills in a finding of pairs of one LID whose packets an
+// SL-to-VL table drops. The witness ends with the drop, on VL 15.
 func (p *plan) describeDiscarded(f *Finding, t tally) {
 	lid := f.LID
 	var source fabric.PortID
@@ -331,7 +331,7 @@ func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
 	return fmt.Sprintf("drops %s (VL %d) from %s to %s", list("SL", sls), lft.DropVL, from, list("output port", outs))
 }
 
-// describeLoop is about pairs of one LID whose packets loop.
+// describeLoop fills in a finding of pairs of one LID whose packets loop.
 func (p *plan) describeLoop(f *Finding, t tally) {
 	lid := f.LID
 	source := p.sourcesAt(t.from, lid, f.Rule == ManagementLoop)[0]
@@ -343,7 +343,7 @@ func (p *plan) describeLoop(f *Finding, t tally) {
 	f.Message = fmt.Sprintf("%s: packets from %s loop: %s", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 }
 
-// reportEntries is about entries as such.
+// reportEntries adds findings of table entries by themselves.
 func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) {
 	if p.f.MaxLID() > 0 {
 		for s := range p.n {
@@ -520,7 +520,7 @@ type step struct {
 	vl   fabric.VL
 }
 
-// isDrop says whether an SL-to-VL table drops the packet there.
+// isDrop returns true if an SL-to-VL table drops the packet there.
 func (x step) isDrop() bool { return x.vl == lft.DropVL }
 
 // follow follows packets of an SL for a LID from an end port until they leave the
@@ -560,9 +560,9 @@ func hopOf(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum) Hop {
 	return Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: num}
 }
 
-// firstOut is the port by which packets from a port for a LID first leave a
-// node: a CA's own one, and for port 0 of a switch that of its entry, or port 0
-// where the entry is no port.
+// firstOut returns the port by which packets from a port for a LID first leave
+// a node: for a CA its own port; for port 0 of a switch the port of the
+// switch's entry, or port 0 if the entry is no port.
 func (p *plan) firstOut(source fabric.PortID, lid fabric.LID) fabric.PortID {
 	n := p.f.Owner(source)
 	if !p.f.IsSwitch(n) {
@@ -601,8 +601,8 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	return sls
 }
 
-// discards says whether packets from a port for a LID are dropped by SL-to-VL
-// tables, given that the forwarding tables lead there, and of which SL.
+// discards returns true if SL-to-VL tables drop packets from a port for a LID, and the SL of such
+// packets. The forwarding tables must lead the packets to the LID.
 func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) {
 	if p.lanes == nil {
 		return 0, false
@@ -620,7 +620,7 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 	return dropped[0], true
 }
 
-// fate tells what switch s does with packets for a LID that end there.
+// fate returns words for what switch s does with packets for a LID that end there.
 func (p *plan) fate(s int32, lid fabric.LID) string {
 	if e := p.entry(s, lid); e != fabric.NoPath {
 		return fateBy(p.f, fabric.NodeID(s), e, "")

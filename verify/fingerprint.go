@@ -11,16 +11,15 @@ import (
 )
 
 // SetFingerprints gives each finding that has none a fingerprint: 16 hexadecimal digits that
-// are equal for the same defect of the same fabric in different runs, and
-// different for all findings of one result. They depend on the rule and on the
-// GUIDs and port numbers of what the finding is about, not on its message, its
-// count, its severity or the node descriptions, and not on LIDs, so that they
-// survive that LIDs are assigned again. MLIDs, and LIDs that no port has, are all
-// that can be known of their finding and do count, and so does the message of a finding
-// that has no switch, port or LID, such as a line of a file.
+// are equal for the same defect of the same fabric in different runs, and different for all
+// findings of one result. They depend on the rule and on the GUIDs and port numbers in the
+// finding, not on its message, count, severity or node descriptions. They do not depend on
+// LIDs either, so they stay the same when LIDs are assigned again. But they include MLIDs,
+// LIDs that no port has, and the message of a finding without a switch, port or LID (such as
+// one of a line of a file), where nothing else identifies the finding.
 //
-// What depends on a choice among many, such as the first switch whose path fails, is
-// not in it where the rule has one finding for each LID.
+// For rules with one finding for each LID they leave out mere examples, such as the first
+// switch whose path fails.
 func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	seen := make(map[string]int, len(r.Findings))
 	for i := range r.Findings {

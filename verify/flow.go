@@ -38,7 +38,7 @@ func newFlow(l *lanes) *flow {
 	return w
 }
 
-// A tree is the i-th of g destinations of which the worker has the cells.
+// A tree is one destination: the i-th of the g destinations whose cells the worker has.
 type tree struct {
 	*dest
 	g, i int
@@ -49,8 +49,9 @@ func (w *worker) out(t *tree, s int32) fabric.PortNum {
 	return fabric.PortNum(w.cells[int(s)*t.g+t.i] >> cellBits)
 }
 
-// followLanes follows the packets of a tree, which forwarding tables lead to its root: from all switches, or else from
-// those that w.paths has found. It notes their dependencies, and the pairs that SL-to-VL tables drop.
+// followLanes follows the packets of a tree, for which the forwarding tables lead to the root: from all switches, or
+// only from those that w.paths has found. It notes their dependencies, and the pairs whose packets SL-to-VL tables
+// drop.
 func (w *worker) followLanes(t *tree, all bool) {
 	f := w.flow
 	f.serial += 2

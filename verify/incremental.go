@@ -59,7 +59,7 @@ type pairUse struct {
 	lids uint16 // whose packets make the dependency from the switch that the former port is cabled to
 }
 
-// checkerScratch is what an update needs.
+// checkerScratch is the scratch space of an update.
 type checkerScratch struct {
 	touched []int32 // slots whose path for the LID at hand differs or may count otherwise
 	isIn    []int32 // by slot: the serial of the LID for which it was last among them
@@ -69,14 +69,14 @@ type checkerScratch struct {
 	rose    []int    // of pairs: those that had no LIDs during an update, or are for a port with another cable
 }
 
-// mark says that a slot's path to a LID is to be counted again, and with entry those of
-// all whose packets pass through the slot.
+// mark means that a slot's path to a LID has to be counted again; with entry also the
+// paths of all slots whose packets pass through it.
 type mark struct {
 	slot  int32
 	entry bool
 }
 
-// checkerJournal is what undo needs: what an update changes in place.
+// checkerJournal has what undo needs: the values that an update changes in place.
 type checkerJournal struct {
 	before  IncrementalChecker
 	entries []formerEntry
@@ -138,7 +138,7 @@ func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, op
 	return r
 }
 
-// Holds says whether it knows the tables for v, by which it goes on.
+// Holds returns true if the last tables that the checker knows are those for v.
 func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
 
 // isPlain returns true for a check of complete unicast tables on one VL.
@@ -154,7 +154,7 @@ func (w *IncrementalChecker) follow(v *fabric.Snapshot, t *lft.Tables) bool {
 	return w.now != nil
 }
 
-// hasStale says whether there are entries for LIDs that no port has.
+// hasStale returns true if there are entries for LIDs that no port has.
 func (w *IncrementalChecker) hasStale() bool {
 	for lid, dest := range w.now.Dest {
 		for s := range w.now.Node {
@@ -177,10 +177,10 @@ func (w *IncrementalChecker) Begin(v *fabric.Snapshot) {
 	w.cloneCounts()
 }
 
-// Count is Check for a caller that wants no findings: it also goes by what changed where switches have
-// no cable. The Result is nil for tables that have a fault or that it cannot follow: then the function
-// Check knows more. Else all packets of the switches that are there arrive, there is no credit loop, and
-// the Result has the counts of unicast traffic and of the loads.
+// Count is Check for a caller that wants no findings. It also looks only at changes if there are
+// switches without a cable. The Result is nil for tables that have a fault or that it cannot follow:
+// then the function Check can tell more. Else all packets between switches that are present arrive,
+// there is no credit loop, and the Result has the counts of unicast traffic and of the loads.
 func (w *IncrementalChecker) Count(v *fabric.Snapshot, t *lft.Tables) *Result {
 	if !w.follow(v, t) {
 		return nil
@@ -381,14 +381,14 @@ func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {
 	return ok
 }
 
-// mixer adds the dependencies of mixtures to those of the last tables.
+// mixer adds the dependencies of mixtures of tables to those of the last tables.
 type mixer struct {
 	*IncrementalChecker
 	tables *lft.Tables
 	added  []int // of pairs
 }
 
-// entries are those of a slot for a LID, of both tables.
+// entries returns the entries of a slot for a LID in both tables.
 func (x *mixer) entries(slot, lid int32) [2]fabric.PortNum {
 	return [2]fabric.PortNum{x.entry(slot, lid), lft.Entry(x.tables.Row(x.now.Node[slot]), fabric.LID(lid))}
 }

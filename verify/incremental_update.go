@@ -132,7 +132,7 @@ func (w *IncrementalChecker) recabled(v *fabric.Snapshot) []int32 {
 	return list
 }
 
-// nearest is the distance from s to t that follows from those of the neighbours of s.
+// nearest returns the distance from s to t that follows from the distances of the neighbours of s.
 func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
 	if s == t {
 		return 0
@@ -147,9 +147,9 @@ func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
 	return least
 }
 
-// markSwitches marks entries that differ or that are for ports with another cable, and
-// switches that came, went, or have more or fewer sources. It returns false when there is
-// more of that than is followed.
+// markSwitches marks entries that differ or whose port has another cable, and switches
+// that came, went, or have more or fewer sources. It returns false if it marks too many
+// for a check by changes.
 func (w *IncrementalChecker) markSwitches(v *fabric.Snapshot, t *lft.Tables) bool {
 	old := w.now
 	lids := max(len(old.Dest), len(v.Dest))
@@ -173,8 +173,8 @@ func (w *IncrementalChecker) markSwitches(v *fabric.Snapshot, t *lft.Tables) boo
 	return true
 }
 
-// markEntries marks where the entries of a slot differ from those of a table. It compares
-// whole blocks first.
+// markEntries marks the entries of a slot that differ from a table. It compares whole
+// blocks first.
 func (w *IncrementalChecker) markEntries(s int32, table []fabric.PortNum) {
 	type entries [lft.BlockSize]fabric.PortNum
 	row := w.row(s)

@@ -22,8 +22,8 @@ type lanes struct {
 	selector *adaptive.Selector // nil where all packets take one PLFT
 	plft     int32              // that one, or anyPLFT; without a selector
 
-	// certain leaves packets of unknown SL out, so that what is found is so whatever SLs they have.
-	// Else they have any.
+	// certain leaves out packets of unknown SL, so that findings hold whatever SLs these have.
+	// Without it such packets may have any SL.
 	certain bool
 
 	vls     []fabric.VL // those in use, ascending; one stands for all if they are copies
@@ -37,7 +37,7 @@ type lanes struct {
 	ports0  int               // where the latter begin
 }
 
-// class is SLs whose packets are treated alike everywhere.
+// class is a set of SLs whose packets are treated alike everywhere.
 type class struct {
 	bit   uint16
 	sl    fabric.SL // the lowest
@@ -55,7 +55,7 @@ type class struct {
 
 const noLane = -1
 
-// node is a switch with some of its input ports, by which packets meet the same tables.
+// node is a switch with those of its input ports by which packets meet the same tables.
 type node struct {
 	s    int32
 	base int32          // PortID of port 0 of the switch
@@ -238,7 +238,7 @@ func (l *lanes) laneOf(c *class, x int32, out fabric.PortNum) int {
 	return int(c.lane[int(x)*l.stride+int(out)])
 }
 
-// findSenders lists the senders.
+// findSenders fills in senders and ports0.
 func (l *lanes) findSenders() {
 	f := l.f
 	add := func(first int, port, in fabric.PortID, may uint16) {
@@ -299,7 +299,7 @@ func (l *lanes) sends(x *senderGroup, c *class, lid fabric.LID) bool {
 	return set&x.may&c.bit != 0 && (known || !l.leavesOut(x))
 }
 
-// slsFrom is by LID the SL of paths from a source port on switch s.
+// slsFrom returns, by LID, the SL of paths from a source port on switch s.
 func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
 	if row := l.sls.PortRow(source); row != nil {
 		return row
@@ -307,8 +307,8 @@ func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
 	return l.sls.Given(s)
 }
 
-// fromCAs lists the channels by which packets leave CAs and routers into switches, with the number 0. sent gives
-// the classes that a port of a sender sends.
+// fromCAs lists the channels by which packets leave CAs and routers into switches, with the number
+// 0. sent returns the classes of the packets that a port of a sender sends.
 func (l *lanes) fromCAs(sent func(sender int, port fabric.PortID) uint16) (list []NumberedChannel) {
 	for i := range l.senders[:l.ports0] {
 		for _, port := range l.senders[i].ports {
@@ -400,7 +400,7 @@ func mapsInUse(f *fabric.Fabric, s *lft.SL2VL, turns bool) (maps []lft.VLMap) {
 	return maps
 }
 
-// slClasses divides a set of SLs, a bit each, into sets of those that are alike.
+// slClasses divides a set of SLs, a bit each, into sets of SLs that are alike.
 func slClasses(set uint16, alike func(a, b fabric.SL) bool) (classes []uint16) {
 	for ; set != 0; set &= set - 1 {
 		sl := lowestSL(set)

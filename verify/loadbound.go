@@ -22,10 +22,10 @@ type LoadBound struct {
 	Bounds  []LowerBound `json:"bounds"` // never nil
 }
 
-// LowerBound is a Load that no tables are below.
+// LowerBound is a load that no tables can stay below.
 type LowerBound struct {
-	// Paths says what tables it is about: any; shortest, those that keep to shortest paths; legal,
-	// those that keep to the legal ports of their up*/down* order.
+	// Paths names the tables that the bound holds for: any; shortest, those that keep to shortest
+	// paths; legal, those that keep to the legal ports of their up*/down* order.
 	Paths string   `json:"paths"`
 	Least float64  `json:"least"`
 	Exact *big.Rat `json:"-"`     // the same
@@ -39,9 +39,9 @@ type LowerBound struct {
 	tree  bool
 }
 
-// farAbove is the part by which a load above a bound is a note, and muchAbove that by which it is
-// a warning in trees; elsewhere it may be the price of few lanes. Of 45 fabrics as operators
-// have them the best engine is above the bound by 16 % at most, and by 0 % on the median one.
+// farAbove is the share by which a load has to be above a bound for a note, and muchAbove that for
+// a warning in trees; elsewhere the price of few lanes may explain it. Of 45 fabrics as operators
+// have them, the best engine is at most 16 % above the bound, and 0 % on the median fabric.
 const farAbove, muchAbove = 0.25, 0.5
 
 // CompareBounds fills in r.Bound. Of bounds for the same paths the greatest counts, of equal
@@ -99,7 +99,7 @@ func (b *LoadBound) LoadText() string {
 	return text.CountGrouped(n, "route", "routes") + " on " + b.Fastest
 }
 
-// AboveText says how the load compares with the bound: "6.2 % above", "3.5 times".
+// AboveText returns how the load compares with the bound: "6.2 % above", "3.5 times".
 func (x *LowerBound) AboveText() string {
 	if x.Above < 1 {
 		return fmt.Sprintf("%.1f %% above", 100*x.Above)
@@ -118,7 +118,7 @@ func (r *Result) GreatestLoad() float64 {
 	return float64(r.Balance.MaxRoutes)
 }
 
-// Scale is what relative loads of the fabric are counted in.
+// Scale returns the scale of the fabric's relative loads.
 func (r *Result) Scale() bound.Scale { return r.scale }
 
 // LoadOn is the greatest relative load of the routes that are delivered, on the scale of another

@@ -21,9 +21,9 @@ import (
 type Copying uint8
 
 const (
-	// Independent is what InfiniBand switches do: the packet is received as a
-	// whole, each copy leaves when its port has credits, and all that is held
-	// meanwhile is the buffer that the packet is in.
+	// Independent is the way of InfiniBand switches: the packet is received as
+	// a whole, and each copy leaves when its port has credits. Meanwhile the
+	// packet holds only its buffer.
 	Independent Copying = iota
 	// Reserving: the packet is received as a whole, and takes its place in the
 	// queues of all its output ports at once, in one order for all packets; none
@@ -122,7 +122,7 @@ type multicast struct {
 	found mcFound
 }
 
-// mcFound is what is found out about packets.
+// mcFound has the findings about the packets of some MLIDs.
 type mcFound struct {
 	counts   MulticastCounts
 	troubles []mcTrouble
@@ -133,8 +133,8 @@ type mcFound struct {
 	splits   map[split]bool // unless switches copy independently
 }
 
-// mcTrouble is what is wrong with the packets of one tree. Each tally counts
-// pairs, or senders for loops.
+// mcTrouble counts the faults of the packets of one tree. Each tally counts
+// pairs, except loop, which counts senders.
 type mcTrouble struct {
 	tree                            *mft.Tree
 	missing, duplicate, loop, stray mcTally

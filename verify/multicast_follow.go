@@ -45,8 +45,8 @@ type mcWorker struct {
 // receivers, and to other end ports; -1 when not known yet.
 type mcBehind struct{ good, stray int32 }
 
-// reach is what is wrong with a packet: receivers that get no copy, or several, and
-// other end ports that get some. Packets that loop have no duplicates.
+// reach counts the faults of a packet: receivers that get no copy, or several, and
+// other end ports that get copies. Packets that loop have no duplicates.
 type reach struct {
 	missing, duplicate, stray int
 	loops                     bool
@@ -65,9 +65,9 @@ const (
 	arcDead   // no cable
 )
 
-// mcStart is where a packet is when it has come to a switch: the mask, the index in
-// ports of the port that it came in by, -1 when that is not in the mask, and the number
-// of that port.
+// mcStart is the position of a packet that has come to a switch: the mask there, the
+// index in ports of the port that it came in by, -1 when that is not in the mask, and
+// the number of that port.
 type mcStart struct {
 	mcMask
 	back int32
@@ -162,7 +162,7 @@ func (w *mcWorker) load(mlid fabric.LID) {
 	w.copies, w.before = slices.Grow(w.copies[:0], n)[:n], slices.Grow(w.before[:0], n)[:n]
 }
 
-// isForest says whether the cables in the masks close no cycle.
+// isForest returns true if the cables in the masks close no cycle.
 func (w *mcWorker) isForest() bool {
 	for _, p := range w.ports {
 		s := int32(w.f.Owner(p))
@@ -258,7 +258,7 @@ func (w *mcWorker) expect(t *mft.Tree) {
 	w.setWanted(true)
 }
 
-// setWanted says of the receivers of the tree whether they are wanted.
+// setWanted sets wanted for the receivers of the current tree.
 func (w *mcWorker) setWanted(wanted bool) {
 	for _, p := range w.tree.Receivers {
 		if q := w.f.Attachment(p); q != fabric.NoPort {
@@ -302,18 +302,18 @@ func (w *mcWorker) dropped(sl fabric.SL, in fabric.PortNum, arc int32) bool {
 	return w.vlOf(in, w.ports[arc], sl) == lft.DropVL
 }
 
-// mutes says whether a CA port's own table drops an SL.
+// mutes returns true if a CA port's own table drops an SL.
 func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
 	return w.vlOf(0, p, sl) == lft.DropVL
 }
 
-// beside says whether packets of a sender come to an end port by a cable without a
-// switch.
+// beside returns true if packets of a sender come to an end port by a cable
+// without a switch.
 func (w *mcWorker) beside(sl fabric.SL, sender, end fabric.PortID) bool {
 	return w.f.Attachment(sender) == fabric.NoPort && w.f.Peer(sender) == end && !w.mutes(sl, sender)
 }
 
-// dropsSL says whether any SL-to-VL table drops an SL.
+// dropsSL returns true if any SL-to-VL table drops an SL.
 func (c *multicast) dropsSL(sl fabric.SL) bool {
 	return c.lanes != nil && slices.ContainsFunc(c.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[sl] == lft.DropVL })
 }
@@ -327,12 +327,12 @@ func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 	return w.enter(in)
 }
 
-// goesOut says whether a packet that is in a switch goes out by an arc.
+// goesOut returns true if a packet at a switch goes out by an arc.
 func (w *mcWorker) goesOut(sl fabric.SL, at mcStart, arc int32) bool {
 	return at.from <= arc && arc < at.to && arc != at.back && !w.dropped(sl, at.num, arc)
 }
 
-// outs calls do for the arcs by which a packet goes out that is in a switch.
+// outs calls do for each arc by which a packet at a switch goes out.
 func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
 	for k := at.from; k < at.to; k++ {
 		if w.goesOut(sl, at, k) {
@@ -417,7 +417,7 @@ func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
 	return w.copies[i]
 }
 
-// countFaults counts what is wrong with the packet just flooded, of a sender.
+// countFaults counts the faults of the packet just flooded, which is from sender.
 func (w *mcWorker) countFaults(t *mft.Tree, loops bool, sender fabric.PortID) reach {
 	r := reach{loops: loops}
 	for _, p := range t.Receivers {
@@ -440,8 +440,8 @@ func (w *mcWorker) countFaults(t *mft.Tree, loops bool, sender fabric.PortID) re
 	return r
 }
 
-// strays calls do for the end ports that are no receivers and get copies of the
-// packet just flooded.
+// strays calls do for the end ports that get copies of the packet just flooded
+// and are no receivers.
 func (w *mcWorker) strays(do func(p fabric.PortID)) {
 	for _, h := range w.sent {
 		q := w.ports[h.arc]

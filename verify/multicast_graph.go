@@ -12,9 +12,9 @@ import (
 // mcState is a packet that went out by an arc on one of channels.vl.
 type mcState struct{ arc, vl int32 }
 
-// split says that a packet which comes in by a channel goes out by both of two
-// others. Packets of a CA come in by the number that the channel would have if it
-// left the switch, less than 0 for ^, and those of port 0 by port 0, too.
+// split means that a packet which comes in by channel in goes out by both a and
+// b. For packets of a CA, and for those of a switch by its port 0, in is ^ of the
+// channel that the input port would have if it were an output; so it is below 0.
 type split struct{ in, a, b int32 }
 
 func (s split) compare(o split) int {

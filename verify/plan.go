@@ -31,9 +31,9 @@ type plan struct {
 	units     []unit
 }
 
-// unit is what a worker does at a time: up to lft.BlockSize LIDs that have ports, those
-// of one root side by side since they share what is computed for it, or as many that
-// no port has.
+// unit is a piece of work: up to lft.BlockSize LIDs that have ports, or as many that no
+// port has. LIDs of one root are side by side in it, since they share computations for
+// the root.
 type unit struct {
 	dests   []dest
 	unowned []fabric.LID

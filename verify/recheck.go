@@ -82,11 +82,11 @@ func (c *Certificate) Check(s *state.State, copying Copying) error {
 	return newRecheckMulticast(k, s.Multicast, s.SL2VL).trees()
 }
 
-// CheckAdaptive is Check for adaptive tables: the number must increase along every dependency
-// that packets make which can still arrive, whatever ports the switches choose. With
-// several PLFTs and no selector packets may take any at each switch. Multicast packets are an
-// error. It takes O(switches x ports) time for each LID, with SL-to-VL tables, selectors
-// and path SLs for each SL.
+// CheckAdaptive is Check for adaptive tables: the numbers must increase along every
+// dependency of packets that can still arrive, whatever ports the switches choose. With
+// several PLFTs and no selector, packets may take any of them at each switch. Multicast
+// packets are an error. It takes O(switches x ports) time for each LID, and with SL-to-VL
+// tables, selectors or path SLs that much for each SL.
 func (c *Certificate) CheckAdaptive(s *state.State) error {
 	if err := s.Adaptive.Check(s.Fabric); err != nil {
 		return err
@@ -231,7 +231,7 @@ func (k *recheck) destinations() error {
 	return nil
 }
 
-// hasLower returns true if packets of a lower SL meet the same tables as those of the SL at hand.
+// hasLower returns true if packets of a lower SL may be on the same paths as those of k.sl, and meet the same tables.
 func (k *recheck) hasLower() bool {
 	if k.read.PathSLs != nil || k.tables != nil && k.tables.Select != nil {
 		return false
@@ -321,7 +321,7 @@ func (k *recheck) anySends(at *stop) bool {
 	return some
 }
 
-// hasSL returns true if paths to the LID of which a row has the SLs may have the SL.
+// hasSL returns true if paths to k.lid may have k.sl by a row of path SLs.
 func (k *recheck) hasSL(row []fabric.SL) bool {
 	return row == nil || row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
 }

@@ -32,13 +32,13 @@ type Result struct {
 	Verdict       string                 `json:"verdict"`                  // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
 	proof         *certificateProof      // nil when unicast or multicast traffic has a credit loop
 
-	// scale is what Balance.MaxRelative is counted in, and busiest has what LoadOn needs for the load on
-	// another scale: nil where routes have not been counted.
+	// scale is the scale of Balance.MaxRelative. LoadOn computes the load on other scales from
+	// busiest, which is nil where routes have not been counted.
 	scale   bound.Scale
 	busiest []linkLoad
 }
 
-// FabricCounts says how large the fabric is.
+// FabricCounts has the size of the fabric.
 type FabricCounts struct {
 	Switches int        `json:"switches"`
 	Systems  int        `json:"systems,omitempty"` // with a system image GUID each, where fewer than switches
@@ -63,8 +63,8 @@ func countFabric(f *fabric.Fabric) FabricCounts {
 	return n
 }
 
-// UnicastCounts is about ordered pairs of a CA or router port and a LID of
-// another one. Each pair is delivered, unreachable or loops.
+// UnicastCounts counts ordered pairs of a CA or router port and a LID of
+// another such port. Each pair is delivered, unreachable or loops.
 type UnicastCounts struct {
 	Pairs        int64     `json:"pairs"`
 	Unreachable  int64     `json:"unreachable"` // misdelivered pairs among them
@@ -77,8 +77,8 @@ type UnicastCounts struct {
 	Aggregation  int64     `json:"unreachable_aggregation,omitempty"` // of Unreachable, those of aggregation nodes; 0 before audit/cause has grouped findings
 }
 
-// ManagementCounts is about ordered pairs of a port and a LID of another one,
-// of which at least one is port 0 of a switch.
+// ManagementCounts counts ordered pairs of a port and a LID of another port, of
+// which at least one is port 0 of a switch.
 type ManagementCounts struct {
 	Pairs       int64 `json:"pairs"`
 	Unreachable int64 `json:"unreachable"`
@@ -86,7 +86,7 @@ type ManagementCounts struct {
 	CreditLoops int   `json:"credit_loops"` // of unicast, multicast and management traffic together
 }
 
-// CreditLoopCounts is about the channel dependency graph of delivered unicast
+// CreditLoopCounts describes the channel dependency graph of delivered unicast
 // pairs. A channel is a virtual lane of a cable in one direction.
 type CreditLoopCounts struct {
 	Count  int     `json:"count"`  // strongly connected components that hold a cycle
@@ -100,9 +100,9 @@ type CreditLoopCounts struct {
 	Dependencies int `json:"dependencies"`
 }
 
-// MulticastCounts is about multicast packets, all zero when no multicast
-// tables are checked. A packet of each sender of each group is followed: each
-// receiver but the sender itself must get one copy, and no other end port any.
+// MulticastCounts is about multicast packets, all zero when no multicast tables
+// are checked. Check follows a packet of each sender of each group: each
+// receiver except the sender must get one copy, and no other end port any.
 type MulticastCounts struct {
 	Groups     int   `json:"groups"`     // groups, and MLIDs in the tables that no group has
 	MLIDs      int   `json:"mlids"`      // of groups, or in the tables
@@ -111,25 +111,25 @@ type MulticastCounts struct {
 	Duplicates int   `json:"duplicates"` // the same with a receiver that gets several; packets that loop apart
 	Loops      int   `json:"loops"`      // senders whose packets loop
 	Stray      int   `json:"stray"`      // pairs of a sender and an end port that is no receiver and gets copies
-	// CreditLoops is of unicast and multicast traffic together, and
-	// Dependencies counts those of both between channels that leave switches.
+	// CreditLoops counts the credit loops of unicast and multicast traffic together, and
+	// Dependencies their dependencies between channels that leave switches.
 	CreditLoops  int `json:"credit_loops"`
 	Dependencies int `json:"dependencies"`
 	// Capacity is how many MLIDs the smallest table has room for, 0 when no table's size is
-	// known, and Fullest the table of which the greatest share is in use.
+	// known. Fullest is the table with the greatest share in use.
 	Capacity int             `json:"capacity,omitempty"`
 	Fullest  *MulticastTable `json:"fullest,omitempty"`
 }
 
-// BalanceCounts says how routes spread over the cables between switches, each
-// direction apart and all VLs together. A route is a delivered unicast pair that
-// crosses the cable, of two ports that count for load: see fabric.Kind.
+// BalanceCounts describes how routes spread over the cables between switches, each direction
+// separately and all VLs together. A route is a delivered unicast pair of two ports that count for
+// load (see fabric.Kind) whose packets cross the cable.
 type BalanceCounts struct {
 	MaxRoutes  int64   `json:"max_routes_per_link"`
 	MeanRoutes float64 `json:"mean_routes_per_link"` // over all of them, unused ones too
 	MaxLink    *Hop    `json:"max_link,omitempty"`   // the first of the most loaded, on VL 0; nil without routes
-	// IdleLinks counts those without routes, 0 when none has any. Rule IdleLinks is about
-	// the ones among them that shortest paths could take.
+	// IdleLinks counts the channels without routes, 0 when no channel has routes. The
+	// rule IdleLinks is about those that shortest paths could take.
 	IdleLinks int `json:"idle_links"`
 	// Idle lists them with reasons, in the order of GUIDs and ports; nil where tables do not
 	// deliver all pairs, and from an IncrementalChecker.
@@ -138,9 +138,9 @@ type BalanceCounts struct {
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
 }
 
-// AdaptiveCounts is about adaptive tables, where a switch chooses one of several ports. All
-// choices count: a pair is lost if any sequence of choices loses a packet. Pairs are as in
-// UnicastCounts and ManagementCounts, without those that no cables join.
+// AdaptiveCounts describes adaptive tables, where a switch chooses one of several ports.
+// All choices count: a pair is lost if any sequence of choices loses a packet. Pairs are as
+// in UnicastCounts and ManagementCounts, without pairs that no cables join.
 type AdaptiveCounts struct {
 	PLFTs  int   `json:"plfts"`  // private LFTs of a switch
 	Groups int   `json:"groups"` // rows of all group tables
@@ -163,8 +163,8 @@ type AdaptiveCounts struct {
 	Dependencies          int `json:"dependencies"`
 }
 
-// PartitionCounts is about the partitions of P_Key tables, or of a partitions.conf without
-// tables.
+// PartitionCounts describes the partitions of P_Key tables, or those of a partitions.conf
+// if there are no tables.
 type PartitionCounts struct {
 	Ports      int         `json:"ports"` // end ports whose table is known
 	Partitions int         `json:"partitions"`
@@ -218,8 +218,8 @@ type Finding struct {
 	// switches, channels.
 	Count   int64 `json:"count"`
 	Witness []Hop `json:"witness"` // never nil
-	// Ports are those that it is about, where it is about ports and not about
-	// the path of a packet.
+	// Ports are the ports that the finding is about, unless it is about the
+	// path of a packet.
 	Ports []Endpoint `json:"ports,omitempty"`
 	// Fingerprint names the finding across runs; see SetFingerprints.
 	Fingerprint string `json:"fingerprint,omitempty"`
@@ -227,14 +227,14 @@ type Finding struct {
 	Waiver *Waiver `json:"waiver,omitempty"`
 	// Cause is the Text of the Cause that it follows from; "" where that is its own Message.
 	Cause string `json:"cause,omitempty"`
-	// File and Line are where the input has it, for what a reader noticed; "" and 0 for
-	// other findings.
+	// File and Line are the place in the input of a finding made by a reader; "" and 0
+	// for other findings.
 	File string `json:"-"`
 	Line int    `json:"-"`
 	more bool   // stands for those that are left out, and comes last
 }
 
-// IsRest reports whether the finding stands for those of its rule that are left out.
+// IsRest returns true if the finding stands for further findings of its rule that are left out.
 func (x *Finding) IsRest() bool { return x.more }
 
 // Pairs counts ordered pairs of a port and a LID, by Lost constants.
@@ -309,7 +309,7 @@ func (e Endpoint) String() string {
 // Unquoted is String without quotation marks.
 func (e Endpoint) Unquoted() string { return strings.ReplaceAll(e.String(), `"`, "") }
 
-// SwitchRef is which switch something is about.
+// SwitchRef identifies a switch.
 type SwitchRef struct {
 	Switch fabric.GUID `json:"switch"`
 	Name   fabric.Name `json:"name"`
@@ -384,7 +384,7 @@ const (
 	VerdictErrors    = "errors"
 )
 
-// Verdict is that of findings of which the gravest has the severity, if nothing is undecided.
+// Verdict returns the verdict for findings whose gravest has severity s, if nothing is undecided.
 func (s Severity) Verdict() string {
 	switch s {
 	case Error:
@@ -420,8 +420,8 @@ func (r *Result) Worst() Severity {
 	return worst
 }
 
-// Fails says whether r fails a caller who accepts findings below a severity: there
-// is a graver one, or something is undecided.
+// Fails returns true if a finding that is not waived has severity at or above at,
+// or if something is undecided.
 func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
 
 // Leave notes what the input does not decide, and updates the verdict.
@@ -469,9 +469,9 @@ func (r *Result) Edit(edit func([]Finding) []Finding) {
 	r.updateVerdict()
 }
 
-// updateVerdict sorts the findings, waived ones last, those of rules that are not
-// this package after the others of their severity, and what is undecided, and
-// derives the verdict.
+// updateVerdict sorts Findings and Undecided, and sets the verdict. Waived
+// findings come last; within a severity those of rules of other packages come
+// after the others.
 func (r *Result) updateVerdict() {
 	last := func(is bool) int {
 		if is {

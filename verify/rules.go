@@ -125,14 +125,14 @@ var Rules = ParseRules(ruleTexts)
 //go:embed rules.txt
 var ruleTexts string
 
-// LaneRules are those that rest on SL-to-VL tables and path SLs, gravest first.
+// LaneRules lists the rules that depend on SL-to-VL tables and path SLs, the gravest first.
 var LaneRules = []string{SLDropped, CreditLoop, ManagementSLDropped, ManagementCreditLoop}
 
-// MulticastRules are those that rest on the masks and groups of multicast, gravest first.
+// MulticastRules lists the rules that depend on multicast masks and groups, the gravest first.
 var MulticastRules = []string{MulticastLoop, MulticastDuplicate, MulticastMissing, MulticastCreditLoop}
 
-// UnicastRules are those that rest on the topology and the forwarding tables, gravest
-// first.
+// UnicastRules lists the rules that depend on the topology and the forwarding tables,
+// the gravest first.
 var UnicastRules = []string{UnicastUnreachable, Misdelivered, UnicastLoop, CreditLoop, ManagementLoop}
 
 // RuleByName finds a rule of this package.

@@ -316,10 +316,9 @@ func (p *plan) weigh(s int32, d *dest) uint32 {
 	return hosts
 }
 
-// fill makes the cells of destinations that are all rooted where root was
-// called with. It says whether all their paths are minimal, that is, whether
-// each entry leads one link closer; switches in alone do not count. The root itself, at distance 0, passes
-// with an entry that leads out of the switches, whose distance is 255.
+// fill fills in the cells of destinations at the current root. It returns true if all their paths
+// are minimal: each entry leads one link closer, switches in alone not counted. The root, at
+// distance 0, passes with an entry that leads out of the switches, to distance 255.
 func (w *worker) fill(dests []dest) bool {
 	g, column := len(dests), dests[0].column
 	off := uint8(0) // bits in which some distance is not what it should be

@@ -38,8 +38,8 @@ type Options struct {
 	// entries and no port leave rules undecided, since the port may be one that the
 	// topology does not tell.
 	Complete bool
-	// Buffer is what the switches have room for; the zero value means
-	// unknown.
+	// Buffer is the room that the switches have for packets; the zero value
+	// means unknown.
 	Buffer Buffer
 	// Workers is how many goroutines share the work; 0 for one on each CPU.
 	// The result does not depend on it.
@@ -47,8 +47,8 @@ type Options struct {
 	// Witnesses bounds the credit loops that are shown; 0 for
 	// DefaultWitnesses. All are counted.
 	Witnesses int
-	// Findings bounds the findings for each rule; 0 for DefaultFindings. One
-	// more says how many were left out.
+	// Findings is the most findings for each rule; 0 stands for
+	// DefaultFindings. One further finding tells how many are left out.
 	Findings int
 	// Progress, when set, is told how many parts of the LIDs are done, of all.
 	// It is called from several goroutines.
@@ -93,28 +93,26 @@ func Unverified(f *fabric.Fabric) *Result {
 }
 
 // Check examines the tables of a state, in which every switch has a row by its NodeID, for all LIDs
-// of its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs) time; where
-// SL-to-VL tables are not the same on all ports, or paths have SLs, that much
-// again for each class of SLs that paths have, a class being SLs with the same
-// VL everywhere. Besides what it needs for each channel it keeps up to five
-// bytes for each pair of switches, and less in fabrics where that would be
-// more than 256 MB.
+// of its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs) time;
+// where SL-to-VL tables differ between ports, or paths have SLs, it takes that time again for each
+// class of SLs that paths have. A class is SLs with the same VL everywhere. Besides memory for each
+// channel it needs up to five bytes for each pair of switches, and less in fabrics where that would
+// be more than 256 MB.
 //
 // Where path SLs are not known, a first check lets those paths have any SL. If findings may depend
-// on that, a second one leaves the paths out: its findings are returned, and rules with more
-// in the first are undecided. Where a sender's own table drops some SLs, and not all, the
-// rules of dropped SLs are undecided for its paths of unknown SL.
+// on that, a second check leaves these paths out. Check returns the findings of the second one, and
+// rules with more findings in the first are undecided. Where a sender's own table drops some SLs
+// but not all, its paths of unknown SL leave the rules of dropped SLs undecided.
 //
-// A pair of a port and a LID is delivered when packets of every SL that it may
-// have arrive. Where the forwarding tables lead to the LID and an SL-to-VL
-// table on the way has VL 15, it is unreachable. Only packets that arrive make
-// dependencies.
+// A pair of a port and a LID is delivered when packets of every SL that it may have arrive. A pair
+// is unreachable if the forwarding tables lead to the LID but an SL-to-VL table on the way has VL
+// 15. Only packets that arrive make dependencies.
 //
-// For an MLID without a tree, or of which no tree has senders, every end port in its masks is taken
-// to send and to receive, on SL 0. That leaves the rules of multicast undecided where there are trees.
+// For an MLID without a tree, or without senders in its trees, Check assumes that every end port in
+// its masks sends and receives, on SL 0. If there are trees at all, that leaves the rules of
+// multicast undecided.
 //
-// It returns an error when the tables are not of this fabric and when ctx
-// ends; whatever is wrong with the tables is in the Result.
+// Errors are tables of another fabric and ctx's; faults of the tables are in the Result.
 func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	opt.setDefaults()
 	r, l, err := check(ctx, s, opt, false)

@@ -70,7 +70,7 @@ func (w *forest) findFrom(s int32) {
 	}
 }
 
-// walk takes a destination through tables of which nothing is known: packets
+// walk checks a destination without assuming anything of the tables: packets
 // may be dropped, loop, or take long paths.
 func (w *worker) walk(d *dest) {
 	for s := range w.n {
@@ -119,8 +119,8 @@ func (w *worker) loadManagement(root int32) {
 	}
 }
 
-// trouble is what pairs of one destination LID came to that were not
-// delivered: how many, and the lowest switch where one of them starts.
+// trouble counts the pairs of one destination LID that are not delivered, by
+// kind: how many there are, and the lowest switch where one of them starts.
 type trouble struct {
 	lid     fabric.LID
 	tallies [numTallies]tally

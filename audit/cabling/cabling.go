@@ -24,8 +24,8 @@ import (
 
 // Options say what was meant.
 type Options struct {
-	// Expected is the topology that the fabric should be; nil for none. It
-	// decides about all cables then, and the shape of the fabric about none.
+	// Expected is the topology that the fabric should be; nil for none. If set, Check judges all
+	// cables by it and none by the shape of the fabric.
 	Expected *fabric.Fabric
 	// Invented has the GUIDs of nodes of Expected that a plan names without a GUID.
 	// Findings have no GUID for them.

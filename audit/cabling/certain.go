@@ -8,9 +8,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// The limits of certainty. Random damage of a fabric leaves each switch most of its
-// cables. A wrong guess instead gives whole switches a place that is not theirs: these
-// lack most of the cables of that place, even where the fabric as a whole fits well.
+// The limits of certainty. After random damage each switch still has most of its cables.
+// A wrong guess instead assigns some switches to wrong places: these switches lack
+// most of the cables of that place, even where the fabric as a whole fits well.
 const (
 	leastFit     = 0.75 // what explains less is no shape at all
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many

@@ -47,7 +47,7 @@ func (m *comparison) matchNodes() {
 		description string
 	}
 	nameOf := func(f *fabric.Fabric, n fabric.NodeID) name { return name{f.Node(n).Type, f.Name(n).Text} }
-	// listNames lists the nodes without a partner by name.
+	// listNames returns the unmatched nodes of f by name.
 	listNames := func(f *fabric.Fabric, partner []fabric.NodeID) map[name][]fabric.NodeID {
 		names := make(map[name][]fabric.NodeID)
 		for n := range fabric.NodeID(f.NumNodes()) {
@@ -72,7 +72,7 @@ func (m *comparison) matchNodes() {
 	m.MatchPorts()
 }
 
-// meant is what the fabric is compared with, in words.
+// meant returns in words what the fabric is compared with.
 func (m *comparison) meant() string {
 	if m.invented != nil {
 		return "plan"
@@ -249,7 +249,7 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	}
 }
 
-// swapped says whether a cycle of four ports is two hosts in each other's places.
+// swapped returns true if a cycle of four ports means that two hosts are in each other's places.
 func (m *comparison) swapped(path []fabric.PortID) bool {
 	host := func(i int) bool { return !m.f.IsSwitch(m.f.Owner(path[i])) }
 	return host(0) && host(2) && !host(1) && !host(3) && m.f.Owner(path[0]) != m.f.Owner(path[2]) ||

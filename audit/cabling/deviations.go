@@ -50,9 +50,9 @@ func (c *checker) addDeviations(s *Shape) {
 	m.addDifferences()
 }
 
-// portFor finds the port of a switch that a missing cable should be in: of those that are guessed one with a cable
-// that does not belong there, with anywhere any port with such a cable, else a guessed one, else port 0 for one
-// that is not known. Ports that other cables should be in do not count.
+// portFor returns the port of a switch that a missing cable should be in: first a guessed port with a cable that
+// does not belong there; then, if anywhere is set, any port with such a cable; then a free guessed port;
+// else port 0 for "not known". It skips ports that another missing cable should be in.
 func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortID, anywhere bool) fabric.PortID {
 	best := m.f.PortBase(s)
 	for _, p := range guessed {

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// kind is what ports of links have in common that should run alike: the devices at
-// both ends, the far one second.
+// kind groups ports whose links should run alike: the device that has the port, and
+// the device at the far end.
 type kind struct {
 	near, far device
 }
@@ -82,8 +82,8 @@ func slower(a, b fabric.Link) bool {
 	return cmp.Or(cmp.Compare(a.Mbps(), b.Mbps()), cmp.Compare(a.Width, b.Width), cmp.Compare(a.Speed, b.Speed)) < 0
 }
 
-// below says whether a link is narrower or slower than another, in what is known of
-// both.
+// below returns true if a is narrower or slower than b; an unknown width or speed does
+// not count.
 func below(a, b fabric.Link) bool {
 	return a.Width != 0 && b.Width != 0 && a.Width < b.Width ||
 		a.Speed != fabric.SpeedUnknown && b.Speed != fabric.SpeedUnknown && a.Speed < b.Speed
@@ -156,7 +156,7 @@ func slowerEnd(f *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
 	return a
 }
 
-// checkLink looks at one link. shows is by PortID as of linksShown.
+// checkLink looks at one link. shows is the result of linksShown.
 func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link, shows []fabric.Link) {
 	f := c.f
 	between := f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(peer))
@@ -258,7 +258,7 @@ func SlowLinks(f *fabric.Fabric) []verify.Finding {
 	return c.findings
 }
 
-// linkName is the width and speed in words, of which one may not be known.
+// linkName returns width and speed in words, without the one that is not known.
 func linkName(l fabric.Link) string {
 	switch {
 	case l.Speed == fabric.SpeedUnknown:

@@ -53,12 +53,12 @@ type Shape struct {
 	MissingCables   int `json:"missing_cables"`
 	MissingSwitches int `json:"missing_switches"`
 	ExtraCables     int `json:"extra_cables"`
-	// Missing says where, the switch with the most missing cables first: on a fat
-	// tree those of upper levels, else all.
+	// Missing lists the switches that lack cables, the most cables first; of a fat tree
+	// without the leaves.
 	Missing []Lack `json:"missing"` // never nil
-	// Certain says that what is missing or extra is an error of the cabling. Otherwise
-	// the shape is a guess: it explains too few cables, or gives a switch a place of
-	// which it has half the cables or fewer. Irregular shapes are not certain.
+	// Certain means that what is missing or extra is a mistake of the cabling. Otherwise
+	// the shape is a guess: it explains too few cables, or expects twice as many cables
+	// of a switch as it has, or more. Irregular shapes are not certain.
 	Certain bool `json:"certain"`
 	// Fit is the share of the cables that the shape explains, at most 1; 0 for
 	// irregular shapes, which explain none.
@@ -344,6 +344,6 @@ func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) 
 	return list
 }
 
-// Level is by switch its level in a tree, 0 for leaves; nil for other shapes. It is not
-// to be changed.
+// Level returns by switch its level in a tree, 0 for leaves; nil for other shapes. Callers
+// must not change it.
 func (s *Shape) Level() []int32 { return s.level }

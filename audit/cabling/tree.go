@@ -110,10 +110,10 @@ func (x *blockFinder) upCables(s fabric.NodeID) (ports []fabric.PortID, to []fab
 }
 
 // groupLevel makes blocks of the switches of a level with cables that are not explained. A
-// switch comes to the block whose first switch shares most neighbours of the next level
-// with it, if these are more than half of the smaller set, else into one of its own.
-// Switches with many neighbours come first. An upper switch belongs to the block of which
-// most switches are joined to it.
+// switch joins the block whose first switch shares most upper neighbours with it, if these are
+// more than half of the smaller of both sets of neighbours, else it begins a block.
+// Switches with many neighbours come first. An upper switch belongs to the block with
+// most switches joined to it.
 func (x *blockFinder) groupLevel(level int32) []*block {
 	n := len(x.level)
 	up := make([][]fabric.NodeID, n) // neighbours of the next level
@@ -201,8 +201,8 @@ func (b *block) compare(i, j int) (lacks, has, more int) {
 	return b.parallel - has, has, n - has
 }
 
-// deviation is by how many cables a switch deviates from a block, how many it has of it, and
-// whether it has more than the block's where it has some.
+// deviation sums up a switch's pairs: by counts missing and surplus cables, has the cables of the
+// block that are there; more is set if a pair has surplus cables.
 type deviation struct {
 	by, has int
 	more    bool
@@ -214,7 +214,7 @@ func (d *deviation) add(lacks, has, more int) {
 	d.more = d.more || more > 0
 }
 
-// isMisfit says whether a switch is cabled by another plan than the block.
+// isMisfit returns true if a switch is cabled by another rule than the block.
 func (d deviation) isMisfit() bool {
 	least := misfitCables
 	if d.more {
@@ -387,10 +387,10 @@ func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	}
 }
 
-// addDeficits adds the pairs of a block that lack cables and have free ports. A missing cable is looked for at
-// the ports by which other switches of the block lead to the same switch. An upper switch
-// that is alone above its leaves, as on the rails of ibdiagnet2-rails, has no others: the gap in
-// its row of ports is where the cable was.
+// addDeficits adds the pairs of a block that lack cables and have free ports. It guesses the ports of a missing
+// cable from the ports by which other switches of the block lead to the same switch. Where an upper
+// switch is alone above its leaves, as on the rails of ibdiagnet2-rails, there are no others: it takes
+// the gap in the row of its ports.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	isFull := func(sw fabric.NodeID) bool { return !slices.Contains(free[f.PortBase(sw)+1:f.PortBase(sw+1)], true) }
 	up := make([]int, int(fabric.MaxPortNum)+1)
@@ -410,8 +410,8 @@ func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	}
 }
 
-// rowPorts guesses k free ports of the j-th upper switch of a block: those that the row of its ports to
-// the lower ones leaves out. It returns none where these are more or fewer than k.
+// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps in the row of its ports to
+// the lower switches. It returns nil if there are not exactly k such gaps.
 func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortID {
 	u := b.upper[j]
 	var row []fabric.PortNum

@@ -1,10 +1,10 @@
-// Package capture makes findings of what readers noticed in a capture of a fabric: errors
+// Package capture makes findings of problems that readers noticed in a capture of a fabric: errors
 // of the sweep, LIDs that no port can have, lines that do not belong there. It makes no
 // promise to other modules.
 //
-// A reader tells facts as fabric.Problem, each with a Kind; the table here says which
-// rule a kind belongs to. A kind without a row is no finding: the command prints it as a
-// line.
+// A reader reports a fact as a fabric.Problem, with a Kind; the table here names the
+// rule of each kind. A kind without a rule makes no finding: the command prints such problems
+// as lines.
 package capture
 
 import (
@@ -39,7 +39,7 @@ var Rules = verify.ParseRules(ruleTexts)
 //go:embed rules.txt
 var ruleTexts string
 
-// rules says which rule a kind belongs to.
+// rules is by kind of problem the rule that it breaks.
 var rules = map[fabric.ProblemKind]string{
 	fabric.SweepTimeout: SweepErrors,
 	fabric.SweepError:   SweepErrors,
@@ -114,7 +114,7 @@ var countWords = map[string][2]string{
 	InvalidLID:   {"port has a LID that cannot be", "ports have LIDs that cannot be"},
 }
 
-// describe is the message of a finding of which first is the first of n problems.
+// describe returns the message of a finding of n problems, the first of which is first.
 func describe(f *fabric.Fabric, rule string, n, timeouts int, first *fabric.Problem) string {
 	what := ""
 	if words, is := countWords[rule]; is {

@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// checkSampled leaves the rules undecided that hold by the path SLs that were read, and not whatever the SLs of the other
-// paths are, and notes the parts of a state that were not read as a whole: where a rule is undecided for that, or packets
+// checkSampled adds undecided rules where path SLs were sampled: those with findings if the SLs are any, but none with
+// the SLs that were read. It also notes which parts of a state were sampled, if a rule is undecided for that or packets
 // use several VLs. The errors are those of checkTables.
 func checkSampled(ctx context.Context, s *state.State, r *verify.Result, opt verify.Options) error {
 	matters := r.CreditLoops.VLs > 1

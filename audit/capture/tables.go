@@ -12,9 +12,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// CheckTables verifies the tables of a state: the static ones, and what packets can come to by
-// any choice of adaptive switches. With several private LFTs no packet needs to take number 0 all
-// the way: what is wrong with it alone is not said then.
+// CheckTables verifies the tables of a state: the static ones, and all paths that adaptive switches
+// may choose. With several private LFTs it drops the findings about private LFT 0 alone, since no packet
+// needs to use it all the way.
 func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r, err := checkTables(ctx, s, opt)
 	if err != nil {
@@ -42,7 +42,7 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 			return slices.DeleteFunc(list, func(f verify.Finding) bool { return slices.Contains(alone, f.Rule) })
 		})
 	}
-	// The static ports are those of number 0: Check has told of LIDs without a port.
+	// The static tables are private LFT 0: Check has already reported LIDs without a port.
 	opt.Complete = opt.Complete || len(s.Adaptive.PLFTs) == 1
 	opt.Copying, opt.Buffer = verify.Independent, verify.Buffer{} // those are of multicast packets
 	choices, err := verify.CheckAdaptive(ctx, s, opt)

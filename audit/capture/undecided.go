@@ -68,7 +68,7 @@ func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 	return rules
 }
 
-// TableFindings makes findings of problems that are no rules about captures: members of groups
+// TableFindings makes findings of problems that break no rule about captures: members of groups
 // that are no end ports, private LFTs that are not known, and files that were changed since
 // they were compiled.
 func TableFindings(problems []fabric.Problem) (list []verify.Finding) {

@@ -34,7 +34,7 @@ func (g *grouper) pairCables(w *walker) {
 			}
 		}
 	}
-	// best is the nearest other end of those that have none yet; nil for none, and for several.
+	// best returns the nearest end to a that has no partner yet; nil if there is none, or if two are equally near.
 	best := func(a *loss) (to *loss) {
 		least := math.Inf(1)
 		for _, b := range ends {

@@ -19,8 +19,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// lossRules are those of packets that do not arrive: their findings follow from where the packets are lost, which is
-// the end of the witness.
+// lossRules are the rules about packets that do not arrive. The place where they are lost, the end of the witness,
+// is the cause of such findings.
 var lossRules = []string{
 	verify.UnicastUnreachable, verify.Misdelivered, verify.UnicastLoop,
 	verify.ManagementUnreachable, verify.ManagementLoop, verify.DeadEntry, verify.EmptyTable,
@@ -125,7 +125,7 @@ func (g *grouper) add(key string, finding int) {
 	}
 }
 
-// lossKey is the key of the cause of a loss: the first of those that have one cause.
+// lossKey returns the key of a loss's cause: that of the first of the losses that share the cause.
 func (g *grouper) lossKey(x *loss) string {
 	if all := g.joint[x]; all != nil {
 		x = all[0]
@@ -133,7 +133,7 @@ func (g *grouper) lossKey(x *loss) string {
 	return fmt.Sprintf("loss %d %d %d", x.s, x.port, x.fate)
 }
 
-// joinRows makes one cause of switches that lack entries for the same LIDs, and of those that have no entries.
+// joinRows joins switches that lack entries for the same LIDs into one cause, and likewise those that have no entries.
 func (g *grouper) joinRows() {
 	alike := make(map[string][]*loss)
 	for _, x := range g.losses {
@@ -499,7 +499,7 @@ func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 	return nil
 }
 
-// sum says what a cause of several findings is that is no loss.
+// sum fills in the text of a cause of several findings that are not about losses.
 func (g *grouper) sum(c *verify.Cause) {
 	first := &g.r.Findings[c.Findings[0]]
 	stale := slices.DeleteFunc(slices.Clone(c.Findings), func(k int) bool { return g.r.Findings[k].Rule != verify.StaleEntry })

@@ -28,7 +28,7 @@ const (
 	loops                  // the entry leads away from the LID, and packets come back
 )
 
-// spot is where packets are lost: a switch, the port of its entry, NoPath for none, and how.
+// spot is where and how packets are lost: the switch, and the port of its entry, NoPath if it has none.
 type spot struct {
 	s    fabric.NodeID
 	port fabric.PortNum
@@ -224,7 +224,7 @@ func (w *walker) wrongTurn(cycle []fabric.NodeID, lid fabric.LID, to fabric.Port
 	return first
 }
 
-// headline says what is wrong at the spot, where it is no missing entry.
+// headline returns what is wrong at the spot; not for the fate noEntry.
 func (x *loss) headline(f *fabric.Fabric, t *lft.Tables) string {
 	name := f.Name(x.s)
 	port := name.At(x.port, "")
@@ -253,8 +253,8 @@ func (x *loss) headline(f *fabric.Fabric, t *lft.Tables) string {
 	return wrong + ": packets loop"
 }
 
-// usualPort returns the port that x.s sends all other LIDs by whose switch is that of the lost ones; NoPath where
-// these have several switches, or those several ports.
+// usualPort returns the port that x.s uses for all other LIDs of the switch that the lost LIDs are on; NoPath if
+// the lost LIDs are on several switches, or the others use several ports.
 func (x *loss) usualPort(f *fabric.Fabric, t *lft.Tables) fabric.PortNum {
 	switchOf := func(lid fabric.LID) fabric.NodeID {
 		if p := f.LIDPort(lid); p != fabric.NoPort && f.Attachment(p) != fabric.NoPort {

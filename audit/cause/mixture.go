@@ -14,8 +14,8 @@ import (
 // than unlike of them.
 const alike, unlike = 0.9, 0.6
 
-// tellMixture names two routings as the cause of a load far from its bound where the tables are a mixture of them, as
-// after a change of which half was written.
+// tellMixture names a mixture of two routings as the cause of a load far from its bound, if the tables are one: as
+// after a change of which only half was written.
 func (g *grouper) tellMixture(t *lft.Tables) {
 	names := func(list []fabric.NodeID) string {
 		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), shownSwitches)
@@ -82,8 +82,8 @@ func splitBy(f *fabric.Fabric, t *lft.Tables, list []fabric.NodeID) (few, most [
 	return few, most
 }
 
-// agreement returns the share of the LIDs of hosts that two switches send to the same neighbor, of those that both
-// send to a switch.
+// agreement returns how alike two switches route: of the LIDs of hosts that both send to a switch, the share that
+// both send to the same one.
 func agreement(f *fabric.Fabric, t *lft.Tables, a, b fabric.NodeID) float64 {
 	next := func(s fabric.NodeID, lid int) fabric.NodeID {
 		if e := t.Row(s)[lid]; e > 0 && e <= f.Node(s).NumPorts {

@@ -1,24 +1,24 @@
-// Package choice picks the engine for a fabric, and tells which engine would be clearly better on more
-// virtual lanes. It routes the fabric with each candidate, and compares the tables by what
-// the checker and random bisections say of them. It makes no promise to other modules.
+// Package choice picks the engine for a fabric, and tells which engine would be clearly better with more
+// virtual lanes. It routes the fabric with each candidate, and compares the tables by the results
+// of the checker and of random bisections. It makes no promise to other modules.
 //
 // # The rule
 //
-// Candidates are fattree, xy, banyan, updn and layered. Out of the running are engines that do
+// Candidates are fattree, xy, banyan, updn and layered. Excluded are engines that do
 // not support the fabric, those whose tables have errors while others have none, and those
-// that need more virtual lanes than there are, which is one lane unless a caller says more:
-// OpenSM's files carry one. Of the others each loses something against the best: in greatest
-// relative load, and in effective bisection bandwidth, over the same random bisections. The
-// greater of both is its loss. The least loss wins; losses that differ by half a hundredth
+// that need more virtual lanes than there are: one lane unless a caller allows more, since
+// OpenSM's files carry one. Each other engine has two losses against the best one: in greatest
+// relative load, and in effective bisection bandwidth over the same random bisections. The
+// greater of the two is its loss. The engine with the least loss wins; losses that differ by half a hundredth
 // count as equal, and of equal engines the first in the list wins, since the structure of its
 // paths is simpler.
 //
-// With a demand the tables of each are for the jobs, and their load comes first: engines are
-// out of the running whose busiest cable takes more than half a hundredth longer for all bytes than that of the best.
+// With a demand all tables are made for the jobs, and the load of the jobs comes first: an engine is excluded
+// if its busiest cable takes more than half a hundredth longer for all bytes than that of the best engine.
 //
 // layered takes the most time. On fabrics of more than a million forwarding entries it is tried
-// only where no load of the others is within a hundredth of a proven bound, and on more than 32
-// million not at all.
+// only if no load of the others is within a hundredth of a proven bound, and on more than 32
+// million never.
 package choice
 
 import (
@@ -56,7 +56,7 @@ const (
 	// near is the part by which a load may be above a bound, and figures of a better engine may
 	// be worse.
 	near = 0.01
-	// clear is the part by which a load or a bandwidth is better that deserves a word.
+	// clear is by which part a load or bandwidth has to be better to be clearly better.
 	clear = 0.05
 	// Of fabrics by their forwarding entries: up to slowEntries the slow engine is always tried,
 	// beyond maxEntries never, and up to maxMeasured tables of a given engine are measured.
@@ -86,7 +86,7 @@ type Candidate struct {
 	Bisection *quality.Bisection `json:"-"` // nil where there are no two ports to send
 }
 
-// Choice is what the candidates are worth. Its JSON form is the member choice of the
+// Choice is the engine that was chosen, and all candidates. Its JSON form is the member choice of the
 // document of `ibweave compile --format json`.
 type Choice struct {
 	Engine     string      `json:"engine"`
@@ -96,7 +96,7 @@ type Choice struct {
 	Better string `json:"better"`
 }
 
-// Find is the candidate of a name, nil for none.
+// Find returns the candidate with this name, nil if there is none.
 func (c *Choice) Find(engine string) *Candidate {
 	for i := range c.Candidates {
 		if c.Candidates[i].Engine == engine {
@@ -106,8 +106,8 @@ func (c *Choice) Find(engine string) *Candidate {
 	return nil
 }
 
-// Choose picks an engine. The result of the compilation is without multicast groups, which
-// opt is not asked for. Errors: a *RefusedError, and those of compile.Run except lft.DomainErrors.
+// Choose picks an engine. The result has no multicast groups: Choose ignores those
+// in opt. Errors: a *RefusedError, and those of compile.Run except lft.DomainErrors.
 func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice, *compile.Result, error) {
 	order, err := updown.ChooseOrder(ctx, f, opt.Route.Roots)
 	if err != nil {
@@ -240,8 +240,8 @@ func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *f
 // hasErrors returns true for tables with errors.
 func (c *Candidate) hasErrors() bool { return c.Result.Verify.Worst() == verify.Error }
 
-// listRunning lists the candidates that have tables for a number of lanes, without those that have errors if others
-// have none.
+// listRunning returns the candidates that have tables for this number of lanes; if some of them have no errors, only
+// these.
 func listRunning(list []Candidate, lanes int) (running []*Candidate) {
 	flawless := false
 	for i := range list {
@@ -273,7 +273,7 @@ func least(list []*Candidate) *Candidate {
 	return list[slices.IndexFunc(list, func(c *Candidate) bool { return c.Loss <= least+equal })]
 }
 
-// part is by which part of y x is above it, 0 where y is 0.
+// part returns by which part of y x exceeds y, x/y - 1; 0 if y is 0.
 func part(x, y float64) float64 {
 	if y == 0 {
 		return 0
@@ -301,7 +301,7 @@ func better(than *Candidate, list []Candidate) string {
 	return least(found).Engine
 }
 
-// Judgement has the figures of a routing beside those of the checker.
+// Judgement has the figures of a routing that the checker does not have.
 type Judgement struct {
 	Shape *cabling.Shape `json:"shape"`
 	// Bandwidth is measured where that takes little time, or an engine was chosen.

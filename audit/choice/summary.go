@@ -24,7 +24,7 @@ func Top(r *lft.Routing) *verify.SwitchRef {
 	return &ref
 }
 
-// Lanes says what virtual lanes paths take, and how that gets into a
+// Lanes describes which virtual lanes paths use, and how the setting gets into a
 // fabric.
 type Lanes struct {
 	VLs        int    `json:"vls"`         // data VLs in use

@@ -64,7 +64,7 @@ func (s OneLine) String() string {
 	return line
 }
 
-// Lines say what the tables are worth: pairs of a name and a text.
+// Lines returns the quality of the tables as pairs of a name and a text.
 func (j *Judgement) Lines() (list [][2]string) {
 	line := func(name, format string, args ...any) {
 		list = append(list, [2]string{name, fmt.Sprintf(format, args...)})

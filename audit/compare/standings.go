@@ -179,7 +179,7 @@ func load(x float64) string {
 	return fmt.Sprintf("%.2f", x)
 }
 
-// explain says what the table has no room for.
+// explain writes what does not fit into the table.
 func (x *Contender) explain(b *text.Sheet) {
 	if x.Refused != "" {
 		options := ""

@@ -26,7 +26,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options are what a caller may ask of Explain.
+// Options are the settings of Explain.
 type Options struct {
 	// Hot is from how many times the mean on a channel is hot, or congested; more than 1.
 	Hot float64
@@ -108,7 +108,7 @@ type Channel struct {
 // packets of the subnet manager make a multiple of the mean.
 const leastUse = 0.01
 
-// explainer is what Explain works on.
+// explainer holds the state of Explain.
 type explainer struct {
 	f      *fabric.Fabric
 	c      *dump.Counters

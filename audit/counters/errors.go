@@ -14,7 +14,7 @@ import (
 // Evidence is the kind of errors that a cable has.
 type Evidence string
 
-// The evidence, that of a bad cable first.
+// The kinds of evidence, that of a bad cable first.
 const (
 	Wire    Evidence = "wire"    // bits that arrived wrong: the cable, or the port at either end, is bad
 	Downs   Evidence = "downs"   // it went down or recovered more often than its ends were restarted
@@ -66,7 +66,7 @@ const (
 	maxSpread = 10
 )
 
-// lineErrors lists what is wrong with the line of a port, by names that stand beside those of counters.
+// lineErrors lists what is wrong with the line of a port, under names that are shown like those of counters.
 func (x *explainer) lineErrors(p fabric.PortID) (list []Error) {
 	if x.c.Lines == nil {
 		return nil
@@ -89,7 +89,7 @@ func isEvent(name string) bool {
 	return name == dump.LinkRecovers.Info().Name || name == dump.LinkDowned.Info().Name
 }
 
-// findErrors lists the cables with errors that are not those of restarts.
+// findErrors lists the cables with errors that restarts do not explain.
 func (x *explainer) findErrors() {
 	restarts := x.findRestarts()
 	for _, c := range x.f.Cables() {
@@ -145,7 +145,7 @@ func (x *explainer) findErrors() {
 // order is the place of some evidence.
 func order(e Evidence) int { return slices.Index([]Evidence{Wire, Downs, Unknown}, e) }
 
-// fewDowns is how often a link may go down for restarts of a node that has no other one to compare it with.
+// fewDowns is how many downs of a node's only link always count as restarts, as there is no other link to compare.
 const fewDowns = 3
 
 // findRestarts lists the hosts and switches all of whose links went down, and returns how often they were

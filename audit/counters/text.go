@@ -149,7 +149,7 @@ func (h *sharedChannel) printSharers(b *text.Sheet, number int) {
 	}
 }
 
-// columns are those of printErrors: the errors, and what heads them.
+// columns are the columns of printErrors: counters and headings.
 var columns = []struct{ counter, heading string }{
 	{"SymbolErrorCounter", "SYMBOL ERRORS"},
 	{"PortRcvErrors", "RECEIVE ERRORS"},
@@ -239,7 +239,7 @@ func (e End) onWire() bool {
 	return slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.Counter) })
 }
 
-// cellOf returns what a port counted of an error, and - for none.
+// cellOf returns the count of an error at a port, - for none.
 func cellOf(list []Error, counter string) string {
 	for _, e := range list {
 		if e.Counter != counter {

@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Match says which nodes and ports of two fabrics are the same.
+// Match maps the nodes and ports of two fabrics to each other.
 type Match struct {
 	Old, New *fabric.Fabric
 	Node     []fabric.NodeID // by old NodeID, NoNode for one that went

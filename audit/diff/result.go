@@ -14,9 +14,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Result is what Compare found. Its JSON form is the document of
-// `ibweave diff --format json`, see docs/dev/diff.md. Parts that were not compared,
-// since a snapshot does not have them, are nil; LIDs since a fabric has none.
+// Result is the result of Compare. Its JSON form is the document of
+// `ibweave diff --format json`, see docs/dev/diff.md. A part is nil if it was not compared, since
+// a snapshot does not have it; LIDs is nil if a fabric has none.
 type Result struct {
 	Old       Side              `json:"old"`
 	New       Side              `json:"new"`
@@ -144,10 +144,10 @@ type LIDChange struct {
 	NewLMC uint8      `json:"new_lmc"`
 }
 
-// LFTChanges is forwarding entries that changed, on switches that both states
-// have, for destinations that both have: an entry belongs to the end port that
-// has its LID, whatever LID that is in either state. LIDs that no port has in
-// either state count as destinations of their own.
+// LFTChanges counts changed forwarding entries of switches that both states
+// have, for destinations that both have. An entry belongs to the end port that
+// has its LID, even if that port has another LID in the other state. A LID that no port has in
+// either state is a destination by itself.
 type LFTChanges struct {
 	Entries int64 `json:"entries"` // that were compared
 	Changed int64 `json:"changed"` // lead elsewhere, NoPath included
@@ -155,8 +155,8 @@ type LFTChanges struct {
 	// destinations that only one of the states has.
 	Gone int64 `json:"gone"`
 	New  int64 `json:"new"`
-	// Blocks is how many blocks of 64 LIDs have to be written, on all
-	// switches, those that came included, and OfBlocks how many there are.
+	// Blocks is how many blocks of 64 LIDs have to be written on all
+	// switches, including new ones; OfBlocks is how many blocks they have.
 	Blocks   int64          `json:"blocks"`
 	OfBlocks int64          `json:"of_blocks"`
 	Switches []SwitchChange `json:"switches"` // those with a block to write, by GUID
@@ -168,7 +168,7 @@ type SwitchChange struct {
 	Changed int     `json:"changed"` // entries that lead elsewhere
 	Blocks  int     `json:"blocks"`
 	Entries []Entry `json:"entries"` // those that changed, by new LID
-	// Labels are those of its ports in the new state, see fabric.Fabric.PortLabels.
+	// Labels has the labels of its ports in the new state, see fabric.Fabric.PortLabels.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
@@ -197,8 +197,8 @@ type MapChange struct {
 	New     [16]fabric.VL `json:"new"`
 }
 
-// ChoiceChanges is choices of adaptive switches that changed, of a switch, a destination and
-// a private LFT. Entries without a choice in either state are those of LFTs.
+// ChoiceChanges has changed choices of adaptive switches; a choice is that of a switch for a destination in
+// a private LFT. Entries without a choice in either state count in LFTChanges.
 type ChoiceChanges struct {
 	ChoiceCounts
 	Switches []ChoiceChange `json:"switches"` // those with a change
@@ -223,9 +223,9 @@ type PathSLChanges struct {
 	Changed int64 `json:"changed"`
 }
 
-// PairChanges is about ordered pairs of a CA or router port and a destination
-// LID of another one. Both ends are in both states; what came and what went is
-// among NodeChanges. A path is the cables that it takes.
+// PairChanges counts ordered pairs of a CA or router port and a destination
+// LID of another port. Both ports are in both states; new and removed nodes are
+// in NodeChanges. Paths are the same if they take the same cables.
 type PairChanges struct {
 	Compared int64 `json:"compared"`
 	PairCounts
@@ -245,7 +245,7 @@ type PairCounts struct {
 	Shorter  int64 `json:"shorter"`  // rerouted past fewer
 }
 
-// Affected is a LID of an end port and the pairs that changed, of which it is the destination.
+// Affected is a LID of an end port and the changed pairs that it is the destination of.
 type Affected struct {
 	Port PortRef    `json:"port"`
 	LID  fabric.LID `json:"lid"` // in the new state
@@ -285,9 +285,9 @@ type CreditLoops struct {
 	Management    int `json:"management"`
 	OldManagement int `json:"old_management"`
 	NewManagement int `json:"new_management"`
-	// Cycles has a short witness each, at most maxWitnesses, never nil;
-	// ManagementCycles for those of management traffic when there are no others,
-	// and neither the old nor the new tables have some by themselves.
+	// Cycles has a short witness for each, at most maxWitnesses, never nil.
+	// ManagementCycles has those of management traffic, if there are no others
+	// and neither the old nor the new tables have any by themselves.
 	Cycles           [][]MixedHop `json:"cycles"`
 	ManagementCycles [][]MixedHop `json:"management_cycles"`
 }
@@ -301,8 +301,8 @@ type MixedHop struct {
 	Table string `json:"table"`
 }
 
-// Order is stages of writes. The writes of a stage may be done in any order or
-// at once, and a stage begins when those of the one before are confirmed.
+// Order is the stages of writes. The writes of a stage may be done in any order or
+// at once; a stage begins when all writes of the stage before are confirmed.
 type Order struct {
 	// Kind is "none" when nothing is written, "any" when every order is free of loops, "switches" when it is
 	// enough to order switches, all blocks of one together, and "blocks" when
@@ -345,7 +345,7 @@ type MulticastChanges struct {
 type MLIDChange struct {
 	MLID  fabric.LID   `json:"mlid"`
 	Masks []MaskChange `json:"masks"` // by switch
-	// Transient says what packets can do in old and new masks together that they must not; "" for nothing.
+	// Transient says what goes wrong for packets while switches have old and new masks; "" for nothing.
 	Transient string `json:"transient,omitempty"`
 }
 
@@ -354,7 +354,7 @@ type MaskChange struct {
 	verify.SwitchRef
 	Old []int `json:"old"` // ports, ascending; never nil
 	New []int `json:"new"`
-	// Labels are those of its ports.
+	// Labels has the labels of its ports.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 

@@ -290,7 +290,7 @@ func (t *printer) printVerdict(r *Result) {
 	fmt.Fprintf(t, "\nverdict      %s\n", verdict)
 }
 
-// counted is "3 gone", or "" for none.
+// counted returns "3 gone", or "" for 0.
 func counted[N text.Integer](n N, what string) string {
 	if n == 0 {
 		return ""

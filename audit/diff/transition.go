@@ -36,7 +36,7 @@ func (c *comparison) findTransition(ctx context.Context) error {
 	return c.findCreditLoops(ctx, w)
 }
 
-// writes says whether anything is written that packets go by.
+// writes returns true if the change writes anything that packets depend on.
 func (c *comparison) writes() bool {
 	r := c.r
 	return r.LFTs.Blocks > 0 ||

@@ -33,7 +33,7 @@ type Part struct {
 	Nodes  []fabric.NodeID // whose traffic of their own ends when they are unplugged
 }
 
-// Options are what a caller may ask of Make.
+// Options are the settings of Make.
 type Options struct {
 	// Limit is how many times its greatest relative load before the drain the fabric may
 	// have in any state; 0 for any load.
@@ -85,9 +85,9 @@ type Step struct {
 	Tables `json:"-"`
 }
 
-// Tables are in force while parts are drained: Compiled on the whole fabric, and Rest the same entries, as far
-// as the rest needs them, on what is left when these parts are unplugged. Both are with what the checker says of
-// them; where nothing is drained they are one.
+// Tables are the tables in force while parts are drained: Compiled on the whole fabric, and Rest on the fabric without
+// these parts, with the same entries as far as it needs them. Both have the result of the checker; they are the
+// same if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
@@ -99,7 +99,7 @@ type Load struct {
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
-// Change is what a subnet manager writes.
+// Change has what a subnet manager writes to change tables.
 type Change struct {
 	compile.Changes
 	// Loops and CreditLoops are of mixtures of old and new tables, beyond those in either.
@@ -123,9 +123,9 @@ type planner struct {
 	plan  *Plan
 }
 
-// Make plans how parts of the fabric of base are drained. base is the tables in force,
-// which compile.Run made or kept with route. Each part goes into the first window in which no host is
-// cut off that is no part, and the load stays below the limit. Errors: those of compile.Run.
+// Make plans how to drain parts of the fabric of base. base has the tables in force,
+// which compile.Run made or kept with route. Each part goes into the first window in which the load stays
+// below the limit, and no host is cut off except those of parts. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	before := LoadOf(base.Verify, base.Verify.Scale())
 	if opt.Before != nil {
@@ -243,8 +243,8 @@ func (t Tables) Fit(limit, factor float64) error {
 	return nil
 }
 
-// Keep compiles tables on f with route, and keeps those of previous and their order of the switches if the engine
-// can. Nodes keep their LIDs, and there are no multicast groups. Errors: those of compile.Run.
+// Keep compiles tables on f with route; if the engine can, it keeps the entries of previous and its order of the
+// switches. Nodes keep their LIDs, and there are no multicast groups. Errors: those of compile.Run.
 func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (*compile.Result, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	if _, ok := e.Engine.(lft.IncrementalEngine); ok {
@@ -264,14 +264,14 @@ func LeaveOut(r *compile.Result, rest *fabric.Fabric) {
 	})
 }
 
-// Judge is tables with what the checker says of them.
+// Judge returns tables with the checker's result.
 func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Result, error) {
 	v, err := verify.Check(ctx, state.Of(r), verify.Options{Complete: true})
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 
-// AddGroups sums up by groups of hosts, nil for none, what they are like with the tables of base before the drain,
-// and after each step. The error is that of ctx.
+// AddGroups adds sums by groups of hosts, for the tables of base before the drain and for those after each step. A nil
+// set adds none. The error is that of ctx.
 func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -321,8 +321,8 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost lists the hosts that a window leaves without a cable, and counts pairs of hosts that are no part and
-// do not reach each other on the rest.
+// countLost fills in the hosts that have no cable in rest, and counts pairs of hosts that are not parts of w and
+// do not reach each other in rest.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops
@@ -343,7 +343,7 @@ func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	return max(0, lost)
 }
 
-// ChangeOf is what leads from one routing to another while the cables are those of f, which has the
+// ChangeOf returns the change from one routing to another on the cables of f; all have the
 // same nodes.
 func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Change, error) {
 	snapshot := func(r *lft.Routing) *state.State {
@@ -360,8 +360,8 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 	return c, nil
 }
 
-// Verdict is the worse of a verdict on the tables that a change leads to, "" for none, and that on the change:
-// warnings where credit loops are on the way.
+// Verdict returns the worse of two verdicts: tables, that on the new tables, "" for none; and warnings if the change
+// has credit loops.
 func (c *Change) Verdict(tables string) string {
 	if c.CreditLoops > 0 && (tables == "" || tables == verify.VerdictClean) {
 		return verify.VerdictWarnings

@@ -1,10 +1,10 @@
 // Package drift compares the tables that switches have with those that they were
-// meant to have: linear and multicast forwarding tables and SL-to-VL tables as a
-// directory of compile has them, against what was dumped or read from a live subnet.
+// meant to have: linear and multicast forwarding tables and SL-to-VL tables from a
+// directory of compile, with those that were dumped or read from a live subnet.
 // It makes no promise to other modules.
 //
-// Package diff compares a change that an operator is about to make: new LIDs are no other
-// differences there. Drift is a change that is not intended: it compares entries as the
+// Package diff is for a change that an operator plans, where a new LID of a port changes no entries.
+// Drift is a change that is not intended: this package compares entries as the
 // switches have them, by LID, MLID and port number, and matches switches by GUID only.
 package drift
 
@@ -24,7 +24,7 @@ import (
 // DefaultSamples is how many entries of a switch and table are listed.
 const DefaultSamples = 20
 
-// Counts says how the entries of a table differ.
+// Counts counts the entries of a table by how they differ.
 type Counts struct {
 	Compared int `json:"compared"` // entries that either side has
 	Missing  int `json:"missing"`  // meant and not there
@@ -42,8 +42,8 @@ func (c *Counts) add(o *Counts) {
 	c.Changed += o.Changed
 }
 
-// Entry is an entry of a linear forwarding table that differs. fabric.NoPath stands
-// for none.
+// Entry is an entry of a linear forwarding table that differs; fabric.NoPath means
+// that there is none.
 type Entry struct {
 	LID   fabric.LID     `json:"lid"`
 	Meant fabric.PortNum `json:"meant"`
@@ -103,8 +103,8 @@ type Report struct {
 	SL2VL *Counts `json:"sl2vl"`
 	// Choices counts entries of private LFTs: in number 0 those with a choice of ports, in others all.
 	Choices *Counts `json:"adaptive"`
-	// Loops is how many MLIDs and LIDs have packets that loop, of those that have
-	// a finding: verify.DefaultFindings of each rule at most.
+	// Loops counts the MLIDs and LIDs with packets that loop, of those that have
+	// a finding: at most verify.DefaultFindings for each rule.
 	Loops int `json:"loops"`
 	// Findings begin with multicast packets that loop, then unicast packets that
 	// do, then credit loops, then the rest by switch; never nil.
@@ -112,8 +112,8 @@ type Report struct {
 	PerSwitch []Switch         `json:"per_switch"` // those that drifted, by GUID; never nil
 }
 
-// Equal says whether all that was compared is as it was meant to be, and everything
-// could be read. MLIDs that the meant tables do not have are none of their business.
+// Equal returns true if everything that was compared is as meant, and everything
+// could be read. MLIDs that the meant tables do not have do not matter.
 func (r *Report) Equal() bool { return r.Worst() <= verify.Note }
 
 // Worst is the gravest finding's severity, verify.Clean when there is none.
@@ -229,8 +229,8 @@ func (c *comparison) findUnread(n fabric.NodeID) string {
 	return ""
 }
 
-// note counts an entry x of a table that either side has, and lists it with the first that
-// differ. It is extra if only the live side has it, and missing if only the meant one has.
+// note counts an entry x of a table, and adds it to list if it differs and fewer than c.samples are there. extra means
+// that only the live side has the entry, missing that only the meant side has it.
 func note[T any](c *comparison, n *Counts, list *[]T, x T, differs, extra, missing bool) {
 	n.Compared++
 	switch {

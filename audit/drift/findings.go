@@ -139,8 +139,8 @@ func (c *comparison) compareLIDsAndCables() {
 	}
 }
 
-// cableCause says what has happened to the cable at a port of a switch: to it alone, or to a switch at its ends that has lost
-// more cables than that, of both the one with most. gone has their numbers.
+// cableCause returns the cause of a changed cable at a port of a switch: the cable itself, or the switch at one of its
+// ends that has lost most cables, if more than one. gone counts lost cables by switch.
 func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) string {
 	f := c.Old
 	s := f.Owner(p)

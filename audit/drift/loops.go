@@ -13,8 +13,8 @@ import (
 )
 
 // loopRules are the rules of forwarding loops, the gravest first: a looping multicast
-// packet is copied again and again to all members, and ends only by its lifetime in queues.
-// creditLoopRules are those of credit loops.
+// packet is copied again and again to all members until its lifetime in queues ends.
+// creditLoopRules are the rules of credit loops.
 var (
 	loopRules       = []string{verify.MulticastLoop, verify.UnicastLoop, verify.ManagementLoop}
 	creditLoopRules = []string{verify.CreditLoop, verify.MulticastCreditLoop, verify.ManagementCreditLoop}

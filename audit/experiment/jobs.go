@@ -147,7 +147,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 	return nil
 }
 
-// reduce returns what jobs send with trees of switches, and the tables by which the sums come back.
+// reduce returns the messages of jobs that use trees of switches, and the multicast tables for the sums.
 func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan, error) {
 	trees := r.traffic.Reductions(routes.Tables, radix)
 	plan, err := jobs.Down(routes.Fabric, trees)
@@ -222,7 +222,7 @@ func (r *JobsRun) Result(routing, job int) *JobsResult {
 	return &r.Results[i]
 }
 
-// Sweep returns the points and results as those of other traffic: all jobs together, and then each alone.
+// Sweep returns the points and results in the form of a Run: first those of all jobs, then those of single jobs.
 func (r *JobsRun) Sweep() *Run {
 	base := &Run{Setup: r.Setup, Routings: r.Routings, Net: r.Routings[0].Net}
 	for _, alone := range []bool{false, true} {
@@ -250,7 +250,7 @@ type JobsCompared struct {
 	Multicast string  `json:"multicast,omitempty"`
 	State     string  `json:"state"`
 	Time      float64 `json:"time_ns"` // until the last job was done
-	// Slowdown is the geometric mean of those of jobs, 0 where one was not done; Gain is that of their
+	// Slowdown is the geometric mean of the jobs' slowdowns, 0 if a job was not done; Gain that of their
 	// gains, null for the first routing.
 	Slowdown   float64           `json:"slowdown"`
 	Gain       *float64          `json:"gain"`

@@ -33,8 +33,8 @@ type Routing struct {
 	Routes    *lft.Routing
 }
 
-// New returns a routing of r on vls VLs, 0 for those of the tables. Messages are spread over sls SLs; if sls is
-// below 0, over all VLs, unless the tables say which SL each path has.
+// New returns a routing of r on vls VLs, 0 for those of the tables. Messages are spread over sls SLs. If sls is
+// below 0 they are spread over all VLs, unless the tables have the SL of each path.
 func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	if sls < 0 && vls > 1 && r.PathSLs == nil {
 		sls = vls
@@ -82,8 +82,8 @@ func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
 	return &lanes, nil
 }
 
-// AddChoices returns static routings with each of the choices: over the given tables, or where they are nil
-// over those of adaptive.Widen. All have the same static ports and lanes.
+// AddChoices returns each static routing with each of the choices: of the ports in given, or if that is nil
+// of those in adaptive.Widen. All keep the static ports and lanes.
 func AddChoices(ctx context.Context, static []Routing, choices []string, given *adaptive.Tables) ([]Routing, error) {
 	states := map[string]adaptive.State{Static: adaptive.Static, Free: adaptive.Free, HBF: adaptive.HBF}
 	var list []Routing

@@ -55,8 +55,8 @@ func (p *Point) String() string {
 	return said
 }
 
-// NewRun makes the points of routings, the first of which gives the fabric. The ports that send are
-// s.Traffic.Hosts: two or more. Errors are *SettingError.
+// NewRun makes the points of routings; the fabric is that of the first one. The ports that send are
+// s.Traffic.Hosts: at least two. Errors are *SettingError.
 func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 	r := &Run{Setup: s, Routings: routings, Net: routings[0].Net, Trees: trees, mbps: s.Config.Mbps}
 	f := r.Net.Fabric
@@ -108,8 +108,8 @@ func noRate(f *fabric.Fabric, p fabric.PortID) error {
 	return wrong("mbps", "the fabric does not say how fast the link of %s is: want megabits a second for all", f.PortName(p))
 }
 
-// Simulate runs point i. A deadlock is a result; errors are *SettingError, *sim.ConservationError, ctx's,
-// and those of hardware that cannot be.
+// Simulate runs point i. A deadlock is a result, not an error. Errors are *SettingError, *sim.ConservationError, ctx's,
+// and those about impossible hardware.
 func (r *Run) Simulate(ctx context.Context, i int) (sim.Result, error) {
 	p := r.Points[i]
 	traffic, stop := r.Traffic, r.Stop

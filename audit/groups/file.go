@@ -1,5 +1,5 @@
-// Package groups knows which hosts belong together: racks, partitions of a scheduler, whatever
-// an operator writes down. It sums up by group what commands find. It makes no promise to
+// Package groups knows which hosts belong together: racks, partitions of a scheduler, or any
+// grouping that an operator writes down. It sums up results of commands by group. It makes no promise to
 // other modules.
 //
 // The file is YAML. Each key is a grouping, and says which groups it has:

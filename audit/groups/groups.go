@@ -84,7 +84,7 @@ func (s *Set) Parts(adapters []fabric.NodeID) []Part {
 // ErrNoHosts says that the hosts of a file are none of a fabric.
 var ErrNoHosts = errors.New("no group has a host of the fabric")
 
-// hostKinds are what groups may have: all that run an operating system.
+// hostKinds are the kinds of nodes that groups may have: all that run an operating system.
 var hostKinds = []fabric.Kind{fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind}
 
 // In finds the groups in a fabric. Case does not matter in names of hosts. The error wraps
@@ -136,7 +136,7 @@ func (s *Set) nothing(x *File) error {
 	return fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, hostlist.Shorten(hostlist.Fold(all)))
 }
 
-// note says which hosts of a definition are not in the fabric.
+// note adds a note on the hosts of a definition that are not in the fabric.
 func (s *Set) note(grouping string, d *definition, hosts int, absent []string) {
 	what := "no host of the fabric is in it"
 	switch {
@@ -150,8 +150,8 @@ func (s *Set) note(grouping string, d *definition, hosts int, absent []string) {
 	s.Notes = append(s.Notes, fmt.Sprintf("%s:%d: %s %s: %s", d.file, d.line, grouping, d.name, what))
 }
 
-// definitions lists the groups of a grouping: those that are written, or one for each text that
-// its pattern finds.
+// definitions lists the groups of a grouping: those in the file, or one for each text that
+// its pattern finds in names of hosts.
 func (g *grouping) definitions(hosts []names.Host) []definition {
 	if g.each == nil {
 		return g.groups
@@ -173,7 +173,7 @@ func (g *grouping) definitions(hosts []names.Host) []definition {
 	return text.Each(text.SortNatural(found), func(name string) definition { return *byName[name] })
 }
 
-// in finds the hosts of a definition, ascending, and the names that are no hosts.
+// in returns the hosts of a definition, ascending, and the names that are no hosts of the fabric.
 func (d *definition) in(hosts []names.Host, byName map[string]int32) (found []int32, absent []string) {
 	for _, name := range d.hosts {
 		if h, ok := byName[strings.ToLower(name)]; ok {
@@ -254,8 +254,8 @@ func (s *Set) cutOff(g *fabric.Fabric) []bool {
 	return cut
 }
 
-// Find finds a group by its name, or by those of the grouping and the group with a colon between
-// them. The error lists what there is, or is a *fabric.ParseError for a group without hosts.
+// Find finds a group by its name, or by GROUPING:GROUP.
+// The error lists the known names, or is a *fabric.ParseError for a group without hosts.
 func (s *Set) Find(name string) (*Group, error) {
 	var found []*Group
 	var known []string

@@ -14,7 +14,7 @@ import (
 	"github.com/ibweave/ibweave/internal/hostlist"
 )
 
-// slurmFile collects what slurm.conf says of partitions. The text of scontrol show partition -o
+// slurmFile collects what slurm.conf says about partitions. The text of scontrol show partition -o
 // and topology.conf have lines of the same form.
 type slurmFile struct {
 	r        *reader

@@ -34,10 +34,10 @@ type State struct {
 	Findings []Findings `json:"findings,omitempty"`
 }
 
-// Traffic is what tables do for a group.
+// Traffic has the figures of a group under some tables.
 type Traffic struct {
-	// Pairs is the ordered pairs of a CA or router port and a LID of another one of which at
-	// least one belongs to the group; Lost those of them that tables do not deliver.
+	// Pairs counts the ordered pairs of a CA or router port and a LID of another such port, with at
+	// least one of them in the group; Lost counts those that the tables do not deliver.
 	Pairs int64 `json:"pairs"`
 	Lost  int64 `json:"lost_pairs"`
 	// MaxRoutes is on the most loaded uplink, of both directions the greater.
@@ -53,8 +53,8 @@ type Findings struct {
 	Units int64 `json:"units"`
 }
 
-// Measure says what the groups are like in f, which has the nodes of the set's fabric and no
-// cables beyond it. Tables may be nil. NoGroup is left out where it has no hosts. With tables it
+// Measure returns the figures of the groups in f, which has the nodes of the set's fabric and some or
+// all of its cables. tables may be nil. It leaves out NoGroup without hosts. With tables it
 // takes O(switches x LIDs).
 func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) ([]State, error) {
 	states := make([]State, len(s.Groups))
@@ -166,8 +166,8 @@ func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Table
 	return sum.lost, nil
 }
 
-// AddFindings counts findings by the groups that they are about. A finding about nodes of no
-// group belongs to NoGroup of each grouping. states is what Measure made.
+// AddFindings counts findings by the groups that they are about. A finding about nodes in no
+// group counts for NoGroup of each grouping. states is the result of Measure.
 func (s *Set) AddFindings(states []State, list []verify.Finding) []State {
 	type key struct {
 		group int
@@ -247,15 +247,15 @@ func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 	return list
 }
 
-// Loss is what a group loses by a failure.
+// Loss has the losses of a group by a failure.
 type Loss struct {
 	Name
 	Uplinks int `json:"lost_uplinks"`
 	CutOff  int `json:"cut_off_hosts"` // that were not before
 }
 
-// Losses says what groups lose in g, which is the set's fabric with fewer cables. Groups that lose
-// nothing are not in the list.
+// Losses returns the losses of groups in g, which is the set's fabric with fewer cables. It leaves out groups that lose
+// nothing.
 func (s *Set) Losses(g *fabric.Fabric) (list []Loss) {
 	cut := s.cutOff(g)
 	for i := range s.Groups {

@@ -13,8 +13,8 @@ import (
 // mostRows is how many groups a table has at most, unless all are wanted.
 const mostRows = 20
 
-// States is the groups of a state, as a table by String: one line for each group, and where
-// there are many, for those that something is wrong with.
+// States are the groups of a state. String prints them as a table: one line for each group, or if there
+// are too many, for each group that has a problem.
 type States []State
 
 // String is the table.
@@ -84,9 +84,9 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 // change is a group before and after.
 type change struct{ old, now *State }
 
-// Changes is a table of the groups that lose or win hosts, uplinks or pairs, or whose busiest
-// uplink has more routes, those that lose the greatest part of their uplinks first. It is "" without
-// any.
+// Changes returns a table of the groups that lose or gain hosts, uplinks or pairs, or whose busiest
+// uplink has more routes; those that lose the greatest part of their uplinks first. It is "" if there
+// are none.
 func Changes(old, now []State, all bool) string {
 	var rows []change
 	for i := range now {
@@ -166,7 +166,7 @@ func percent(part, all int) string {
 	return fmt.Sprintf("%.0f %%", share)
 }
 
-// WorstTable is a table of what groups lose, those that lose most first.
+// WorstTable returns a table of the losses of groups, those that lose most first.
 func WorstTable(list []Worst) string {
 	share := func(w Worst) float64 { return float64(w.Uplinks) / float64(max(w.AllLinks, 1)) }
 	rows := slices.Clone(list)

@@ -86,7 +86,7 @@ func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// In finds the hosts of a file in a fabric; set is for jobs that name a group, nil for none. Errors are
+// In finds the hosts of a file in a fabric. set has the groups that jobs may name, nil for none. Errors are
 // *fabric.ParseError with the line.
 func (x *File) In(f *fabric.Fabric, set *groups.Set) (*Traffic, error) {
 	b := &binder{f: f, x: x, set: set, finder: names.NewFinder(f)}
@@ -108,9 +108,9 @@ func New(f *fabric.Fabric) *Traffic { return &Traffic{f: f, host: hostNumbers(f)
 // Clear is traffic of no jobs in the same fabric.
 func (t *Traffic) Clear() *Traffic { return &Traffic{f: t.f, host: t.host} }
 
-// Add adds a job with a name that no other has: hosts in the order of their ranks, a pattern of
-// traffic.Parse, its size in bytes, and the ranks of a host, 0 for one on each port. An error says what
-// is wrong with them.
+// Add adds a job with a new name: hosts in the order of their ranks, a pattern for
+// traffic.Parse, its size in bytes, and the ranks of each host, 0 for one on each port. The error tells what
+// is wrong with these.
 func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64, perHost int) error {
 	o, err := traffic.Parse(operation)
 	if err != nil {
@@ -136,7 +136,7 @@ func (t *Traffic) sort() {
 	})
 }
 
-// Busy is by adapter a job that runs on its host or writes to it, the first one by name.
+// Busy returns by adapter the name of a job that runs on its host or writes to it, the first by name.
 func (t *Traffic) Busy() map[fabric.NodeID]string {
 	busy := make(map[fabric.NodeID]string)
 	for _, j := range slices.Backward(t.jobs) {
@@ -182,7 +182,7 @@ func (b *binder) job(j *job, number []int32) (*flows, error) {
 	return b.bind(j, hosts, number)
 }
 
-// bind is what a job sends on its hosts.
+// bind returns what a job sends if it runs on these hosts.
 func (b *binder) bind(j *job, hosts []Host, number []int32) (*flows, error) {
 	if n := len(hosts) * j.perHost; n > allRanks {
 		return nil, b.x.text.Fail(j.at, "%s has %d ranks; want at most %d", j.name, n, allRanks)

@@ -55,8 +55,8 @@ func (t *Traffic) Summarize(ctx context.Context, tables *lft.Tables) (*Summary, 
 	return s, err
 }
 
-// Demand is what jobs and background send together, for the optimizer of tables; nil for nothing.
-// Amounts are rounded down to about 1e-13 of the sum. Its errors are that of ctx, and of jobs that
+// Demand returns what jobs and background send together, for the optimizer of tables; nil if they send nothing.
+// It rounds amounts down to about 1e-13 of the sum. Errors are that of ctx, and for jobs that
 // send more than can be counted.
 func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	f := t.f
@@ -89,7 +89,7 @@ func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	if total == 0 {
 		return nil, nil
 	}
-	// The background comes on top.
+	// Leave room for the background in demandBits.
 	shift := bits.Len64(total) - demandBits + bits.Len64(uint64(1/(1-t.background)))
 	for lid, list := range d.To {
 		d.To[lid] = mergeFlows(list, shift)

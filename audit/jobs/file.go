@@ -60,7 +60,7 @@ type job struct {
 	patterns []pattern
 }
 
-// word is what a node of the file says.
+// word is a text in the file, with its place.
 type word struct {
 	text string
 	at   *yaml.Node

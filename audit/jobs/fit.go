@@ -16,7 +16,7 @@ import (
 // Fitting has tables made for the jobs of a file, and judges tables by them.
 type Fitting struct {
 	*File
-	// Groups finds the groups of hosts that jobs may name in a fabric; nil for none.
+	// Groups finds the groups of hosts in a fabric that jobs may name; nil for none.
 	Groups func(*fabric.Fabric) (*groups.Set, error)
 	// Silent, unless it is nil, hears once that the jobs send nothing between hosts.
 	Silent func()

@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Result is what jobs send and, with tables, what they load.
+// Result has what jobs send and, with tables, the loads.
 type Result struct {
 	Bytes      float64   `json:"bytes"` // of all jobs and the background, between hosts
 	Background float64   `json:"background_bytes"`
@@ -61,7 +61,7 @@ type LoadsOf struct {
 	Shared []Shared `json:"shared"`
 }
 
-// Cable is a direction of a cable, and what it carries.
+// Cable is one direction of a cable, with its load.
 type Cable struct {
 	verify.Cable
 	Bytes   float64 `json:"bytes"`
@@ -69,7 +69,7 @@ type Cable struct {
 	Jobs    []Part  `json:"jobs"`    // those with most bytes first
 }
 
-// Part is what a job has of the bytes of a cable.
+// Part is the share of a job in the bytes of a cable.
 type Part struct {
 	Job   string  `json:"job"`
 	Bytes float64 `json:"bytes"`
@@ -91,7 +91,7 @@ type Overlap struct {
 	Hosts string    `json:"hosts"` // a list with numbers in brackets
 }
 
-// Load is what a job has of the bytes of a channel.
+// Load is the share of a job in the bytes of a channel.
 type Load struct {
 	Job   int32 // its index, in natural order of names
 	Bytes float64
@@ -135,8 +135,8 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*R
 	return r, nil
 }
 
-// Loads is by PortID what jobs load under tables, by ascending job, and by job the bytes that the
-// tables do not deliver. It is without background. The error is that of ctx.
+// Loads returns by PortID the loads of jobs under tables, by ascending job, and by job the bytes that the
+// tables do not deliver. The background is left out. The error is that of ctx.
 func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, lost []float64, err error) {
 	by = make([][]Load, t.f.NumPorts())
 	for i, j := range t.jobs {
@@ -246,8 +246,8 @@ func (t *Traffic) newMeter(by [][]Load) *meter {
 	return m
 }
 
-// Rates is by PortID how many bytes a second its cable carries, 0 without one. Unknown rates count as
-// the commonest.
+// Rates returns by PortID the bytes per second of its cable, 0 without one. Unknown rates count as
+// the commonest one.
 func Rates(f *fabric.Fabric) []float64 {
 	var cabled []fabric.PortID
 	for n := range fabric.NodeID(f.NumNodes()) {

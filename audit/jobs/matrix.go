@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// maxMatrix bounds the ranks of a matrix, and maxAmount what it may have in one place.
+// maxMatrix is the greatest number of ranks of a matrix, and maxAmount the greatest value in it.
 const (
 	maxMatrix = 1 << 16
 	maxAmount = 1 << 50

@@ -85,8 +85,8 @@ const (
 // errTooMuch says that works are above a bound.
 var errTooMuch = errors.New("too much")
 
-// Works writes what all jobs send, and says which part of the bytes it is, and how many bytes of background go
-// with it. Less than all comes from fewer runs first, down to one of each pattern, and then from smaller sizes.
+// Works returns all messages of the jobs, which part of the bytes these have, and how many bytes of background belong
+// to them. A smaller part has fewer runs of each pattern, down to one, and then smaller sizes.
 func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64, err error) {
 	// Less data goes in fewer pieces, and one run of each pattern without a byte in the fewest.
 	if _, _, err := t.works(opt, 0); errors.Is(err, errTooMuch) {
@@ -117,7 +117,7 @@ func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64
 	}
 }
 
-// bytes is what all jobs send between hosts.
+// bytes returns the bytes that all jobs send between hosts.
 func (t *Traffic) bytes() (sum float64) {
 	for _, j := range t.jobs {
 		senders := t.senders(j)

@@ -213,7 +213,7 @@ func (x *reducer) grow(ports []fabric.PortID, root fabric.NodeID) (*Reduction, e
 	return r, nil
 }
 
-// join adds the cable of a port that sends to its parent, by which the sum comes back.
+// join adds to r the cable at p, a port that sends to its parent; the sum comes back by it.
 func (r *Reduction) join(f *fabric.Fabric, p fabric.PortID) {
 	q := f.Peer(p)
 	r.uses, r.masks = append(r.uses, min(p, q)), append(r.masks, q)

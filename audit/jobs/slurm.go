@@ -59,7 +59,7 @@ type slurmJob struct {
 	ended bool   // its hosts are those that it had
 }
 
-// setStates sets whether a job has ended by its states: COMPLETING has not quite, whatever it is beside.
+// setStates sets whether a job has ended: a job in state COMPLETING has not, whatever its other states are.
 func (j *slurmJob) setStates(states []string) {
 	for _, s := range states {
 		switch s {

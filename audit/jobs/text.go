@@ -34,7 +34,7 @@ func (r *Result) Print(b *text.Sheet, top int) {
 	_ = t.Flush() // a buffer takes all
 }
 
-// blamed says what slows a job down, and where.
+// blamed returns what slows a job down, and where.
 func blamed(j *Job) string {
 	what := j.Blame
 	switch what {

@@ -20,7 +20,7 @@ import (
 // isFile tells a file of edits from a topology or a cabling plan.
 var isFile = regexp.MustCompile(`(?m)\A(?:[ \t]*(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:edits|steps)[ \t]*:`)
 
-// IsFile says whether a text is for Parse.
+// IsFile returns true if a text is a file of edits, for Parse.
 func IsFile(data []byte) bool { return isFile.Match(data) }
 
 // edit is a line of a file.
@@ -85,7 +85,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	return r.job, nil
 }
 
-// cables lists those that are there.
+// cables returns the cables after the edits so far.
 func (r *reader) cables() []fabric.Cable {
 	return slices.Compact(slices.SortedFunc(maps.Values(r.at), compareCables)) // each is at both of its ends
 }

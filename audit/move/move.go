@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options are what a caller may ask of Make.
+// Options are the settings of Make.
 type Options struct {
 	// Limit is how many times its greatest relative load before the first step the fabric may
 	// have in any state; 0 for any load.
@@ -62,8 +62,8 @@ type Step struct {
 	// a port that gets a cable. After is the one after that.
 	Drained *State `json:"drained,omitempty"`
 	After   State  `json:"after"`
-	// Down is adapters one of whose cables is moved, Gone those of which one goes without another for its
-	// port, and Come those with a port that has its first one.
+	// Down are the adapters with a cable that is moved, Gone those with a port that loses its cable for good,
+	// and Come those with a port that gets its first cable.
 	Down Nodes `json:"down_hosts"`
 	Gone Nodes `json:"gone_hosts"`
 	Come Nodes `json:"new_hosts"`
@@ -106,7 +106,7 @@ type State struct {
 	// that reach them are safe: else they work until they are unplugged.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
 
-	// Compiled is the tables on the cables of the moment when they are written.
+	// Compiled has the tables on the cables that are there when they are written.
 	Compiled *compile.Result `json:"-"`
 	// Leave is, of After, the tables that lead around the new cables on the way back.
 	Leave *compile.Result `json:"-"`
@@ -123,11 +123,11 @@ type planner struct {
 	want  *fabric.Fabric  // these nodes with the cables that are to be there
 }
 
-// Make plans a job. base is the tables in force of the fabric before, which compile.Run made or kept
-// with route. Where the job leaves the order to Make, cables whose ports are free come first, then
-// those that have to be moved, and what goes for good last, with few steps. No step cuts off a host
-// that keeps its cable. What cannot be done without that, or under the limit, is refused; of steps that the
-// job gives, the first that is refused ends the plan. Errors: those of compile.Run.
+// Make plans a job. base has the tables in force on the fabric before, which compile.Run made or kept
+// with route. If the job has no steps, Make first plugs in cables whose ports are free, then
+// moves cables, and last unplugs those that are not replaced, in few steps. No step cuts off a host
+// that keeps its cable, or exceeds the limit. Work that is not possible without that is refused; of the job's
+// own steps, the first that is refused ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	p := &planner{ctx: ctx, job: job, route: route, opt: opt, plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},

@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Job is what is to be recabled.
+// Job is the recabling to plan.
 type Job struct {
 	// Nodes is all nodes before and after without a cable, with the LIDs that they have when they
 	// are cabled. Old and New are its cables then.
@@ -21,7 +21,7 @@ type Job struct {
 	Steps []Batch
 }
 
-// Batch is cables that are unplugged, and those that are plugged in when these are out.
+// Batch has cables to unplug, and cables to plug in after that.
 type Batch struct{ Unplug, Plug []fabric.Cable }
 
 // builder collects the nodes of a job.
@@ -52,7 +52,7 @@ func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) error {
 	return err
 }
 
-// isTaken says whether another node has a GUID of n or of its ports.
+// isTaken returns true if another node has the GUID of n or of one of its ports.
 func (b *builder) isTaken(f *fabric.Fabric, n fabric.NodeID) bool {
 	taken := b.taken[f.Node(n).GUID]
 	for num := range f.Node(n).NumPorts + 1 {
@@ -155,10 +155,10 @@ func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	return err
 }
 
-// Between is the job that makes new of old. Nodes are the same by their GUIDs, or by their names, which
-// have to be theirs alone then. Nodes of new keep the LIDs that they have in old, a cable whose ends
-// stay is the same cable, whatever its rate, and one without a rate gets that of the fastest cable of
-// either node. Errors: a GUID that another node has in new, nodes
+// Between returns the job that turns old into new. Nodes are matched by GUID, or if byName is set by names, which must
+// be unique then. Nodes of new keep the LIDs that they have in old. A cable with the same ends
+// is the same cable, whatever its rate; one without a rate gets that of the fastest cable of
+// either node. Errors: a GUID that another node of new has, nodes
 // of the same name, more ports in new than in old.
 func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	b, err := newBuilder(old)
@@ -206,7 +206,7 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	return j, j.assignLIDs(j.New)
 }
 
-// finder finds nodes of new in old, NoNode for those that come.
+// finder returns a function that finds nodes of new in old, NoNode for new ones.
 func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.NodeID, error) {
 	known := make(map[string]fabric.NodeID)
 	for n := range fabric.NodeID(old.NumNodes()) {
@@ -268,12 +268,12 @@ func firstEnds(cables []fabric.Cable) []fabric.PortID {
 	return text.Each(cables, func(c fabric.Cable) fabric.PortID { return c.A })
 }
 
-// missing lists the cables that f has and g has not, whatever their rates.
+// missing lists the cables of f that g does not have, whatever their rates.
 func missing(f, g *fabric.Fabric) []fabric.Cable {
 	return slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return g.Peer(c.A) == c.B })
 }
 
-// without lists the cables of a list that another one has not, whatever their rates.
+// without lists the cables of list that are not in other, whatever their rates.
 func without(list, other []fabric.Cable) (rest []fabric.Cable) {
 	at := byPort(other)
 	return text.Where(list, func(c fabric.Cable) bool {

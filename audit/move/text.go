@@ -78,7 +78,7 @@ func (s *Step) print(b *text.Sheet, number int) {
 	}
 }
 
-// newFirst says how many switches are written before the others.
+// newFirst returns in words how many switches are written before the others.
 func newFirst(list []fabric.GUID) string {
 	if len(list) == 0 {
 		return ""

@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Compare returns what differs from an old state, without what the page shows of that one itself.
+// Compare returns the differences from an old state, without what the page shows of the old state itself.
 func Compare(ctx context.Context, old, now *state.State) (*page.Old, error) {
 	d, err := diff.Compare(ctx, old, now)
 	if err != nil {
@@ -113,7 +113,7 @@ func JobLoads(ctx context.Context, x *state.State, t *jobs.Traffic) ([]page.Coun
 	return list, nil
 }
 
-// GroupLoads returns, by port, the routes of which an end is in a group.
+// GroupLoads returns, by port, the routes that begin or end in a group.
 func GroupLoads(ctx context.Context, x *state.State, g *groups.Group) (c page.Counter, err error) {
 	f := x.Fabric
 	member := make(map[fabric.NodeID]bool, len(g.Nodes))

@@ -22,20 +22,20 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Audit is what is known of the partitions of a fabric.
+// Audit is the input: what is known of the partitions of a fabric.
 type Audit struct {
 	Fabric *fabric.Fabric
-	// Tables is the P_Key tables by fabric.PortID, nil for ports whose table is not known.
-	// Without Tables, those that OpenSM makes of Conf are looked at.
+	// Tables has the P_Key tables by fabric.PortID, nil for ports whose table is not known.
+	// If Tables is nil, Check looks at the tables that OpenSM would make of Conf.
 	Tables [][]fabric.PKey
-	// Conf is what the tables are held to, nil for nothing, and Name its file.
+	// Conf is the file that the tables should agree with, nil for none; Name is its name.
 	Conf *dump.PartitionsConf
 	Name string
 	// Manager is the port of the master subnet manager, NoPort when it is not known.
 	Manager fabric.PortID
 }
 
-// Result is what is found.
+// Result is the result of Check.
 type Result struct {
 	Counts    verify.PartitionCounts
 	Findings  []verify.Finding // in the order of Rules, then by partition
@@ -66,7 +66,7 @@ type entry struct {
 	as  dump.Membership
 }
 
-// TableRules are those that rest on all P_Key tables.
+// TableRules are the rules that need all P_Key tables.
 var TableRules = []string{Missing, Unexpected, WrongMembership, NoDefaultPartition, NoFullMember, IsolatedHost}
 
 // Check audits partitions. Ports whose table is not known count for nothing.
@@ -245,7 +245,7 @@ func (c *checker) nodes(ends []int) []fabric.NodeID {
 	return text.Each(ends, func(i int) fabric.NodeID { return c.Fabric.Owner(c.ends[i]) })
 }
 
-// hosts names those that ports are of.
+// hosts returns the names of the hosts of ports.
 func (c *checker) hosts(ends []int) string {
 	_, folded := names.Fold(c.Fabric, c.nodes(slices.DeleteFunc(slices.Clone(ends), func(i int) bool { return !c.isHost(i) })))
 	return folded
@@ -311,7 +311,7 @@ func (c *checker) judgePorts() {
 	}
 }
 
-// judgeConf is about the file by itself.
+// judgeConf adds findings about the file by itself.
 func (c *checker) judgeConf() {
 	if c.Conf == nil {
 		return

@@ -77,7 +77,7 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 	return p
 }
 
-// isBusier compares loads relative to rates; cables of unknown rate count alike.
+// isBusier compares loads relative to rates; cables of unknown rate count as equally fast.
 func (h *Hop) isBusier(g *Hop) bool {
 	if h.Rate == 0 || g.Rate == 0 {
 		return h.Routes > g.Routes

@@ -88,7 +88,7 @@ func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.F
 	return append(list, p.regrade(about)...)
 }
 
-// matches says whether a waiver is about a finding.
+// matches returns true if a waiver applies to a finding.
 func (w *Waiver) matches(x *verify.Finding) bool {
 	return (w.Rule == "" || w.Rule == x.Rule) &&
 		(w.Fingerprint == "" || w.Fingerprint == x.Fingerprint) &&

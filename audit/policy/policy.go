@@ -56,7 +56,7 @@ const (
 	XY      = "xy"
 )
 
-// Policy is what an operator demands. The zero value demands nothing.
+// Policy is the requirements of an operator. The zero value requires nothing.
 type Policy struct {
 	// Expected is the name of the file with the expected topology, as written; ""
 	// for none.
@@ -66,14 +66,14 @@ type Policy struct {
 	// MayMiss is how many cables may be missing, and MissAt which.
 	MayMiss int
 	MissAt  []Place
-	// Between and Hosts are what links between switches and those of hosts must
-	// have at least; 0 for any.
+	// Between is the least width and speed of links between switches, Hosts that of links to hosts;
+	// 0 for any.
 	Between, Hosts fabric.Link
 	MaxHops        int      // switches passed; 0 for any
 	MaxImbalance   float64  // routes on the most loaded link over the mean; 0 for any
 	Require        []string // properties
 	Roots          []Place
-	// Severities is by rule; verify.Clean leaves the rule's findings out.
+	// Severities has severities by rule; verify.Clean means to leave out the rule's findings.
 	Severities map[string]verify.Severity
 	Waivers    []Waiver
 	Kinds      []fabric.KindRule // for fabric.Fabric.WithKinds
@@ -98,7 +98,7 @@ type Place struct {
 	port    fabric.PortNum // 0 for any
 }
 
-// Has says whether a node and port are at the place; port 0 is the whole node.
+// Has returns true if the place matches a node and port; for the whole node port is 0.
 func (p Place) Has(guid fabric.GUID, name string, port fabric.PortNum) bool {
 	switch {
 	case p.port != 0 && p.port != port:
@@ -111,7 +111,7 @@ func (p Place) Has(guid fabric.GUID, name string, port fabric.PortNum) bool {
 	return p.name == name
 }
 
-// finding says whether a finding is about the place.
+// finding returns true if a finding is about the place.
 func (p Place) finding(x *verify.Finding) bool {
 	for _, e := range x.Ports {
 		if p.Has(e.Node, e.Name.Text, e.Port) {

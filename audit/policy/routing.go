@@ -14,8 +14,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Routing holds tables to the policy: t are the tables of f and r is what
-// verify.Check found of them; t is nil when there are none. It takes O(switches x
+// Routing checks tables against the policy: t are the tables of f, nil for none, and r is the
+// result of verify.Check for them. It takes O(switches x
 // LIDs) for each required property. Errors are ctx's, and roots that are no switches
 // of f.
 func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r *verify.Result) ([]verify.Finding, error) {

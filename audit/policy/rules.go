@@ -28,7 +28,7 @@ var Rules = verify.ParseRules(ruleTexts)
 //go:embed rules.txt
 var ruleTexts string
 
-// lists are the rules of all checks: those of tables, of choices, of wiring, of captures, of
+// lists are the rules of all checks: of tables, of adaptive choices, of cabling, of captures, of partitions, of
 // policies.
 var lists = [][]verify.Rule{verify.Rules, verify.AdaptiveRules, verify.AdaptiveTableRules, cabling.Rules, capture.Rules, partitions.Rules, Rules}
 

@@ -93,7 +93,7 @@ func (t *tally) add(n int) {
 	t.sum += int64(n)
 }
 
-// lidSet is some of the LIDs of a port, of which there are at most 128.
+// lidSet is a set of the LIDs of a port, of which there are at most 128.
 type lidSet [2]uint64
 
 func (s *lidSet) add(i int)            { s[i>>6] |= 1 << (i & 63) }

@@ -24,7 +24,7 @@ type Permutations struct {
 	Lost         int64   `json:"lost"`      // routes that the tables do not deliver
 }
 
-// permutationStream keeps the random numbers of permutations from those of bisections.
+// permutationStream makes the random numbers of permutations differ from those of bisections.
 const permutationStream = 1 << 63
 
 // measurePermutations tries random permutations. Nil for a fabric with less than two ports to

@@ -53,8 +53,8 @@ type Result struct {
 	Lost         int64         `json:"lost"`               // pairs that the tables do not deliver; they are on no link
 }
 
-// Loads says how routes spread over channels. A route is an ordered pair of a CA
-// or router port and a LID of another one that the tables deliver; a channel is
+// Loads describes how routes spread over channels. A route is an ordered pair of a CA
+// or router port and a LID of another such port that the tables deliver; a channel is
 // one direction of a cable between two switches.
 type Loads struct {
 	Channels int     `json:"channels"`
@@ -125,7 +125,7 @@ func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Optio
 	return err
 }
 
-// measurement is what workers share.
+// measurement is the data that all workers read.
 type measurement struct {
 	f      *fabric.Fabric
 	t      *lft.Tables

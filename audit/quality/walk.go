@@ -32,8 +32,8 @@ func rates(f *fabric.Fabric) []float64 {
 	return rate
 }
 
-// weights is by PortID how long a route takes on a channel between switches, on the scale of
-// the fabric. 0 for other ports.
+// weights returns by PortID the load of one route on a channel between switches, on the scale of
+// the fabric; 0 for other ports.
 func weights(f *fabric.Fabric) []float64 {
 	scale := bound.ScaleOf(f)
 	weight := make([]float64, f.NumPorts())

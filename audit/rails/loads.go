@@ -12,17 +12,17 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Loads is what forwarding tables make of traffic inside the rails. Flows go from a port to each LID
-// of another one.
+// Loads has the loads of traffic inside the rails under forwarding tables. A flow goes from a port to a LID
+// of another port.
 type Loads struct {
 	Patterns []PatternLoads `json:"patterns"` // ring, tree, all-to-all
 	// Routes counts pairs of a port and a LID of another port of its rail that the tables deliver,
-	// Lost those that they do not.
+	// Lost those that they do not deliver.
 	Routes int64 `json:"routes"`
 	Lost   int64 `json:"lost"`
 	// Leaving is routes that pass a switch that is not of their rail.
 	Leaving int64 `json:"leaving"`
-	// Exits is the cables by which routes leave their rail, those with most first.
+	// Exits are the cables by which routes leave their rail, those with most routes first.
 	Exits []Exit `json:"exits"`
 	// Between is routes between ports of different rails, all ports sending to all.
 	Between Load `json:"between"`
@@ -37,19 +37,19 @@ type PatternLoads struct {
 	Together Load   `json:"together"`
 }
 
-// Load is what a pattern of traffic loads.
+// Load is the load of a pattern of traffic.
 type Load struct {
 	Rail  int   `json:"rail,omitempty"` // 0 for several
 	Ranks int   `json:"ranks,omitempty"`
 	Flows int64 `json:"flows"` // that the tables deliver
-	// Slowdown is the time that the busiest cable takes over the time that the busiest host cable
-	// takes: 1 is what a crossbar would do. It is 0 without flows.
+	// Slowdown is the time of the busiest cable over the time of the busiest host
+	// cable: 1 on a crossbar. It is 0 without flows.
 	Slowdown float64 `json:"slowdown"`
 	// Busiest is the cable between switches with most flows for its rate; nil where they carry none.
 	Busiest *Cable `json:"busiest"`
 }
 
-// Cable is a direction of a cable, and what it carries.
+// Cable is one direction of a cable, with its load.
 type Cable struct {
 	verify.Cable
 	Flows int64 `json:"flows"`
@@ -187,7 +187,7 @@ func newMeter(r *Result) *meter {
 // load sums up the flows of a pattern by channel.
 func (m *meter) load(flows []int64) Load {
 	f := m.r.f
-	// Indices of the channels that take longest, between switches and of hosts; -1 for none.
+	// Indices of the channels that take longest: inner between switches, host of hosts; -1 for none.
 	inner, host := -1, -1
 	longer := func(i, than int) bool {
 		n := flows[m.channels[i]]
@@ -220,8 +220,8 @@ func (m *meter) load(flows []int64) Load {
 	return l
 }
 
-// exits lists the channels by which routes go from a host or a switch of a rail to a switch that is not
-// of it.
+// exits lists the channels by which routes leave a rail: from a host, or a switch on the rail, to a switch that
+// is not on it.
 func (m *meter) exits(rail int, flows []int64) (list []Exit) {
 	f := m.r.f
 	for _, p := range m.channels {

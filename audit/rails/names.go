@@ -14,9 +14,9 @@ type kind struct {
 	hosts int
 }
 
-// findRails gives a rail to each key of a member's port, then to ports without keys. The first rails
-// are those of the commonest host with the usual number of ports, in its order. The keys of other hosts
-// follow, those of common ones first.
+// findRails assigns a rail to each key of members' ports, then to ports without keys. The first rails
+// are those of the commonest kind of host with the usual number of ports, in its order. Keys of other
+// kinds follow, the commonest kinds first.
 func (x *finder) findRails() error {
 	x.rail = make(map[string]int)
 	x.onRail = make(map[place]int)
@@ -85,9 +85,9 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 	return kinds
 }
 
-// railLike finds the rail of a key by its place i in a kind of hosts and the leaves that it is on: none
-// of another key of the kind. It is the rail with which most of its ports share their leaves, else that
-// of the same place among the first ones; 0 for none.
+// railLike finds the rail of the i-th key of a kind, whose ports are on these leaves; it is no rail of another key
+// of the kind. It returns the rail with which most ports of the key share leaves, else the i-th of the
+// first rails, 0 for none.
 func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails int) int {
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })

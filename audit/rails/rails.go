@@ -36,7 +36,7 @@ var (
 
 // Result is the rails of a fabric.
 type Result struct {
-	// By is what ports of one rail have in common: names of adapters, or labels of their ports.
+	// By is the property that ports of one rail share: the names of adapters, or labels of their ports.
 	By     string `json:"by"`
 	Rails  []Rail `json:"rails"`  // in the order of the adapters of the commonest host
 	Leaves []Leaf `json:"leaves"` // in natural order
@@ -118,9 +118,9 @@ type finder struct {
 }
 
 // Find finds the rails of a fabric. pattern finds the names of a host and its adapter: see
-// names.Split. Hosts may count their adapters in different orders, so that one
-// name is on different rails; where adapters have labels, which are their PCI addresses, rails are
-// those of labels if fewer ports are misplaced then. It takes O(ports of hosts x ports of a host).
+// names.Split. Hosts may count their adapters in different orders, so that the same
+// name is on different rails. If adapters have labels, which are their PCI addresses, Find takes the
+// rails by labels if fewer ports are misplaced then. It takes O(ports of hosts x ports of a host).
 // Errors: ErrNoRails, ErrTooMany.
 func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	r, err := find(f, pattern, false)
@@ -245,8 +245,8 @@ func (x *finder) portsOf(n fabric.NodeID) (list []Port) {
 	return list
 }
 
-// sortPorts puts the ports of a host in natural order of their names, those of one name in the order
-// of the leaves, and takes keys away that several have.
+// sortPorts sorts the ports of a host in natural order of their names, ports with the same name in the order
+// of their leaves, and clears keys that several ports have.
 func (x *finder) sortPorts(h *Host) {
 	slices.SortFunc(h.Ports, func(a, b Port) int {
 		return cmp.Or(text.Natural(a.Adapter, b.Adapter), strings.Compare(a.Adapter, b.Adapter), x.byName(a.leaf, b.leaf), cmp.Compare(x.f.Peer(a.end), x.f.Peer(b.end)))

@@ -26,8 +26,8 @@ func (r *Result) add(rule string, count int64, ports []fabric.PortID, format str
 	return &r.Findings[len(r.Findings)-1]
 }
 
-// sortFindings puts the gravest findings first, those of a severity in the order of rules. Those of a rule keep
-// theirs.
+// sortFindings sorts findings by severity, the gravest first, then by the order of rules. Findings of the same rule
+// keep their order.
 func (r *Result) sortFindings() {
 	place := func(f verify.Finding) int {
 		return slices.IndexFunc(allRules, func(rule verify.Rule) bool { return rule.Name == f.Rule })
@@ -42,8 +42,8 @@ func (r *Result) Worst() verify.Severity {
 	return (&verify.Result{Findings: r.Findings}).Worst()
 }
 
-// reportHost makes findings of the ports of a host that are misplaced: those that are in each
-// other's places as one.
+// reportHost makes findings of the misplaced ports of a host; ports that are in each
+// other's places make one finding.
 func (x *finder) reportHost(h *Host) {
 	var misplaced []*Port
 	for i := range h.Ports {
@@ -175,8 +175,8 @@ func (x *finder) reportMissing() {
 	}
 }
 
-// atPlaces looks at the ports of a leaf where hosts should be: those with the number that all other
-// ports of the host have on their leaves. It lists those that have no cable, or an adapter that is no
+// atPlaces looks at the ports of a leaf where hosts should be: a host's place is the port number that all its other
+// ports have on their leaves. It lists the places that have no cable, or an adapter that is no
 // host.
 func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
 	empty := 0
@@ -258,8 +258,8 @@ func (x *finder) findMeetings(level []int32) {
 	}
 }
 
-// spread tells of each switch which rails it is of: leaves have those of the ports that belong there, other
-// switches those of the level below that they are cabled to.
+// spread finds the rails of each switch: leaves have the rails of ports that belong there, other
+// switches those of lower switches that they are cabled to.
 func (r *Result) spread(level []int32) {
 	for k := int32(1); k <= slices.Max(level); k++ {
 		for s := range fabric.NodeID(len(level)) {

@@ -54,7 +54,7 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 	return data, nil
 }
 
-// Decode begins a session with what Encode packed. Errors: data that it did not, and those of New.
+// Decode begins a session with the output of Encode. Errors: other data, and those of New.
 func Decode(ctx context.Context, data []byte) (*Session, error) {
 	line, rows, _ := bytes.Cut(data, []byte("\n"))
 	var h base
@@ -87,7 +87,7 @@ func Decode(ctx context.Context, data []byte) (*Session, error) {
 	return New(ctx, e, r)
 }
 
-// isOrder says whether each of n ranks is there once.
+// isOrder returns true if ranks has each number below n once.
 func isOrder(ranks []int32, n int) bool {
 	sorted := slices.Sorted(slices.Values(ranks))
 	for i, rank := range sorted {

@@ -1,11 +1,11 @@
 // Package session tries changes of a fabric one after another, on the tables in force: cables and
-// switches that fail, are drained, slow down, come back or are plugged elsewhere. It stands behind
-// the page of ibweave report --interactive and opens no files. It makes no promise to other modules.
+// switches that fail, are drained, slow down, come back or are plugged elsewhere. The page of
+// ibweave report --interactive uses it; it opens no files. It makes no promise to other modules.
 //
-// Every step gives what a command gives for the same tables. A fabric with other cables has the
-// tables of compile --previous; a failure is also judged as whatif does it, and parts that are
-// drained are planned as drain does it. So what the page shows can be had again from the command
-// line.
+// Every step has the result of a command for the same tables. For changed cables the
+// tables are those of compile --previous; a failure also has the result of whatif, and drained
+// parts have a plan of drain. So the command line can reproduce everything on the
+// page.
 package session
 
 import (
@@ -47,7 +47,7 @@ type drained struct {
 	part drain.Part
 }
 
-// Answer is what a step does.
+// Answer is the result of a step.
 type Answer struct {
 	Step string `json:"step"`
 	// Refused is why the step cannot be done; nothing has changed then, and the rest is empty.
@@ -76,7 +76,7 @@ type Write struct {
 	Blocks  int `json:"blocks"`
 }
 
-// New begins with the tables in force. Errors: those of verify.Check.
+// New returns a session with these tables in force. Errors: those of verify.Check.
 func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, error) {
 	base, err := drain.Judge(ctx, e, r)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Session) Undo() {
 	}
 }
 
-// Do takes a step. Errors: those of compile.Run; a step that cannot be done is an Answer.
+// Do does a step. Errors are those of compile.Run; if a step cannot be done, its Answer has the reason.
 func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	before := s.now()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
@@ -309,8 +309,8 @@ func (s *Session) unplug(ctx context.Context, cables []fabric.PortID) (between *
 	return &c, err
 }
 
-// restore undoes what steps did to a part: its cables are as in the base where their ports are
-// free, and it is drained no more. left is what is drained then.
+// restore undoes the steps on a part: its cables are as in the base, if their ports are
+// free, and it is no longer drained. left has the parts that are still drained.
 func (s *Session) restore(at End) (e edit, left []drained, err error) {
 	now, base := s.now(), s.states[0].whole
 	n, err := now.node(at)
@@ -333,8 +333,8 @@ func (s *Session) restore(at End) (e edit, left []drained, err error) {
 	return e, left, err
 }
 
-// restOf is what is left of a fabric without parts, which may have other cables than when they were
-// drained: it gives them too.
+// restOf returns whole without some parts. It also returns the parts with their present cables, which may differ
+// from those when they were drained.
 func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 	var cut []fabric.PortID
 	parts = slices.Clone(parts)
@@ -361,7 +361,8 @@ func (x *tried) drain(at End) ([]drained, error) {
 	return append(slices.Clone(x.drained), drained{at, part}), err
 }
 
-// plan leads around parts, of which the last one is new. Steps in a row that drain make one plan with one window.
+// plan finds tables that lead around parts; the last part is new. Steps in a row that drain make one plan with one
+// window.
 func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	now := s.now()
 	first := len(s.states) - 1 // before the first of these drains

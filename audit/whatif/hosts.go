@@ -8,17 +8,17 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// LostHosts are hosts with several ports, by name, that a failure takes all of them from at once.
+// LostHosts has hosts with several ports, by name, that lose all of them at once by a failure.
 type LostHosts struct {
-	// UntilWritten are those that some switch with other hosts reaches at no port with the entries from before the
-	// failure, and did reach: they are away until the subnet manager has written its tables. CutOff is among them.
+	// UntilWritten lists hosts that are lost until the subnet manager has written its tables: with the entries from
+	// before the failure, some switch with other hosts reaches none of their ports, but did before. CutOff is included.
 	UntilWritten []string `json:"until_written,omitempty"`
-	// CutOff are those that stay away: no cables join a port of theirs to a part of the fabric with at least half as many
-	// ports of hosts as the part with most has, as they did before.
+	// CutOff lists hosts that stay lost. None of their ports is cabled to a part of the fabric with at least half as many
+	// host ports as the largest part, but one was before.
 	CutOff []string `json:"cut_off,omitempty"`
 }
 
-// compare puts fewer hosts first, of those that stay away before others.
+// compare sorts fewer hosts first: first by those that stay lost, then by the others.
 func (x *LostHosts) compare(y *LostHosts) int {
 	counts := func(h *LostHosts) []int {
 		if h == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// title says which failures these are.
+// title returns in words which failures were tried.
 func (r *Result) title() string {
 	one, more := "cable", "cables"
 	switch {
@@ -126,7 +126,7 @@ func printTable(b *text.Sheet, cases []Case, fastest string) {
 	b.Columns(rows, len(rows[0])-1)
 }
 
-// printHosts names the hosts that lose all their ports at once, by failure, those of at most top failures.
+// printHosts writes the hosts that lose all their ports at once, for at most top failures.
 func printHosts(b *text.Sheet, cases []Case, top int) {
 	const most = 5
 	cases = slices.DeleteFunc(slices.Clone(cases), func(c Case) bool { return c.Hosts == nil })

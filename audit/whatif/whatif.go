@@ -39,12 +39,12 @@ const (
 	HostCables   = "hosts" // with an end at a CA or router
 )
 
-// Options are what a caller may ask of Run.
+// Options are the settings of Run.
 type Options struct {
 	Kind  string // Links where it is ""
 	Only  string
 	Depth int // how many fail together, 1 or 2
-	// At leaves out failures that touch none of these switches; empty for none.
+	// At has Run try only failures that touch one of these switches; empty for all failures.
 	At []fabric.NodeID
 	// Sample is how many failures to try, drawn at random without repetition; 0 tries
 	// all.
@@ -59,7 +59,7 @@ type Options struct {
 	Progress func(done, total int)
 }
 
-// Result is what all failures do; it is its own file, which Merge reads.
+// Result has the results of all failures. Its JSON is a file of its own, which Merge reads.
 type Result struct {
 	Version string         `json:"version"` // of ibweave
 	Engine  string         `json:"engine"`
@@ -75,7 +75,7 @@ type Result struct {
 	At     []fabric.GUID `json:"at,omitempty"`
 	Shard  string        `json:"shard,omitempty"` // "2/5"
 	Before Before        `json:"before"`
-	// Failures is how many Cases there are to be, those of other shards included.
+	// Failures is the number of Cases, with those of other shards.
 	Failures int    `json:"failures"`
 	Cases    []Case `json:"cases"` // the most harm first
 }
@@ -98,13 +98,13 @@ type Before struct {
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
-// Case is what one failure does.
+// Case is the result of one failure.
 type Case struct {
 	Number int    `json:"number"` // among all failures of the fabric, from 0
 	Failed []Part `json:"failed"`
-	// Gone are pairs of which a port has lost its own cable: they could not do
-	// without it. Lost are pairs of ports that both have a cable and no longer reach
-	// each other, less those that did not before. If there are any, what failed is a
+	// Gone counts pairs with a port that has lost its own cable: no routing can save
+	// them. Lost counts pairs of ports that still have a cable and no longer reach
+	// each other, without those that did not before. If Lost is not 0, the failed part is a
 	// single point of failure.
 	Gone int64 `json:"gone_pairs"`
 	Lost int64 `json:"lost_pairs"`
@@ -146,7 +146,7 @@ type Part struct {
 	To     fabric.GUID    `json:"to,omitempty"`
 	ToName string         `json:"to_name,omitempty"`
 	ToPort fabric.PortNum `json:"to_port,omitempty"`
-	// Label and ToLabel are those of the ports, see fabric.Fabric.Label.
+	// Label and ToLabel are the labels of the ports, see fabric.Fabric.Label.
 	Label   string `json:"label,omitempty"`
 	ToLabel string `json:"to_label,omitempty"`
 	Host    bool   `json:"host,omitempty"` // a cable with an end at a CA or router
@@ -269,7 +269,7 @@ func pairAt(i, n int) []int {
 	return []int{a, a + 1 + i}
 }
 
-// listFailures lists those of the sample and the shard, and counts those of all shards.
+// listFailures lists the failures of the sample and the shard, and counts those of all shards.
 func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 	parts := listParts(f, opt)
 	total, which := len(parts), func(i int) []int { return []int{i} }
@@ -378,7 +378,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	return r, nil
 }
 
-// trial is what one worker needs.
+// trial is the data of one worker.
 type trial struct {
 	base     *compile.Result
 	previous *lft.Routing    // of base, which is kept if the engine can
@@ -417,8 +417,8 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	return c, err
 }
 
-// AddGroups sums up by groups of hosts, nil for none, what the fabric of base is like before any failure, and
-// what each failure takes from them. base is that of Run. The error is that of ctx.
+// AddGroups adds sums by groups of hosts: of the fabric of base before any failure, and
+// the losses by each failure. A nil set adds none. base is that of Run. The error is that of ctx.
 func (r *Result) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -440,7 +440,7 @@ func (r *Result) AddGroups(ctx context.Context, base *compile.Result, set *group
 	return err
 }
 
-// withLIDs gives what is left of the fabric its LIDs, those of virtual ports on ports that still have a cable too.
+// withLIDs returns g with its LIDs, and with those of virtual ports on ports that still have a cable.
 func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
 	virtual := t.base.Routing.Fabric.VirtualLIDs()
 	maps.DeleteFunc(virtual, func(_ fabric.LID, p fabric.PortID) bool { return g.LID(p) == 0 })
@@ -477,7 +477,7 @@ func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error 
 	return nil
 }
 
-// describe says what tables after a failure are like, and what a subnet manager has to write for them.
+// describe fills in the figures of the tables after a failure, and what a subnet manager has to write for them.
 func (t *trial) describe(c *Case, r *compile.Result) {
 	g, v := r.Routing.Fabric, r.Verify
 	c.Changes = compile.ChangesSince(t.base.Routing, r.Routing)

@@ -1,4 +1,4 @@
-// Package cli is what the command lines of ibweave and ibweave-papers share: help texts,
+// Package cli has what the command lines of ibweave and ibweave-papers share: help texts,
 // manual pages and reference, completion, exit statuses, progress, the log, and text that
 // suits a terminal. It makes no promise to other modules.
 package cli
@@ -101,8 +101,8 @@ const (
 	itemColumn = 26
 )
 
-// Help is what --help prints of a command: of the program its commands by groups, in 40 lines
-// at most, of others their flags and examples.
+// Help returns the text of --help for a command: for the program its commands by groups, in at most 40
+// lines; for others their flags and examples.
 func Help(c *cobra.Command) string {
 	b := new(strings.Builder)
 	b.WriteString(LaidOut(c.Long))
@@ -225,9 +225,9 @@ func markdown(long string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Pages is the pages of all commands and help topics by the names of their files, as cobra
-// makes them: manual pages, or those of docs/reference, as the value of --format, man or
-// markdown, says. Help itself has none, nor have commands
+// Pages returns the pages of all commands and help topics by file name, as cobra
+// makes them: manual pages if format is man, pages of docs/reference if it is
+// markdown. The command help has none, nor have commands
 // without a text, which have moved.
 func Pages(root *cobra.Command, format string) (map[string]string, error) {
 	root.DisableAutoGenTag = true
@@ -348,7 +348,7 @@ const (
 	Environment = 4
 )
 
-// FindingsNote is the annotation of a root command that says what status 1 of its program is.
+// FindingsNote is the annotation of a root command that has the meaning of exit status 1.
 const FindingsNote = "findings"
 
 // exitStatus is the text on exit statuses in every help text and manual page.

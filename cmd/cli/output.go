@@ -87,8 +87,8 @@ func WatchMemory(stderr io.Writer, program string) {
 	}
 }
 
-// OpenLog is the log of --log-level and --log-format on a screen. The error says which
-// values these have.
+// OpenLog returns the log of --log-level and --log-format on a screen. The error names the valid
+// values.
 func OpenLog(screen io.Writer, level, format string) (*zap.Logger, error) {
 	at, err := zapcore.ParseLevel(level)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 // progressAfter is how long a stage may take before a terminal shows it.
 const progressAfter = time.Second
 
-// isTerminal says whether a person watches w.
+// isTerminal returns true if w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))

@@ -53,7 +53,7 @@ func (p *Paper) Write(b []byte) (int, error) {
 	return len(b), p.flush(bytes.LastIndexByte(p.rest.Bytes(), '\n') + 1)
 }
 
-// End writes a line without an end.
+// End writes the unfinished line.
 func (p *Paper) End() error { return p.flush(p.rest.Len()) }
 
 // flush writes the first n bytes of what waits.

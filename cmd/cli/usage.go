@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// ErrFindings ends a command that did its work and printed what it found.
+// ErrFindings is returned by a command that did its work and printed findings.
 var ErrFindings = errors.New("findings")
 
 // UsageError is a command line that makes no sense.

@@ -21,8 +21,8 @@ const (
 	MaxNumber = 1 << 30 // of something that is counted; messages do not say it
 )
 
-// Value is a flag whose text Parse reads, with an error that says what is wanted. A text that Parse
-// refuses waits for WrongValues, so that a command says all that is wrong with its flags.
+// Value is a flag whose text Parse reads; its error says what is wanted. Set keeps the error
+// for WrongValues, so that a command can report all its wrong flags together.
 type Value[T any] struct {
 	To    *T
 	Parse func(text string) (T, error)
@@ -128,7 +128,7 @@ func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most
 	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
 }
 
-// Within returns a parser of numbers from least to most, which refuses others, and says which it takes.
+// Within returns a parser of numbers from least to most; its error for others names the bounds.
 func Within[T Numeric](least, most T) func(text string) (T, error) {
 	return func(text string) (T, error) {
 		x, ok := ParseNumber[T](text)
@@ -174,8 +174,8 @@ type Scope struct {
 	With  string // condition that has to hold; "" for none
 	Not   string // condition that may not hold; "" for none
 	Why   string // ends the sentence
-	// note prints a line on standard error and goes on, since the result is what was
-	// asked for: without it a flag that has no effect is wrong usage.
+	// Note means to print a line on standard error and go on, since the result is still what was
+	// asked for. Without it a flag without effect is wrong usage.
 	Note bool
 }
 

@@ -359,7 +359,7 @@ func ibweavePathSL(handle C.uintptr_t, hint C.uint8_t, from, to C.uint16_t) (sl 
 	return sl
 }
 
-// boxes translates groups, those of one MLID into one box.
+// boxes translates groups; groups with the same MLID become one box.
 func boxes(g *C.struct_ibw_groups) []plugin.Box {
 	var list []plugin.Box
 	members := unsafe.Slice(g.members, g.num_members)
@@ -379,8 +379,8 @@ func boxes(g *C.struct_ibw_groups) []plugin.Box {
 	return list
 }
 
-// ibweaveMasks builds the masks of one MLID, of which g has the groups, and
-// gives them to OpenSM.
+// ibweaveMasks builds the masks of one MLID, and gives them to OpenSM.
+// g has the groups on this MLID.
 //
 //export ibweaveMasks
 func ibweaveMasks(handle C.uintptr_t, osm *C.struct_osm_opensm, mlid C.uint16_t, g *C.struct_ibw_groups) {

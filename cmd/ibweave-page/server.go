@@ -1,6 +1,6 @@
-// Command ibweave-page is the compiler in the page of ibweave report --interactive: built with
-// GOOS=wasip1 GOARCH=wasm -buildmode=c-shared it is a WebAssembly module, which a worker of the
-// page asks by the exported functions. docs/report.md says what the page does.
+// Command ibweave-page is the compiler in the page of ibweave report --interactive. Built with
+// GOOS=wasip1 GOARCH=wasm -buildmode=c-shared it is a WebAssembly module; a worker of the
+// page calls its exported functions. docs/report.md describes the page.
 package main
 
 import (
@@ -33,14 +33,14 @@ type reply struct {
 	Drained []string `json:"drained,omitempty"`
 }
 
-// answer answers a request: a verb, and after a blank what it is about.
+// answer answers a request: a verb, and after a blank its argument.
 //
-//	open BASE    begins with what session.Encode packed
-//	do STEP      takes a step
-//	undo         takes the last step back
-//	export       gives the steps for the command line
-//	map          gives the arrays of the map leaf by leaf, which few look at, with the rest of their document
-//	prepare      makes the next answer take less time, and answers nothing
+//	open BASE    begins a session with the output of session.Encode
+//	do STEP      does a step
+//	undo         undoes the last step
+//	export       returns the steps for the command line
+//	map          returns the arrays of the map leaf by leaf, which few look at, with the rest of their document
+//	prepare      makes the next answer faster, and answers nothing
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	return [][]byte{head, text, data}, nil
 }
 
-// shown is what the page shows of the tables in force.
+// shown returns the page's input for the tables in force.
 func shown(ctx context.Context, s *session.Session) (*page.Input, error) {
 	now := s.Result()
 	loads, err := s.Loads(ctx)

@@ -27,7 +27,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// demands is what check holds a fabric to beyond its tables.
+// demands has the flags for what check demands of a fabric beyond its tables.
 type demands struct {
 	wiring bool
 	plans  []string       // files; nil for none
@@ -36,7 +36,7 @@ type demands struct {
 	held   *policy.Policy // what is in policy, once readPolicy was called
 }
 
-// flags defines those that check and report share.
+// flags defines the flags that check and report share.
 func (d *demands) flags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
 	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
@@ -50,7 +50,7 @@ func (d *demands) flags(flags *pflag.FlagSet) {
 	cli.Scopes(flags, cli.Scope{Flags: "date", With: "policy", Why: "waivers are in a policy", Note: true})
 }
 
-// wanted says whether anything is to be looked at but tables.
+// wanted returns true if anything other than tables is to be checked.
 func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.plans) > 0 }
 
 // today is the day that waivers are held against.
@@ -62,7 +62,7 @@ func (d *demands) today() time.Time {
 	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// demanded is what checkDemands has found beside findings.
+// demanded has the results of checkDemands other than findings.
 type demanded struct {
 	shape *cabling.Shape // nil when it was not asked for
 	plan  *plan.Verdict  // nil without a plan
@@ -148,7 +148,7 @@ func (in *audit) rulesOf() []verify.Rule {
 	return policy.RulesOf(in.HasTables() || in.bound != "", in.FAR != "", partitions, in.wanted(), in.policy != "")
 }
 
-// reportOptions are those of a report of an audit.
+// reportOptions returns the options for the report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
 	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Compiled: in.Compiled != nil, Rules: in.rulesOf()}
 	if in.worth != nil {

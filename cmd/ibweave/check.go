@@ -184,7 +184,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	return err
 }
 
-// check audits, and writes the reports, of which the first is for standard output.
+// check audits, and writes the reports; the first one is for standard output.
 func (a *app) check(ctx context.Context, in *audit, level *cli.Threshold, reports []reportFile, source string) (err error) {
 	in.TakeLines = slices.ContainsFunc(reports, func(f reportFile) bool { return f.form.Located })
 	if err := a.readSource(in, source); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// contest is what compare is asked to do.
+// contest has the flags of compare.
 type contest struct {
 	routeFlags
 	cli.OutputForm
@@ -117,7 +117,7 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	return opt, oneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
 }
 
-// checkAll says whether a column fails.
+// checkAll returns an error if a column fails.
 func (c *contest) checkAll(s *compare.Standings) error {
 	for _, x := range s.Contenders {
 		if !c.Never() && (x.Refused != "" || x.Verify.Fails(c.At())) {

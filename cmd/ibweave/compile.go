@@ -43,7 +43,7 @@ import (
 // wherever it is compiled.
 const defaultInstallDir = "/etc/opensm/ibweave"
 
-// order is what compile is asked to do.
+// order has the flags of compile.
 type order struct {
 	routeFlags
 	cli.OutputForm
@@ -176,8 +176,8 @@ type summary struct {
 	Lanes   choice.Lanes      `json:"lanes"`
 	Output  string            `json:"output"` // "" when nothing was written
 	Files   []string          `json:"files"`
-	// Install are the commands that bring the tables in as static files, or by the plugin
-	// where files cannot carry them; InstallPlugin those that have the plugin route.
+	// Install has the commands that install the tables as static files, or with the plugin
+	// if static files are not enough; InstallPlugin those that make the plugin route.
 	Install       []string          `json:"install"`
 	InstallPlugin []string          `json:"install_plugin"`
 	Undo          []string          `json:"undo"` // commands that bring back what either replaces
@@ -191,7 +191,7 @@ type summary struct {
 	choice.Judgement
 }
 
-// changeSummary is what a subnet manager with the tables of a directory has to write.
+// changeSummary has what a subnet manager with the tables of a directory has to write.
 type changeSummary struct {
 	Previous string `json:"previous"`
 	compile.Changes
@@ -384,7 +384,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	return nil
 }
 
-// summarize is what there is to say of the tables.
+// summarize returns the summary of the tables.
 func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
 	s = &summary{
@@ -533,7 +533,7 @@ func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error)
 	return open.ReadSwitches(name, data, f)
 }
 
-// printInstall says how the tables come into OpenSM.
+// printInstall prints how to install the tables in OpenSM.
 func (s *summary) printInstall(b *text.Sheet) {
 	if len(s.InstallPlugin) == 0 {
 		return
@@ -620,7 +620,7 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	}
 }
 
-// adaptiveText says how much choice the switches have.
+// adaptiveText prints how much choice the switches have.
 func adaptiveText(b *text.Sheet, a *compile.Adaptive) {
 	b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
 	b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))

@@ -29,7 +29,7 @@ func (r *readings) flags(flags *pflag.FlagSet) {
 	cli.NumberFlag(flags, &r.seconds, "seconds", 0.001, 1e9, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
 }
 
-// countersOptions is what counters is asked to do.
+// countersOptions has the flags of counters.
 type countersOptions struct {
 	audit
 	cli.OutputForm

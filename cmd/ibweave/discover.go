@@ -23,7 +23,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// reach is the flags that say how to reach a subnet.
+// reach has the flags for the way to a subnet.
 type reach struct {
 	ibsim, umad, node string
 	timeout           time.Duration
@@ -55,7 +55,7 @@ func (r *reach) flags(f *pflag.FlagSet) {
 	cli.NumberFlag(f, &r.mkey, "mkey", 0, math.MaxUint64, "M_Key of the subnet, where its ports are protected")
 }
 
-// mlidFlag defines a flag whose value is an MLID, and has the default that is in *to, 0 for none.
+// mlidFlag defines a flag whose value is an MLID; *to has the default, 0 for none.
 func mlidFlag(flags *pflag.FlagSet, to *uint16, name, usage string) {
 	cli.ParsedFlag(flags, to, name, fmt.Sprint(*to), usage, func(text string) (uint16, error) {
 		n, ok := cli.ParseNumber[uint16](text)

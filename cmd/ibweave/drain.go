@@ -19,7 +19,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// drainOptions is what drain is asked to do.
+// drainOptions has the flags of drain.
 type drainOptions struct {
 	cli.OutputForm
 	switches, cables []string
@@ -94,8 +94,8 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	return cmp.Or(o.Print(a.stdout, plan, func(b *text.Sheet) { plan.Print(b, len(parts)) }), cli.FindingsIf(len(plan.Refused) > 0))
 }
 
-// readCompiled reads the tables that are in force, and verifies them. multicast says whether there are
-// multicast tables, which are not read.
+// readCompiled reads the tables in force, and verifies them. multicast is true if there are
+// multicast tables, which it does not read.
 func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *compile.Result, multicast bool, err error) {
 	in := newAudit(lenient, false)
 	if err := in.Directory(dir); err != nil {

@@ -61,7 +61,7 @@ func (a *app) writePlan(in *audit, from, form, output string) error {
 	return a.writeComplete(output, func(w io.Writer) error { return plan.Write(w, f, form) })
 }
 
-// expectPlan reads plans, and says in opt what they mean of f.
+// expectPlan reads plans, and sets in opt the fabric that they mean, given f.
 func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
 	s := a.startStage("plan")
 	defer s.End()

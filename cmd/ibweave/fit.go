@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// isFitted says whether tables are for the jobs. A line on standard error says why they are not.
+// isFitted returns true if tables are made for the jobs; if not, it prints the reason on standard error.
 func (a *app) isFitted(r *compile.Result, name string) bool {
 	why := "the jobs send nothing between hosts"
 	if r.Fit != nil {
@@ -49,7 +49,7 @@ func demandOf(x *jobs.Fitting) demandFunc {
 	}
 }
 
-// readJobFile reads a file of jobs; nil for none.
+// readJobFile reads a file of jobs; it returns nil for the name "".
 func (a *app) readJobFile(name string) (*jobs.File, error) {
 	if name == "" {
 		return nil, nil

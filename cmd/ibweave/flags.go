@@ -101,7 +101,7 @@ func (a *app) engine(name string) (*compile.Engine, error) {
 	return e, nil
 }
 
-// parse makes options of the flags that need no fabric.
+// parse returns options from the flags that need no fabric.
 func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	opt.LIDs.LMC = r.lmc
 	if !cmd.Flags().Changed("lmc") {
@@ -114,7 +114,7 @@ func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) 
 	return opt, nil
 }
 
-// readFabric reads a fabric to route. why says what one without switches is not good for.
+// readFabric reads a fabric to route. why ends the error for a fabric without switches.
 func (a *app) readFabric(r *routeFlags, why string) (*fabric.Fabric, error) {
 	f, err := a.readTopology(r.topology, r.lenient)
 	if err == nil && f.NumSwitches() == 0 {
@@ -174,8 +174,8 @@ func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine
 	return r.Routing.Fabric, r.Routing.Tables, nil
 }
 
-// routeBy routes the fabric of a topology with an engine, or for "" with the one that suits the
-// fabric best, which a line on standard error names. LIDs stay. Options are those of routes and demand.
+// routeBy routes the fabric of a topology with an engine. For engine "" it takes the one that suits the
+// fabric best, and names it on standard error. LIDs stay. opt has only options of routes and a demand.
 func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string, opt compile.Options) (*compile.Result, error) {
 	if f.NumSwitches() == 0 {
 		return nil, inputf("%s has no switch, so there is nothing to route", topology)

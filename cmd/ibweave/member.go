@@ -51,7 +51,7 @@ func (m *membership) parse() (r subnet.Membership, err error) {
 	return r, nil
 }
 
-// memberReport is what the subnet manager answers.
+// memberReport is the answer of the subnet manager.
 type memberReport struct {
 	MGID      string      `json:"mgid"`
 	MLID      fabric.LID  `json:"mlid,omitempty"` // OpenSM does not say it to those who leave
@@ -62,7 +62,7 @@ type memberReport struct {
 	QKey      uint32      `json:"qkey"`
 }
 
-// memberCommand makes join and leave, which differ in what they send.
+// memberCommand returns the command join or leave; they differ in what they send.
 func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, context.Context, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
 	var m membership
 	cmd := &cobra.Command{

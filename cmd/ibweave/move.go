@@ -21,7 +21,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// moveOptions is what move is asked to do.
+// moveOptions has the flags of move.
 type moveOptions struct {
 	cli.OutputForm
 	topology, engine string
@@ -134,7 +134,7 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 	return job, nil
 }
 
-// plannedFabric is what a cabling plan makes of a fabric.
+// plannedFabric returns the fabric that a cabling plan makes of old.
 func (a *app) plannedFabric(name string, data []byte, old *fabric.Fabric, lenient bool) (*fabric.Fabric, error) {
 	p, err := plan.Parse(name, data, lenient)
 	if err != nil {

@@ -27,7 +27,7 @@ func (in *audit) partitionFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&p.manager, "sm", "", "`NODE`, port GUID or LID of the master subnet manager, which is SELF in partitions.conf")
 }
 
-// partitioned says whether partitions were asked for.
+// partitioned returns true if an audit of partitions was asked for.
 func (in *audit) partitioned() bool { return in.PKeys != "" || in.partitions != "" }
 
 // checkPartitions adds to r what is found out about P_Key tables and partitions.conf.

@@ -21,7 +21,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// pathOptions is what path is asked to do.
+// pathOptions has the flags of path.
 type pathOptions struct {
 	audit
 	cli.OutputForm
@@ -80,8 +80,8 @@ type sharedPath struct {
 	Sources      string `json:"busiest_sources,omitempty"`
 	Destinations string `json:"busiest_destinations,omitempty"`
 
-	// Choices are all channels that packets may take with adaptive routing, those of one hop
-	// after those of the hop before; nil without it. LostShare is what they lose.
+	// Choices lists all channels that packets may take with adaptive routing, hop by
+	// hop; nil without it. LostShare is the share of packets that is lost.
 	Choices   []pathChoice `json:"choices,omitempty"`
 	LostShare float64      `json:"lost_share,omitempty"`
 

@@ -20,7 +20,7 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// placeOptions is what place is asked to do.
+// placeOptions has the flags of place.
 type placeOptions struct {
 	audit
 	cli.OutputForm
@@ -120,14 +120,14 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	return cmp.Or(o.Print(a.stdout, r, r.Print), cli.FindingsIf(len(r.Sets) == 0))
 }
 
-// taken says which hosts a job cannot have.
+// taken has the hosts that a job cannot have.
 type taken struct {
 	busy    map[fabric.NodeID]string
 	allowed map[fabric.NodeID]bool // nil for all
 	unknown []string               // busy hosts that the fabric lacks
 }
 
-// taken adds the jobs of Slurm to those that run, and finds the hosts that are not free.
+// taken adds the jobs of Slurm to the running ones, and finds the hosts that are not free.
 func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Traffic, slurm []byte) (t *taken, err error) {
 	t = &taken{}
 	if slurm != nil {

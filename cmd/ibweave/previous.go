@@ -17,8 +17,8 @@ type before struct {
 	manifest string // SHA-256
 }
 
-// readPrevious reads the directory of --previous. A fabric without any LID gets those
-// of then.
+// readPrevious reads the directory of --previous. A fabric without any LID gets the LIDs
+// of that directory.
 func (a *app) readPrevious(c *compilation) (*before, error) {
 	dir := c.order.previous
 	if len(c.roots) > 0 {

@@ -68,7 +68,7 @@ func (a *app) pullCommand() *cobra.Command {
 	return cmd
 }
 
-// describeSLs says what became of path SLs.
+// describeSLs returns in words what was read of path SLs.
 func describeSLs(s *open.Swept) string {
 	switch {
 	case s.SLsFailed != nil:
@@ -87,7 +87,7 @@ func describeSLs(s *open.Swept) string {
 	return said
 }
 
-// describeMaps says how many SL-to-VL maps were read, if some stand for others.
+// describeMaps returns in words how many SL-to-VL maps were read, if some stand for others.
 func describeMaps(s *open.Swept) string {
 	if s.AskedMaps == s.Maps {
 		return ""
@@ -95,7 +95,7 @@ func describeMaps(s *open.Swept) string {
 	return fmt.Sprintf("; %s of %s maps of switches were read, others are the same", text.Grouped(s.AskedMaps), text.Grouped(s.Maps))
 }
 
-// describePKeys says how many tables and partitions there are.
+// describePKeys returns in words how many tables and partitions there are.
 func describePKeys(tables [][]fabric.PKey) string {
 	ports, partitions := 0, map[fabric.PKey]bool{}
 	for _, keys := range tables {

@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// railsOptions is what rails is asked to do.
+// railsOptions has the flags of rails.
 type railsOptions struct {
 	audit
 	cli.OutputForm

@@ -25,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// reporting is what report is asked to make.
+// reporting has the flags of report.
 type reporting struct {
 	audit
 	readings
@@ -235,7 +235,7 @@ func viewError(r *reporting, err error) error {
 	return usagef("--cables: %w", err)
 }
 
-// reportInput is what the page shows of a state.
+// reportInput returns what the page shows of a state.
 func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page.Input, error) {
 	in := &page.Input{
 		Title: r.title, Version: version, State: x.named(), Result: x.result, Rules: r.rulesOf(), MaxEntries: r.entries,

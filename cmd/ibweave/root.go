@@ -216,7 +216,7 @@ func (a *app) setPapers(cmd *cobra.Command, color string) error {
 	return nil
 }
 
-// oneStdin refuses names of which several are standard input.
+// oneStdin returns an error if more than one of the names is standard input.
 func oneStdin(names ...string) error {
 	if i := slices.Index(names, "-"); i >= 0 && slices.Contains(names[i+1:], "-") {
 		return errOneStdin

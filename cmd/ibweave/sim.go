@@ -26,7 +26,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// simulation is what sim is asked to do.
+// simulation has the flags of sim.
 type simulation struct {
 	audit
 	flags *pflag.FlagSet
@@ -84,7 +84,7 @@ func (a *app) simCommand() *cobra.Command {
 	return cmd
 }
 
-// defineScopes says which flags have no effect beside others.
+// defineScopes defines which flags have no effect without, or with, others.
 func (in *simulation) defineScopes() {
 	cli.Scopes(in.flags,
 		cli.Scope{Flags: "fit mcast scale sharp top", With: "traffic", Why: "they are about its jobs"},
@@ -103,7 +103,7 @@ func (in *simulation) defineScopes() {
 		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
 }
 
-// ownFlags are those that say how sim runs, not what it finds.
+// ownFlags are the flags that set how sim runs, and do not change its results.
 var ownFlags = map[string]bool{"jobs": true, "output": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
 
 // fileFlags name files.
@@ -230,8 +230,8 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	return a.judgeSimulated(run)
 }
 
-// runPoints simulates n points, each on one core: on all cores, or on as many as --jobs says. The last one
-// is begun first: loads go up, and the highest takes longest. The first error ends all others.
+// runPoints simulates n points, each on one core: on all cores, or on as many as --jobs. It begins with the last
+// one, since loads go up and the highest takes longest. The first error ends all others.
 func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simulate func(context.Context, int) (R, error)) ([]R, error) {
 	stage := a.startStage("simulate " + text.CountGrouped(n, "point", "points"))
 	defer stage.End()
@@ -269,7 +269,7 @@ func (in *simulation) checkPictures(routings int) error {
 	return nil
 }
 
-// check says what is wrong with flags by themselves.
+// check returns an error if flags are wrong or do not fit together.
 func (in *simulation) check(args []string) error {
 	kinds := text.CountIf([]string{"load", "burst", "traffic"}, in.given)
 	files := in.Topology != "" || in.HasTables() || in.PLFT != ""
@@ -369,7 +369,7 @@ func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error)
 	return r, nil
 }
 
-// readReceivers reads groups of which MLIDs do not matter.
+// readReceivers reads groups whose MLIDs do not matter.
 func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error) {
 	data, err := a.reader(&in.audit).ReadFile(in.Groups)
 	if err != nil {
@@ -449,7 +449,7 @@ func parseLoads(item string) ([]float64, error) {
 	if len(parts) == 1 {
 		return n[:1], nil
 	}
-	// Loads are as short as those that are written: 0.3, not 0.30000000000000004.
+	// Loads get as few digits as people write: 0.3, not 0.30000000000000004.
 	short := func(x float64) float64 { return math.Round(x*1e9) / 1e9 }
 	steps := math.Floor((n[1]-n[0])/n[2] + 1e-9)
 	if steps < 0 || steps >= maxPoints || short(n[2]) == 0 {
@@ -462,7 +462,7 @@ func parseLoads(item string) ([]float64, error) {
 	return loads, nil
 }
 
-// wholeNumbers reads the items of a list of numbers; want says what they may be.
+// wholeNumbers returns a parser of items in a list of numbers; want is the text for wrong ones.
 func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bool) func(item string) ([]T, error) {
 	return func(item string) ([]T, error) {
 		n, err := strconv.ParseUint(item, 10, 64)

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// ranks says which hosts take part, and in which order.
+// ranks has the flags that set which hosts take part, and in which order.
 type ranks struct {
 	hosts string // names, "" for all
 	file  string // with names, "" for none

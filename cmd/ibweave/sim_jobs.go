@@ -17,7 +17,7 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// jobTraffic is what sim is asked about jobs.
+// jobTraffic has the flags of sim about jobs.
 type jobTraffic struct {
 	file  string   // "" for other traffic
 	scale float64  // part of the bytes; 0 chooses
@@ -102,7 +102,7 @@ func (a *app) writeJobs(in *simulation, r *experiment.JobsRun) error {
 	return a.judgeSimulated(base)
 }
 
-// jobsText says what is simulated.
+// jobsText returns in words what is simulated.
 func (in *simulation) jobsText(r *experiment.JobsRun) string {
 	messages, bytes := 0, int64(0)
 	if done := r.Result(0, -1).JobsDone; done != nil {
@@ -212,7 +212,7 @@ func gainText(x *float64) string {
 	return fmt.Sprintf("%+.1f %%", 100**x)
 }
 
-// writeBest says which routing is best, and what each change by itself buys.
+// writeBest prints which routing is best, and the gain of each change by itself.
 func writeBest(w *text.Sheet, list []experiment.JobsCompared) {
 	first, best := &list[0], experiment.Best(list)
 	name := cmp.Or(first.Routing, "unicast alone") // --mcast and --sharp are the only choices

@@ -16,8 +16,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// writeResults writes results in the form that is asked for; of a file, standard output says what
-// is in it.
+// writeResults writes results in the form of --format. If they go to a file, standard output gets a line about what
+// it has.
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {
@@ -126,7 +126,7 @@ func writeDeadlocks(w *text.Sheet, r *experiment.Run) {
 	}
 }
 
-// trafficText is what hosts send.
+// trafficText returns in words what hosts send.
 func (in *simulation) trafficText(r *experiment.Run) string {
 	t := &in.Setup.Traffic
 	var parts []string
@@ -219,7 +219,7 @@ func limitText(l *sim.Limits) string {
 
 func directions(n int) string { return text.CountGrouped(n, "direction", "directions") }
 
-// writeLimits says what limits the first point of each routing and size that something limits.
+// writeLimits prints, for each routing and size, the limit at the first point that has one.
 func writeLimits(w *text.Sheet, r *experiment.Run) {
 	said := map[string]bool{}
 	for i := range r.Results {

@@ -27,7 +27,7 @@ func (in *simulation) choices() []string {
 	return nil
 }
 
-// routed says whether the tables are to be made: -t FILE without tables.
+// routed returns true if sim has to make the tables: with -t FILE and without tables.
 func (in *simulation) routed(args []string) bool {
 	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
 		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
@@ -135,7 +135,7 @@ func (in *simulation) lanes() []int {
 // routerSPAM is the only --router.
 const routerSPAM = "spam"
 
-// checkRouter says what --router does not go with.
+// checkRouter returns an error if --router does not fit other flags.
 func (in *simulation) checkRouter(args []string) error {
 	switch {
 	case in.router != routerSPAM:

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// trafficOptions is what traffic is asked to do.
+// trafficOptions has the flags of traffic.
 type trafficOptions struct {
 	audit
 	cli.OutputForm

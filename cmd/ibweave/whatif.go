@@ -25,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// failing is what whatif is asked to do.
+// failing has the flags of whatif.
 type failing struct {
 	order
 	opt whatif.Options
@@ -107,7 +107,7 @@ func (a *app) whatifCommand() *cobra.Command {
 	return cmd
 }
 
-// parseFails reads --fail and --only, of which one is enough.
+// parseFails reads --fail and --only; one of them is enough.
 func parseFails(opt *whatif.Options, fail, only string) error {
 	implied := whatif.Links
 	switch only {
@@ -125,7 +125,7 @@ func parseFails(opt *whatif.Options, fail, only string) error {
 	return nil
 }
 
-// caseFlags are those of whatif, with --merge too.
+// caseFlags are the flags of whatif that --merge has, too.
 type caseFlags struct {
 	cli.OutputForm
 	cli.Threshold
@@ -158,7 +158,7 @@ func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err 
 	return found, nil
 }
 
-// whatif routes the fabric and has it fail.
+// whatif routes the fabric and tries its failures.
 func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*whatif.Result, error) {
 	engine, err := a.engine(o.engine)
 	if err != nil {
@@ -230,7 +230,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	return a.writeCases(r, out)
 }
 
-// writeCases writes a result where it is wanted, and says whether it is bad.
+// writeCases writes a result as the flags ask for, and returns an error if it is bad.
 func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 	r.Sort(out.sort)
 	if out.file != "" {

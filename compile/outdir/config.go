@@ -29,7 +29,7 @@ func (c *contents) addConfigs() {
 	c.add(PluginOpenSMName, c.writePluginOpenSM)
 }
 
-// installed is the path of a file of the directory where it is installed.
+// installed returns the path of a file of the directory after installation.
 func (c *contents) installed(name string) string { return filepath.Join(c.opt.InstallDir, name) }
 
 // QoSOptions are the lines of opensm.conf with which OpenSM makes the SL-to-VL
@@ -74,11 +74,11 @@ const configHead = `
 // writeConfig writes the lines of opensm.conf that make OpenSM's file engine load the
 // tables from InstallDir.
 //
-// no_fallback keeps OpenSM from routing by minhop when it cannot load them.
-// LIDs come from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else
-// /var/cache/opensm), for which there is no option. OpenSM reads it when it
-// starts; honor_guid2lid_file has it keep those LIDs when it takes over as a
-// standby, too. qos is the lines that make the SL-to-VL tables.
+// no_fallback keeps OpenSM from routing by minhop when it cannot load them. LIDs come
+// from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else /var/cache/opensm),
+// for which there is no option. OpenSM reads it when it starts; with
+// honor_guid2lid_file it keeps those LIDs also when it takes over as a standby. qos
+// has the lines that make the SL-to-VL tables.
 func (c *contents) writeConfig(w io.Writer, qos []string) error {
 	lmc, esp0 := c.lmcOptions()
 	_, err := fmt.Fprintf(w, configHead+`# The tables are static: when a cable fails, pairs that used it stay unreachable until
@@ -163,7 +163,7 @@ lmc_esp0 %s
 	return err
 }
 
-// needsQoS says whether packets need VLs that only an OpenSM with qos TRUE sets up.
+// needsQoS returns true if packets need VLs that OpenSM sets up only with qos TRUE.
 func (c *contents) needsQoS() bool {
 	if c.Routing.SL2VL != nil {
 		return true

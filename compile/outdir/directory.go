@@ -116,8 +116,8 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 // writer spreads its own work over the CPUs.
 const writersAtOnce = 2
 
-// replaceable says whether dir exists, and refuses one with files that no
-// compile wrote.
+// replaceable returns true if dir exists. It returns an error if dir has files
+// that no compile wrote.
 func replaceable(dir string, list []file) (exists bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -188,7 +188,7 @@ func writeFile(ctx context.Context, name string, write func(io.Writer) error) (s
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sumWriter writes to a file and adds what it writes to a hash.
+// sumWriter writes to a file and to a hash.
 type sumWriter struct {
 	ctx context.Context
 	to  io.Writer

@@ -59,14 +59,14 @@ const ZstdSuffix = ".zst"
 // Options are what a caller may ask of Write.
 type Options struct {
 	Options map[string]any // for the manifest: what else made the result
-	// Previous is the SHA-256 of the manifest whose tables were kept, "" for none.
+	// Previous is the SHA-256 of the manifest of the directory whose tables were kept, "" for none.
 	Previous string
-	// InstallDir is the absolute path that opensm.conf gives the files.
+	// InstallDir is the absolute path of the directory in opensm.conf.
 	InstallDir string
 	// Lean leaves the comments out of dumps.
 	Lean bool
 	// Labels writes the labels of ports into the topology, as ibdiagnet does. ibsim cannot
-	// load it then.
+	// load such a topology.
 	Labels bool
 	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix.
 	// OpenSM wants them unpacked.
@@ -116,7 +116,7 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	return names, nil
 }
 
-// contents is what a compiled directory has of a result.
+// contents collects the files of a compiled directory for a result.
 type contents struct {
 	*compile.Result
 	opt     Options
@@ -207,8 +207,8 @@ func (c *contents) addGroups() {
 	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees) })
 }
 
-// writeOrder writes the GUIDs of the switches, the top first. Its errors are those of lft.SwitchesByRank
-// and w.
+// writeOrder writes the GUIDs of the switches, the top first. Errors are those of
+// lft.SwitchesByRank and w.
 func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
 	list, err := lft.SwitchesByRank(f, rank)
 	if err != nil {

@@ -13,22 +13,22 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Files of OpenSM's that are replaced, and the archive of what they were.
+// The files of OpenSM that are replaced, and the archive that keeps them.
 const (
 	siteConfig = "/etc/opensm/opensm.conf"
 	siteLIDs   = "/var/cache/opensm/guid2lid"
 	siteCopy   = "/etc/opensm/before-ibweave.tar"
 )
 
-// mergeLIDs is a program for awk that prints the lines of a guid2lid, and those of a second one for other GUIDs and
-// other LIDs. OpenSM would take either of two ports with one LID. LIDs have the same number of digits.
+// mergeLIDs is an awk program that prints the lines of a guid2lid file, and those lines of a second one that have other
+// GUIDs and other LIDs. Of two ports with one LID, OpenSM might take either. All LIDs have the same number of digits.
 const mergeLIDs = `NF<3{next}NR==FNR{a[$1]=$2"";b[$1]=$3""}NR>FNR{if($1 in a)next;for(g in a)if($2""<=b[g]&&$3"">=a[g])next}1`
 
-// InstallCommands are the shell commands that copy a compiled directory with these files
-// to where its configurations expect it, and add lines to the site's opensm.conf, which
-// keeps its other options: those of the plugin, and those of the static files. Either is
-// nil where the directory lacks that configuration. What they replace is in an archive first, and undo
-// are the commands that bring it back. Ports that the fabric lacks keep the LIDs that OpenSM has given them.
+// InstallCommands returns the shell commands that copy a compiled directory with these files to
+// opt.InstallDir, where its configurations expect it, and add lines to the site's opensm.conf,
+// which keeps its other options. plugin adds the lines for the plugin, static those for the static
+// files; each is nil if the directory lacks that configuration. They first archive the files that
+// they replace; undo brings these back. Ports that the fabric lacks keep their LIDs from OpenSM.
 func InstallCommands(dir string, files []string, opt Options) (plugin, static, undo []string) {
 	quote := func(s string) string {
 		if s != "" && !strings.ContainsFunc(s, func(c rune) bool {

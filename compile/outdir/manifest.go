@@ -32,7 +32,7 @@ const ManifestName = "manifest.json"
 // maxManifest bounds the manifest, in bytes; with all options it has some thousands.
 const maxManifest = 4 << 20
 
-// Manifest says what made a compiled directory, and what belongs to it.
+// Manifest describes how a compiled directory was made, and lists its files.
 type Manifest struct {
 	Version string         `json:"version"` // of ibweave
 	Engine  string         `json:"engine"`
@@ -47,7 +47,7 @@ type Manifest struct {
 	Files map[string]string `json:"files"`
 }
 
-// engineName is what engines are called, of other versions too: the name goes into
+// engineName matches names of engines, also of other versions: the name goes into
 // OpenSM's options.
 var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
@@ -216,7 +216,7 @@ func sumOf(name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// packsTo says whether a file has a SHA-256 after it is packed as compile does it.
+// packsTo returns true if a file has the SHA-256 sum after it is packed as compile packs it.
 func packsTo(name, sum string) (bool, error) {
 	h := sha256.New()
 	if err := dump.WriteZstd(h, func(w io.Writer) error { return files.CopyRegular(w, name, maxFile) }); err != nil {

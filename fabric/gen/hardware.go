@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// hardware is what switches and adapters of a speed are.
+// hardware describes the switches and adapters of one speed.
 type hardware struct {
 	speed           fabric.Speed
 	switchID, caID  uint16 // device IDs
@@ -17,8 +17,8 @@ type hardware struct {
 	adapter         string // as an adapter without a driver says it
 }
 
-// generations are what NVIDIA and Mellanox made for each speed, slowest first. Every made
-// fabric is of the first, until Options have speeds.
+// generations lists what Mellanox and NVIDIA made for each speed, slowest first. Every made
+// fabric has the first, unless Options.Speeds asks for others.
 var generations = []hardware{
 	{fabric.QDR, infiniScaleIV, connectX2, "Infiniscale-IV", "IS5035", "IS5600", "ConnectX2"},
 	{fabric.FDR, 0xc738, 0x1003, "SwitchX", "SX6036", "SX6536", "ConnectX3"},

@@ -20,9 +20,9 @@ type point struct{ x, y int32 }
 // integer lattice, a cable between any two on adjacent points, and one host
 // on each switch.
 //
-// The paper does not say how the points were drawn. Here they grow: after
-// the first, each further one is drawn from all free points that are adjacent
-// to a taken one, every such point being equally likely (the Eden model), so
+// The paper does not say how the points were drawn. Here they grow: each
+// point after the first is drawn from all free points next to a
+// taken one, all equally likely (the Eden model), so
 // that the network is connected. Switches are numbered in random order: the
 // one with the lowest GUID, the usual root of a spanning tree, can be
 // anywhere. The smallest coordinates are 0.

@@ -55,7 +55,7 @@ func switchLabel(port, chip int, cages bool) string {
 	return fmt.Sprintf("%d/%d/%d", chip, (port+1)/2, 2-port%2)
 }
 
-// hardware is what a switch or an adapter is, by its device ID.
+// hardware returns the hardware of a switch or an adapter, found by its device ID.
 func (p *Plan) hardware(node int) *hardware {
 	for i := range generations {
 		if h := &generations[i]; p.nodes[node].DeviceID == h.switchID || p.nodes[node].DeviceID == h.caID {

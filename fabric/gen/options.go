@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Options change a made fabric of any kind into one as operators have it. The zero value
+// Options make a generated fabric of any kind more like those that operators run. The zero value
 // changes nothing. Options apply in the order of the fields, whatever the kind.
 type Options struct {
 	Seed uint64 // of everything random
@@ -34,8 +34,8 @@ type Options struct {
 	// "factory" as they are delivered, "mixed" something of both. "" leaves the names that say
 	// where in the made fabric a node is.
 	Names string
-	// AggregationNodes gives each switch one port more, the last, and on it the channel
-	// adapter by which a switch takes part in SHARP. It belongs to the system of its switch.
+	// AggregationNodes adds to each switch a last port, and on it the channel adapter by which
+	// the switch takes part in SHARP. The adapter belongs to the system of its switch.
 	AggregationNodes bool
 }
 
@@ -47,8 +47,8 @@ const firstAggregation fabric.GUID = 0x300000
 // aggregationDevice is the device ID of all adapters inside switches.
 const aggregationDevice = 0xcf09
 
-// Apply makes the fabric that the options ask for. Errors say which option cannot be, and
-// what could be. LIDs of f are lost if any option changes more than cables and which hosts there are.
+// Apply returns f as the options change it. An error names an option that cannot be met, and
+// the values that could. Unless options change only cables and which hosts there are, f's LIDs are lost.
 func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 	drafted := func(change func(*Plan) error) func(*fabric.Fabric) (*fabric.Fabric, error) {
 		return func(f *fabric.Fabric) (*fabric.Fabric, error) { return replan(f, change) }

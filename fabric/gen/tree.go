@@ -30,7 +30,7 @@ type TreeSpec struct {
 	Directors bool
 }
 
-// PodSizes is by pod how many leaves it has, for TreeSpec.Pods: one number is that of all.
+// PodSizes returns the number of leaves of each pod, for TreeSpec.Pods; a single number is for all pods.
 func PodSizes(pods int, leaves []int) ([]int, error) {
 	switch {
 	case pods < 1 || pods > int(fabric.MaxUnicastLID):
@@ -111,7 +111,7 @@ type block struct {
 	leaf, spine []int
 }
 
-// prepare completes the spec and says what cannot be.
+// prepare completes the spec, and returns an error if it cannot be built.
 func (t *tree) prepare() error {
 	t.Parallel, t.Rails = max(t.Parallel, 1), max(t.Rails, 1)
 	most := int(fabric.MaxUnicastLID)
@@ -174,7 +174,7 @@ func (t *tree) most() int {
 	return slices.MaxFunc(t.blocks, func(a, b block) int { return a.size - b.size }).size
 }
 
-// podName is what follows the name of a switch of a pod.
+// podName is the part that names the pod in the name of a switch.
 func (t *tree) podName(pod int) string {
 	if t.Cores == 0 {
 		return ""

@@ -16,9 +16,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Of is by switch its level, 0 for leaves. A fabric that is no tree has levels too: Share
-// says how many of its cables these explain. Parts that no cable joins have levels of their
-// own; switches of a part without hosts are on level 0.
+// Of returns the level of each switch, 0 for leaves. A fabric that is not a tree gets levels too:
+// Share tells how many of its cables they explain. Parts that no cables connect are levelled
+// separately; all switches of a part without hosts are on level 0.
 //
 // It takes O(cables x ports of a switch).
 func Of(f *fabric.Fabric) []int32 {
@@ -176,8 +176,8 @@ func (r *ranker) findLeaves(parts int) (leaves []fabric.NodeID) {
 	return leaves
 }
 
-// isHostedSpine says whether s, among switches with many hosts, is a spine with hosts on
-// it: two cables in five lead to such switches with more hosts, and to several of them.
+// isHostedSpine returns true if s is a spine with hosts: at least two fifths of its cables to
+// switches lead to switches in many that have more hosts than s, and to two of those or more.
 func (r *ranker) isHostedSpine(s fabric.NodeID, many []bool) bool {
 	_, to := r.f.SwitchLinks(s)
 	cables := 0

@@ -71,10 +71,10 @@ func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (host
 	return hosts, leftOut
 }
 
-// Split splits the description of an adapter into the names of the host, "" for none, and of
-// the adapter, "" where the description does not say. pattern finds the host by its group host, else
-// by its first group, or without groups by the whole match; the adapter by its group adapter, else it
-// is what the match of the host leaves. A nil pattern takes one word, or what HostOf knows.
+// Split splits the description of an adapter into the names of the host and of the adapter; either is
+// "" if it is not found. pattern matches the host by its group "host", or else by its first group, or
+// without groups as a whole. It matches the adapter by its group "adapter", or else the adapter is the
+// rest of the text. With a nil pattern, HostOf splits the text, or a text of one word is the host.
 func Split(description string, pattern *regexp.Regexp) (host, adapter string) {
 	if pattern == nil {
 		if host, adapter, ok := HostOf(description); ok {

@@ -1,4 +1,4 @@
-// Package names knows how nodes describe themselves, and which nodes a person means by a
+// Package names reads node descriptions, and finds the nodes that a person means by a
 // name. It makes no promise to other modules.
 package names
 
@@ -229,7 +229,7 @@ func (x *Finder) Hosts(list string) (hosts []Host, err error) {
 	return hosts, nil
 }
 
-// InOrder is nodes in natural order of their names.
+// InOrder sorts nodes in natural order of their names.
 func InOrder(f *fabric.Fabric, nodes []fabric.NodeID) []fabric.NodeID {
 	return slices.SortedStableFunc(slices.Values(nodes), func(m, n fabric.NodeID) int { return text.Natural(f.Name(m).Text, f.Name(n).Text) })
 }

@@ -208,7 +208,7 @@ func (p *parser) resolvePortGUIDs() error {
 	return nil
 }
 
-// resolveSwitchGUIDs finds the port GUIDs of switches. It returns by port GUID the
+// resolveSwitchGUIDs finds the port GUIDs of switches. It returns, for each port GUID, the
 // number of the line that has it.
 func (p *parser) resolveSwitchGUIDs() (map[fabric.GUID]int32, error) {
 	for clash := false; ; {
@@ -299,8 +299,8 @@ func (p *parser) resolveLIDs() error {
 	return p.tellLIDs()
 }
 
-// hearLIDs collects what lines say of the LIDs of their peers. What a port says of
-// itself counts; where it says nothing, what its neighbours say, if they agree.
+// hearLIDs collects the LIDs that lines give to their peers. A port's own line decides;
+// if it has no LID, the lines of its neighbours do, if they agree.
 func (p *parser) hearLIDs() {
 	for i := range p.ports {
 		b := &p.ports[i]
@@ -456,7 +456,7 @@ func (p *parser) lidColumn(at place, lid string) int {
 	return strings.Index(string(p.textOf(at))+" ", " "+lid+" ") + 1
 }
 
-// build makes the fabric of what has been resolved.
+// build makes the fabric once everything is resolved.
 func (p *parser) build() (*fabric.Fabric, error) {
 	var b fabric.Builder
 	ports := 0
@@ -527,7 +527,7 @@ func (p *parser) portName(l *portLine) string {
 	return fmt.Sprintf("%s[%d]", name, l.num)
 }
 
-// peerName is the other end of a line as the line has it.
+// peerName is the name that a line gives to its other end.
 func (p *parser) peerName(l *portLine) string {
 	name := quotedIn(p.textOf(l.at))
 	if p.form != Stanzas {

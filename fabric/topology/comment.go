@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// comment is what stands in a comment before or behind a description.
+// comment holds what a comment says before or after a description.
 type comment struct {
 	lid      fabric.LID // the last one
 	bad      string     // one that no port can have, or 0
@@ -38,7 +38,7 @@ func (p *parser) readComment(l *Line, c *comment) error {
 	return nil
 }
 
-// readWord reads one statement of a comment. It says whether it knows the word.
+// readWord reads one statement of a comment. known is false if it does not know the word.
 func (p *parser) readWord(l *Line, c *comment) (known bool, err error) {
 	from := l.At
 	word := l.token()

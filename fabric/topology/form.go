@@ -10,20 +10,20 @@ import (
 // Form is one of the forms of topology text.
 type Form uint8
 
-// The forms. Stanzas have all that a Fabric holds. In the others but SubnetList and NetDump the GUIDs of adapters and
-// routers are those of their ports less the port number (see Parse), and there is no system
-// GUID, vendor, device, LMC and kind of port 0.
+// The forms. Stanzas have everything that a Fabric holds. In other forms than SubnetList and NetDump the GUIDs of
+// adapters and routers are those of their ports less the port number (see Parse), and there are no system
+// GUIDs, vendors, devices, LMCs, nor the kind of port 0.
 const (
 	NoForm Form = iota
 	// Stanzas is what ibnetdiscover prints, and ibsim's short form.
 	Stanzas
 	// PortList is what ibnetdiscover -p prints.
 	PortList
-	// LinkInfo is what iblinkinfo prints, with or without -l. It has every port of a switch,
-	// also those that are down, so that the number of ports is right. An adapter has the ports
-	// with a cable. With -l a node with several ports under one GUID is a switch, and routers
-	// are taken for adapters. Without -l, two nodes that have the same description, and ports
-	// with the same number and LID, cannot be told apart: that is an error.
+	// LinkInfo is the output of iblinkinfo, with or without -l. It has every port of a switch,
+	// also those that are down, so that the number of ports is right. An adapter has only the ports
+	// with a cable. With -l a node with several ports under one GUID is read as a switch, and routers
+	// are read as adapters. Without -l, two nodes with the same description, and with ports
+	// of the same number and LID, cannot be told apart: that is an error.
 	LinkInfo
 	// SubnetList is opensm-subnet.lst, and ibdiagnet's lst. It has GUIDs and vendors of nodes, and
 	// neither nodes without a cable, LMC nor the kind of port 0. Links that are down are left out.

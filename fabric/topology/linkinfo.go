@@ -23,8 +23,8 @@ import (
 //
 //	0x0000000000000101 "                        host 1"      4    1[  ] ==( ..)==>  0x0002c90000000001      1    5[  ] "leaf 1" ( )
 //
-// The GUID is that of the port; all ports of a switch have the one of its port 0. With --switches-only
-// there are rows of switches alone.
+// The GUID is that of the port; all ports of a switch have the GUID of its port 0. With --switches-only
+// only switches have rows.
 
 var (
 	// infoHead is a head: type and description of an adapter or router, or GUID, description and
@@ -102,7 +102,7 @@ func (p *parser) readLinkInfo() error {
 	return p.listNodes(rows, false)
 }
 
-// name is a description without blanks in front, as -l pads those of a row's own node.
+// name is a description without the leading blanks that -l puts before that of a row's own node.
 func (m parts) name(i int) string { return strings.TrimLeft(string(m.part(i).Rest()), " ") }
 
 // readInfoHead reads a head.
@@ -189,8 +189,8 @@ func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 	return link, bytes.Contains(text, []byte("Down"))
 }
 
-// addAdapters adds the rows of adapters where the text has only those of switches (--switches-only). A port at
-// the other end of a switch's row, of a node without rows, is that of an adapter; without -l it has a GUID made
+// addAdapters adds rows for adapters if the text has rows of switches only (--switches-only). A port at the
+// other end of a switch's row whose node has no rows is taken for an adapter's; without -l its GUID is made
 // of its LID and port number.
 func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 	type node struct {

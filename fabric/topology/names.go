@@ -7,17 +7,17 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// ParseNames reads names of nodes: a node-name map, or what ibswitches, ibhosts, ibrouters
-// and ibnodes print, one behind the other if need be.
+// ParseNames reads names of nodes: a node-name map, or the output of ibswitches, ibhosts, ibrouters
+// and ibnodes, which may be concatenated.
 //
 // A node-name map is that of infiniband-diags and OpenSM (libosmcomp's cl_nodenamemap.c): a
-// line for each node with its GUID and, in quotes, the name that takes the place of its
-// description. What follows # is a comment, # in quotes too is part of the name. Only the
-// first 64 bytes of a description are on a wire, so names may be longer than those. A map
-// without names is empty: distributions install one of comments alone.
+// line for each node with its GUID and, in quotes, the name that replaces its
+// description. # begins a comment, except inside quotes. Names may be longer than
+// descriptions, of which only 64 bytes are on the wire. A map
+// without names is valid: distributions install one with comments only.
 //
-// Errors are *fabric.ParseError: a line that is not like that, a GUID with two names.
-// Foreign lines among those of ibswitches and the like are skipped: Problems.
+// Errors are *fabric.ParseError: a line of another form, or a GUID with two names.
+// Foreign lines in the output of ibswitches and the like are skipped, with Problems.
 func ParseNames(name string, data []byte) (map[fabric.GUID]string, []fabric.Problem, error) {
 	p := &parser{file: name, data: Plain(data)}
 	n := nameReader{parser: p, names: make(map[fabric.GUID]string), lines: make(map[fabric.GUID]int32)}
@@ -42,7 +42,7 @@ type nameReader struct {
 	lines map[fabric.GUID]int32 // where they are
 }
 
-// take enters a name; same says that it may come twice.
+// take enters a name. With same, a GUID may come again with the same name.
 func (n *nameReader) take(guid fabric.GUID, label string, same bool) error {
 	if guid == 0 {
 		return n.refusal(n.line, 0, "GUID 0 belongs to no node")

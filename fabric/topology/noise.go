@@ -13,7 +13,7 @@ import (
 // standard error, as after `ibnetdiscover > FILE 2>&1`. This file tells such lines from
 // broken ones.
 
-// byteOrderMark is what some editors begin UTF-8 text with.
+// byteOrderMark stands at the beginning of UTF-8 text from some editors.
 const byteOrderMark = "\ufeff"
 
 // withLF is data with LF for every end of a line: CRLF, the CR CR LF of terminal logs, and
@@ -85,7 +85,7 @@ type foreign struct {
 	text []byte // "" for the line
 }
 
-// notTopology is what is wrong with a foreign line.
+// notTopology is the message about a foreign line.
 const notTopology = "not a line of topology text: want what ibnetdiscover prints on standard output"
 
 // passOver is for a line that is no topology text: where it may stand is not known before

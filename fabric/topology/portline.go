@@ -76,7 +76,7 @@ func (p *parser) readOwnEnd(l *Line, port *portLine) (err error) {
 }
 
 // readPeerEnd reads the id of the node at the other end, the number of the port there,
-// and its GUID if it has one. A label there is passed over: the port's own line has it.
+// and its GUID if there is one. It skips a label there: the port's own line has it.
 func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 	start := *l
 	id := l.quoted()
@@ -209,8 +209,8 @@ func (p *parser) readOptions(l *Line, c *comment) error {
 	return nil
 }
 
-// readPortComment reads the comment of a port: what it says of the port itself stands
-// in front of the description of the peer, and only where the port is not of a switch.
+// readPortComment reads the comment of a port line. Only for a port of a CA or router the comment also
+// has statements about the port itself; they stand before the description of the peer.
 func (p *parser) readPortComment(l *Line, own, peer *comment) error {
 	if !l.Skip("#") {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// listLine is a line of a port list (dump_ports_report), or what another form says of one
-// cable or of a port without one:
+// listLine is a line of a port list (dump_ports_report). It also holds what another form says
+// of one cable, or of a port without a cable:
 //
 //	CA    32  1 0x000000000010001f 4x QDR - SW    24  5 0x000000000020000f ( 'host 3,3' - 'switch 3,3' )
 //	SW    24  1 0x000000000020000f 4x SDR                                    'switch 3,3'
@@ -91,7 +91,7 @@ const separator = "' - '"
 // brokenList matches a line that begins as one of a port list, though it may be cut, or lack a blank.
 var brokenList = regexp.MustCompile(`^(?:SW|CA|R[Tt])(?:[ \t0-9]|$)`)
 
-// isStanza says whether a line is one of a stanza.
+// isStanza returns true if a line belongs to a stanza.
 func isStanza(l Line) bool {
 	word := l.letters()
 	return headerKinds[string(word)] != 0 && isBrokenHeader(l) || before.Match(word)
@@ -248,7 +248,7 @@ func (p *parser) setLID(to *listPort, lid int, text string, column int) error {
 	return nil
 }
 
-// placePorts finds the node GUID of each port of lists that have only those of ports: see Parse.
+// placePorts finds the node GUID of each port in lists that have only port GUIDs: see Parse.
 // Without bothEnds, each port has a line of its own.
 func placePorts(lines []listLine, bothEnds bool) {
 	less := func(e *listPort) fabric.GUID {
@@ -284,8 +284,8 @@ func placePorts(lines []listLine, bothEnds bool) {
 	}
 }
 
-// listNodes makes nodes and port lines of the lines of a list. With bothEnds, each line says of its
-// peer what it says of its own port, so that a cable may be there from one end only.
+// listNodes makes nodes and port lines of the lines of a list. With bothEnds, each line says as much of its
+// peer as of its own port, so that one line is enough for a cable.
 func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
 	if p.form != SubnetList && p.form != NetDump {
 		placePorts(lines, bothEnds)

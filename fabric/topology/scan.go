@@ -33,7 +33,7 @@ func (l *Line) Is(c byte) bool { return l.At < len(l.Text) && l.Text[l.At] == c 
 // IsBlank returns true if a blank or the end of the line comes next.
 func (l *Line) IsBlank() bool { return l.Done() || l.Is(' ') || l.Is('\t') }
 
-// afterBlank says whether a blank was read last.
+// afterBlank returns true if a blank was read last.
 func (l *Line) afterBlank() bool {
 	return l.At > 0 && (l.Text[l.At-1] == ' ' || l.Text[l.At-1] == '\t')
 }
@@ -48,7 +48,7 @@ func (l *Line) SkipBlanks() {
 	}
 }
 
-// Skip reads s if it comes next, and returns true then.
+// Skip reads s and returns true if s comes next.
 func (l *Line) Skip(s string) bool {
 	if l.Bad || len(l.Text)-l.At < len(s) || string(l.Text[l.At:l.At+len(s)]) != s {
 		return false
@@ -81,7 +81,7 @@ func (l *Line) nextToken() []byte {
 	return ahead.token()
 }
 
-// tooMany is what decimal makes of larger numbers.
+// tooMany is the value of decimal for every number that is larger.
 const tooMany = 1 << 30
 
 // decimal reads a number of decimal digits. It returns -1 if there is none, and
@@ -209,7 +209,7 @@ func (l *Line) portNumber() int {
 	return n
 }
 
-// nextBracket is what stands up to a closing bracket, for messages.
+// nextBracket is the text up to a closing bracket, for messages.
 func (l *Line) nextBracket() []byte {
 	if n := bytes.IndexByte(l.Rest(), ']'); n >= 0 && n < 24 {
 		return l.Text[l.At : l.At+n+1]

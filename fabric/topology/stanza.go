@@ -23,8 +23,8 @@ func (p *parser) readStanzas() error {
 	p.current = -1
 	p.guids[fabric.CA] = guidCounter{next: 0x100000, base: 0x100000}
 	p.guids[fabric.Switch] = guidCounter{next: 0x200000, base: 0x200000}
-	// About 80 bytes a port line and 200 more a node is what ibnetdiscover
-	// writes.
+	// ibnetdiscover writes about 80 bytes for a port line and 200 more for a
+	// node.
 	p.ports = make([]portLine, 0, len(p.data)/96+16)
 	p.nodes = make([]node, 0, len(p.data)/512+16)
 	return p.eachLine(func(l *Line) error {
@@ -38,7 +38,7 @@ func (p *parser) readStanzas() error {
 	})
 }
 
-// isPort says whether a line that begins with [ is one of a port, and not a prompt or the
+// isPort returns true if a line that begins with [ is a port line, and not a prompt or the
 // time of a log.
 func (p *parser) isPort(l Line) bool {
 	if bytes.IndexByte(l.Rest(), '"') >= 0 {
@@ -56,8 +56,8 @@ func (p *parser) isPort(l Line) bool {
 	return l.Done() || l.Is(']')
 }
 
-// isBrokenHeader says whether a line that begins as a header is one, though it lacks
-// something: a prompt may begin with such a word, too.
+// isBrokenHeader returns true if a line that begins like a header is a damaged header, and not
+// a prompt, which may begin with the same word.
 func isBrokenHeader(l Line) bool {
 	if bytes.IndexByte(l.Rest(), '"') >= 0 {
 		return true
@@ -129,7 +129,7 @@ func (p *parser) readOther(l *Line) error {
 // headerKinds has the type of node that the first word of a header says.
 var headerKinds = map[string]fabric.NodeType{"Switch": fabric.Switch, "Ca": fabric.CA, "Hca": fabric.CA, "Rt": fabric.Router}
 
-// before matches the first word of a line in front of a header.
+// before matches the first word of a line that stands before a header.
 var before = regexp.MustCompile(`^` + beforeWords + `$`)
 
 // refuse says why a line cannot be used, or passes over what is no topology text at all.
@@ -158,7 +158,7 @@ var anyHeader = regexp.MustCompile(`^[A-Za-z]+[ \t]*\d+[ \t]*"`)
 // before them is not used.
 func (p *parser) noNode() { p.current, p.dropped = -1, true }
 
-// noStanza is for lines that stand between stanzas: port lines after them
+// noStanza is called for a line that stands between stanzas: port lines after it
 // belong to no node.
 func (p *parser) noStanza() { p.current, p.dropped = -1, false }
 

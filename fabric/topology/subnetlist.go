@@ -22,14 +22,14 @@ import (
 // In the second record OpenSM shifts the device ID up by 16 bits. Files from years before 2006
 // have no SPD; ibdiagnet may have more fields behind it.
 
-// SubnetSpeeds are the values of SPD, by Speed. OpenSM 3.3.23 knows them up to 50 and prints ??
-// for faster links; 100 and 200 are what ibdiagnet prints.
+// SubnetSpeeds gives the text of SPD for each Speed. OpenSM 3.3.23 has texts up to 50 and prints ??
+// for faster links; ibdiagnet also prints 100 and 200.
 var SubnetSpeeds = [...]string{
 	fabric.SpeedUnknown: "??", fabric.SDR: "2.5", fabric.DDR: "5", fabric.QDR: "10", fabric.FDR10: "FDR10", fabric.FDR: "14",
 	fabric.EDR: "25", fabric.HDR: "50", fabric.NDR: "100", fabric.XDR: "200",
 }
 
-// errRecord says what records look like.
+// errRecord says how a record must look.
 var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour")
 
 // record matches a line of a subnet list, whole or damaged.
@@ -91,7 +91,7 @@ type field struct {
 	least, most uint64
 }
 
-// nodeFields are the fields of a record in front of the description.
+// nodeFields are the fields of a record before the description.
 var nodeFields = []field{
 	{"Ports", 8, 1, uint64(fabric.MaxPortNum)},
 	{"SystemGUID", 16, 0, math.MaxUint64},
@@ -168,7 +168,7 @@ func (e *listPort) readRecord(l *Line) error {
 	return nil
 }
 
-// stateFields are the fields behind the records, and what they may say. EDR20 is of one vendor.
+// stateFields are the fields after the records, with their allowed words. Only one vendor prints EDR20.
 var stateFields = []struct {
 	name, what string
 	words      []string

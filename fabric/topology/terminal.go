@@ -39,9 +39,9 @@ const (
 	maxTrimmed = 16
 )
 
-// unwrap joins rows that a terminal has cut at its last column, and puts an empty line where a
-// joined row was. A Problem says how many rows it joined, the column, and the first line that was
-// cut. Text stays as it is unless two or more, and most, of the longest rows go on in a row that
+// unwrap joins rows that a terminal cut at its last column, and leaves an empty line for each row that
+// it joined to another. A Problem tells how many rows it joined, the column, and the first line that was
+// cut. Text is changed only if at least two, and most, of the longest rows are followed by a row that
 // begins like no line of the topology.
 func (p *parser) unwrap() {
 	if !hasOddRow(p.data) {
@@ -92,8 +92,8 @@ func (p *parser) unwrap() {
 	}
 }
 
-// hasOddRow says whether a row begins with two bytes that no line of a stanza or record begins with, as
-// at least one of several that go on does.
+// hasOddRow returns true if some row begins with two bytes that begin no line of a stanza or record. In
+// wrapped text at least one row does.
 func hasOddRow(data []byte) bool {
 	for rest := data; len(rest) > 0; {
 		var row []byte
@@ -107,8 +107,8 @@ func hasOddRow(data []byte) bool {
 	return false
 }
 
-// whole says whether a row ends in a link, 4xNDR, as the lines of ports do: the next row is no
-// rest of it, unless it makes 4xFDR10 of 4xFDR.
+// whole returns true if a row ends in a link, 4xNDR, as port lines do: the next row is then not
+// its rest, unless 4xFDR and the next row make 4xFDR10.
 func whole(row, next []byte) bool {
 	width, speed, ok := strings.Cut(string(row[bytes.LastIndexByte(row, ' ')+1:]), "x")
 	s, known := fabric.ParseSpeed(speed)
@@ -118,13 +118,13 @@ func whole(row, next []byte) bool {
 // wholeLink is a row of iblinkinfo up to its end.
 var wholeLink = regexp.MustCompile(`==\(.*" \([^()]*\)$`)
 
-// continues says whether a row may be the rest of a line: it begins as none does.
+// continues returns true if a row may be the rest of a line, because no line begins like it.
 func continues(row []byte) bool {
 	return len(bytes.TrimSpace(row)) > 0 && !beginsRecord(row) && kindOfNoise(row) == fabric.ForeignLines
 }
 
-// beginsRecord says whether a row begins as a line of topology text does that is not a
-// comment. Behind the number of a port, its label and GUID is the peer, and no comment.
+// beginsRecord returns true if a row begins like a line of topology text that is not a
+// comment. After a port number with its label and GUID the peer must follow, not a comment.
 func beginsRecord(row []byte) bool {
 	row = bytes.TrimLeft(row, " \t")
 	form := formOf(row)
@@ -181,10 +181,10 @@ func messageIn(text []byte, from int) int {
 	return from + at[0] + 1 // behind a name that ends in a slash
 }
 
-// cutShort is a line of a port, a header, or one in front of a header, that lacks its end.
+// cutShort matches a port line, a header, or a line before a header, that lacks its end.
 var cutShort = regexp.MustCompile(`^[ \t]*(?:(?:\[|` + headerWords + `)[^"]*(?:"[^"]*)?|` + beforeWords + `[^=]*)$`)
 
-// hinted says behind an error that the text may be cut, where it ends amid a line.
+// hinted adds to err that the text may be cut short, if it ends in the middle of a line.
 func (p *parser) hinted(err error) error {
 	parse, ok := err.(*fabric.ParseError)
 	last := p.data[bytes.LastIndexByte(p.data, '\n')+1:]

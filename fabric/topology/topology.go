@@ -111,8 +111,8 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Prob
 	return f, p.problems, nil
 }
 
-// parser is the state of one Parse: first what the lines say, one by one, then
-// what they make together (see resolve).
+// parser is the state of one Parse. It first reads the lines one by one, and then
+// combines them (see resolve).
 type parser struct {
 	file      string
 	data      []byte // with LF alone
@@ -161,7 +161,7 @@ type key struct {
 	kind  fabric.NodeType // 0 for a name
 }
 
-// lids are what the text says of the LIDs of an end port.
+// lids holds what the text says about the LIDs of an end port.
 type lids struct {
 	lid, heard fabric.LID // what it says itself, and what its neighbours say; 0 for nothing
 	lmc        uint8

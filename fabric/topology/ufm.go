@@ -63,7 +63,7 @@ func (p *parser) readUFM(begin int) error {
 	return p.listNodes(lines, true)
 }
 
-// lineOf is the line with the byte at an offset, from a line before it on.
+// lineOf returns the line that has the byte at offset at; from is that line or an earlier one.
 func (p *parser) lineOf(from place, at int) place {
 	for n := bytes.IndexByte(p.data[from.off:at], '\n'); n >= 0; n = bytes.IndexByte(p.data[from.off:at], '\n') {
 		from.off += n + 1
@@ -139,8 +139,8 @@ func ufmPort(s string) (e listPort, ok bool) {
 	return e, err == nil
 }
 
-// identify takes the GUIDs of ports for those of their systems, where the link has them: in its
-// own name, or in those of its ports.
+// identify replaces GUIDs of systems by the GUIDs of the ports themselves, if the link has these: in
+// its own name, or in the names of its ports.
 func (x *listLine) identify(name, sourceName, destName string) error {
 	source, dest := &x.own, &x.peer
 	first, second, named := strings.Cut(name, ":")

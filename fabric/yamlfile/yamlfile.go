@@ -167,7 +167,7 @@ func (r *File) Mapping(n *yaml.Node, keys map[string]func(*yaml.Node) error) err
 	})
 }
 
-// KindName says what a node is, for messages.
+// KindName names the kind of a node, for messages.
 func KindName(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

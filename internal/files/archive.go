@@ -30,8 +30,8 @@ type Member struct {
 	From io.Reader
 }
 
-// Archive says whether a name is that of a regular file with a tar archive, which zstd or
-// gzip may have compressed, or a zip archive. The beginning of the file tells.
+// Archive returns true if name is a regular file with a zip archive or a tar archive; the tar archive
+// may be compressed with zstd or gzip. The beginning of the file decides.
 func Archive(name string) bool {
 	f, _, err := openRegular(name, math.MaxInt64)
 	if err != nil {
@@ -42,8 +42,8 @@ func Archive(name string) bool {
 	return err == nil && IsArchive(head)
 }
 
-// IsArchive says whether data begins a tar or zip archive, in which texts may stand as they
-// are.
+// IsArchive returns true if data begins like a tar or zip archive. Texts in those may be
+// uncompressed.
 func IsArchive(head []byte) bool { return isZip(head) || isTar(head) }
 
 func isZip(head []byte) bool {
@@ -110,7 +110,7 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bounded is text of an archive, of which only so much may come as most says or freely.
+// bounded reads text of an archive and refuses it beyond most() or freely bytes, whichever is more.
 type bounded struct {
 	name  string
 	from  io.Reader
@@ -245,8 +245,8 @@ type Text struct {
 	undo io.Closer // nil without compression
 }
 
-// OpenText opens a regular file and undoes zstd, gzip or UTF-16. Errors: those of the system,
-// what is wrong with the compressed data, and *RefusedError, which reading can return too.
+// OpenText opens a regular file and decodes zstd, gzip or UTF-16. Errors: those of the system,
+// errors in compressed data, and *RefusedError, which reading can return too.
 func OpenText(name string) (*Text, error) {
 	f, size, err := openRegular(name, math.MaxInt64)
 	if err != nil {

@@ -120,8 +120,8 @@ func newBound(name string, start []byte, limit Limit) (bound, error) {
 	return b, nil
 }
 
-// Text in UTF-16 is what PowerShell's > and Excel's "Unicode text" leave. A byte order
-// mark begins it.
+// PowerShell's > and Excel's "Unicode text" write text in UTF-16. It begins with a byte order
+// mark.
 const (
 	littleEndian = "UTF-16LE"
 	bigEndian    = "UTF-16BE"
@@ -137,7 +137,7 @@ func newUTF16(form string, from io.Reader) io.Reader {
 	return unicode.UTF16(order, unicode.UseBOM).NewDecoder().Reader(from)
 }
 
-// compression tells zstd, gzip and UTF-16 by the first bytes, "" for none of them.
+// compression recognizes zstd, gzip and UTF-16 by the first bytes, and returns "" for other data.
 func compression(data []byte) string {
 	switch {
 	case bytes.HasPrefix(data, []byte{0x28, 0xb5, 0x2f, 0xfd}):
@@ -222,9 +222,9 @@ func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, er
 // newer tools put first are shorter.
 const headSize = 64 << 10
 
-// Head reads the beginning of a file, which tells its form, and undoes zstd, gzip or
-// UTF-16. Text has at most 64 KiB, and no byte order mark. Errors are those of from, and
-// what is wrong with the compressed data so far.
+// Head reads the beginning of a file, from which its form is known, and decodes zstd, gzip or
+// UTF-16. The result has at most 64 KiB and no byte order mark. Errors are those of from, and
+// those about broken compressed data up to there.
 func Head(from io.Reader) ([]byte, error) {
 	first := make([]byte, 4)
 	n, err := io.ReadFull(from, first)

@@ -62,7 +62,7 @@ func Resident() int64 {
 	return residentPages(string(data)) * int64(os.Getpagesize())
 }
 
-// residentPages reads statm of proc(5): the size, the pages in memory, those of files among them.
+// residentPages reads statm of proc(5) (size, resident pages, file pages) and returns resident less file pages.
 func residentPages(statm string) int64 {
 	var size, all, ofFiles int64
 	_, _ = fmt.Sscan(statm, &size, &all, &ofFiles) // what is not there is 0

@@ -18,9 +18,9 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.File + ": " + e.Why }
 
-// ReadRegular reads a regular file of at most limit bytes, without ever waiting for
+// ReadRegular reads a regular file of at most limit bytes and never waits for
 // another process: it is for configurations and for files that programs keep for
-// themselves. It looks at the kind and the size (of sparse files, the apparent one)
+// themselves. It checks the kind and the size (the apparent size for sparse files)
 // before it reads, opens without blocking, and stops if the file grows beyond the limit
 // meanwhile. Errors: those of the system, and *RefusedError.
 func ReadRegular(name string, limit int64) ([]byte, error) {
@@ -49,7 +49,7 @@ func CopyRegular(w io.Writer, name string, limit int64) error {
 	return err
 }
 
-// openRegular opens a regular file without blocking, and says how large it is.
+// openRegular opens a regular file without blocking, and returns its size too.
 func openRegular(name string, limit int64) (*os.File, int64, error) {
 	info, err := os.Stat(name) // to open a device can have effects
 	if err == nil {

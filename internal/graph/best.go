@@ -37,8 +37,8 @@ func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	return list
 }
 
-// Heap gives out its elements in order: a before b where Before(a, b) is true. Elements
-// of which neither is before the other come in any order.
+// Heap gives out its elements in order: a before b if Before(a, b) is true. The order of
+// elements is arbitrary where neither is before the other.
 type Heap[E any] struct {
 	Before func(a, b E) bool
 	list   []E

@@ -7,8 +7,8 @@ import (
 
 // TopologicalOrder lists the vertices of a graph of n vertices so that each comes
 // before those that its edges lead to (Kahn, Topological Sorting of Large
-// Networks, Comm. ACM 1962). The order is shorter than n if there are cycles: it
-// lacks the vertices that are on a cycle or behind one.
+// Networks, Comm. ACM 1962). If there are cycles, the list is shorter than n: it
+// lacks the vertices on a cycle and those reachable from one.
 func TopologicalOrder[V ~int32](n int, next Next[V]) []V {
 	edges := make([]int32, n) // by vertex: edges to it from vertices that are not in the order
 	for v := range n {
@@ -150,7 +150,7 @@ func (s *cycleSearch) try(start int32) {
 	}
 }
 
-// keep makes the cycle from start to last the best.
+// keep makes the cycle from start to last the best one.
 func (s *cycleSearch) keep(start, last int32) {
 	s.best = s.best[:0]
 	for v := last; v != start; v = s.from[v] {

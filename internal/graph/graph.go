@@ -61,9 +61,9 @@ func (g *CSR[V]) Reverse() *CSR[V] {
 	return r
 }
 
-// Equivalent numbers the classes of equivalent vertices, from 0 in the order of their
-// rows: vertices of which the edges lead to the same vertices, one by one. It also lists
-// all vertices, those of a class together and ascending.
+// Equivalent finds classes of equivalent vertices: those whose edges lead to the same vertices in the
+// same order. It numbers the classes from 0, in the order of their rows, and lists
+// all vertices class by class, ascending within a class.
 func Equivalent[V ~int32](n int, next Next[V]) (class []int32, count int, list []V) {
 	g := NewCSR(n, next)
 	list = make([]V, n)

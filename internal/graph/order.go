@@ -27,7 +27,7 @@ func NewOrder[V ~int32](order []V) *Order[V] {
 	return o
 }
 
-// Before says whether v comes before w in the order.
+// Before returns true if v comes before w in the order.
 func (o *Order[V]) Before(v, w V) bool { return o.rank[v] < o.rank[w] }
 
 // Add makes v come before w, so that the caller can add an edge from v to w. It

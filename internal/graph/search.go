@@ -54,7 +54,7 @@ func (s *Search[V]) Extend(next Next[V], starts ...V) {
 	}
 }
 
-// Reached says whether the search has reached a vertex.
+// Reached returns true if a search has reached vertex v.
 func (s *Search[V]) Reached(v V) bool { return s.Distance[v] != Unreached }
 
 // Path is a shortest path from a start to v, both included; nil if v was not

@@ -3,7 +3,7 @@ package graph
 // Strong finds strongly connected components. It is the scratch memory of many
 // searches.
 type Strong[V ~int32] struct {
-	// Of is by vertex its component, or -1 for a vertex that is on no cycle.
+	// Of gives the component of each vertex, or -1 if the vertex is on no cycle.
 	// Components are numbered from 0 in the order of their lowest vertices.
 	Of []int32
 

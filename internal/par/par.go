@@ -1,8 +1,8 @@
 // Package par spreads work over the CPUs: it is the worker pool of all rooms. It
 // makes no promise to other modules.
 //
-// A panic of a worker is an error of type *Panic, because an unrecovered panic in
-// a goroutine would end the process, and that may be OpenSM.
+// It returns a panic of a worker as an error of type *Panic, because an unrecovered panic in
+// a goroutine would end the process, which may be OpenSM's.
 package par
 
 import (

@@ -32,15 +32,15 @@ type pipeline struct {
 	changed sync.Cond
 	taken   []bool // by slot: from prepare to finish
 	ready   []bool // by slot: from prepare to do
-	// The lowest numbers of which the step is not under way.
+	// The lowest numbers for which each step has not begun.
 	toPrepare, toDo, toFinish int
 
 	at  int // the lowest number with an error
 	err error
 }
 
-// run makes calls until none is left. One worker alone does, so that what do works on stays in the
-// caches of a CPU.
+// run makes calls until none are left. Only the worker with does calls do, so that the data of do stay in
+// the caches of one CPU.
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

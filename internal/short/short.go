@@ -125,7 +125,7 @@ func differ(got, want any, what []any) string {
 // hung is how long tests wait for what must come: no machine is that slow.
 const hung = 5 * time.Minute
 
-// Await waits until done returns true. If it never does, that ends the test with what it waited for.
+// Await waits until done returns true. If that takes longer than hung, it ends the test with what it waited for.
 func Await(t TB, done func() bool, what ...any) {
 	t.Helper()
 	for end := time.Now().Add(hung); !done(); time.Sleep(10 * time.Millisecond) {
@@ -148,7 +148,7 @@ func Part[T any](few int, cases []T) []T {
 	return cases[:Of(len(cases), min(few, len(cases)))]
 }
 
-// Keys returns the keys of a table of cases: all, or those of few under -short.
+// Keys returns the keys of a table of cases: all, or only few under -short.
 func Keys[K comparable, T any](table map[K]T, few ...K) (keys []K) {
 	if testing.Short() {
 		return few
@@ -159,8 +159,8 @@ func Keys[K comparable, T any](table map[K]T, few ...K) (keys []K) {
 	return keys
 }
 
-// Overlap lets TestMain run n parallel tests at once under -short, where they wait for other
-// programs more than they compute, unless -parallel says how many. It parses the flags.
+// Overlap, called by TestMain, lets n parallel tests run at once under -short, where tests wait for other
+// programs more than they compute. The flag -parallel overrides it. Overlap parses the flags.
 func Overlap(n int) {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Printable is s with everything escaped that acts on a terminal or hides in it: control
-// characters but the tab, format characters as those that turn the direction of text
-// (Unicode Cc and Cf), line and paragraph separators, and bytes that are no UTF-8. Names
-// of nodes, lines of input and names of files go through it into messages.
+// Printable escapes everything in s that acts on a terminal or is invisible there: control
+// characters except the tab, format characters such as those that turn the direction of text
+// (Unicode Cc and Cf), line and paragraph separators, and invalid UTF-8. Names
+// of nodes, input lines and file names in messages go through it.
 func Printable(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c != '\t' && (c < ' ' || c >= 0x7f) {
@@ -23,9 +23,9 @@ func Printable(s string) string {
 }
 
 // AppendPrintable appends text of several lines as Printable does, but keeps the ends of
-// lines. An escape is \x1b for a byte and \u202e for a character, as in JSON, so that JSON
-// keeps its meaning. At the end of text may be the beginning of a character, of which
-// the rest is to come; AppendPrintable returns it.
+// lines. It writes an escape as \x1b for a byte and \u202e for a character, as in JSON, so that JSON
+// keeps its meaning. text may end in the middle of a character: AppendPrintable returns
+// that part as rest.
 func AppendPrintable(dst, text []byte) (printable, rest []byte) {
 	end := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
@@ -39,9 +39,9 @@ func AppendPrintable(dst, text []byte) (printable, rest []byte) {
 	return appendPrintable(dst, string(text[:end]), true), text[end:]
 }
 
-// PrintableJSON is what json.Marshal wrote, with strings that are, once they are decoded, as
-// AppendPrintable makes text. It is for pages and other viewers, which show decoded strings:
-// where AppendPrintable leaves \u202e, the escape of a character, it leaves \\u202e, its name.
+// PrintableJSON changes the output of json.Marshal so that its strings, once decoded, are as
+// AppendPrintable writes them. It is for pages and other viewers, which show decoded strings:
+// where AppendPrintable would write the escape \u202e, which JSON decodes, it writes \\u202e.
 func PrintableJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {

@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// State says what a switch does with a packet to a LID.
+// State is how a switch treats packets to a LID.
 type State uint8
 
 const (
@@ -48,7 +48,7 @@ type PortSet [4]uint64
 // Add puts a port into the set.
 func (s *PortSet) Add(p fabric.PortNum) { s[p>>6] |= 1 << (p & 63) }
 
-// Has says whether a port is in the set.
+// Has returns true if port p is in the set.
 func (s *PortSet) Has(p fabric.PortNum) bool { return s[p>>6]>>(p&63)&1 != 0 }
 
 // Len counts the ports.
@@ -117,16 +117,16 @@ type Tables struct {
 	Groups [][]Group
 	// PLFTs is the private LFTs by their number.
 	PLFTs []*PLFT
-	// Select says which PLFT a packet takes; nil if that is not known, which matters where
-	// there is more than one.
+	// Select gives the PLFT for each packet. It is nil if that is not known, which matters only if
+	// there are several PLFTs.
 	Select *Selector
 }
 
 // PLFT is the private LFT of one number on all switches.
 type PLFT struct {
 	Ports *lft.Tables // the static ports
-	// Lacking marks by NodeID the switches that have no PLFT of this number, and NoPath in all
-	// entries; nil if every switch has it, as all have number 0.
+	// Lacking marks, by NodeID, the switches that have no PLFT of this number; all their entries have
+	// NoPath. It is nil if every switch has the PLFT, as for number 0.
 	Lacking []bool
 	stride  int
 	choice  []uint16
@@ -142,8 +142,8 @@ func NewPLFT(ports *lft.Tables) *PLFT {
 	return p
 }
 
-// Set sets the state of an entry and its group, an index in the switch's group table or -1
-// for none.
+// Set sets the state of an entry and its group: an index in the switch's group table, or -1
+// for no group.
 func (p *PLFT) Set(s fabric.NodeID, lid fabric.LID, state State, group int) {
 	if group < -1 || group >= MaxGroups {
 		panic(fmt.Sprintf("group %d of switch %d: want -1 to %d", group, s, MaxGroups-1))
@@ -151,12 +151,12 @@ func (p *PLFT) Set(s fabric.NodeID, lid fabric.LID, state State, group int) {
 	p.choice[int(s)*p.stride+int(lid)] = pack(state, group)
 }
 
-// pack is the entry of a state and a group, -1 for none.
+// pack returns the entry for a state and a group; -1 means no group.
 func pack(state State, group int) uint16 {
 	return uint16(state)<<stateShift | uint16(group)&groupMask
 }
 
-// At is the state of an entry and its group, -1 for none.
+// At returns the state of an entry and its group, -1 for no group.
 func (p *PLFT) At(s fabric.NodeID, lid fabric.LID) (state State, group int) {
 	e := p.choice[int(s)*p.stride+int(lid)]
 	if group = int(e & groupMask); group == noGroup {
@@ -217,7 +217,7 @@ func (t *Tables) Count() (free, hbf int64) {
 	return n[Free], n[HBF]
 }
 
-// WithState returns tables of which all entries with a choice have one state.
+// WithState returns tables in which all entries with a choice have the given state.
 func (t *Tables) WithState(state State) *Tables {
 	out := *t
 	out.PLFTs = nil
@@ -236,8 +236,8 @@ func (t *Tables) WithState(state State) *Tables {
 	return &out
 }
 
-// Choices is the set of ports by which a packet may leave: the static port, and unless the
-// entry is Static the ports of its group. It is empty where there is no path.
+// Choices returns the ports by which a packet may leave: the static port and, unless the
+// entry is Static, the ports of its group. The set is empty if there is no path.
 func (t *Tables) Choices(plft int, s fabric.NodeID, lid fabric.LID) (ports PortSet) {
 	p := t.PLFTs[plft]
 	if state, group := p.At(s, lid); state != Static && group >= 0 {
@@ -249,7 +249,7 @@ func (t *Tables) Choices(plft int, s fabric.NodeID, lid fabric.LID) (ports PortS
 	return ports
 }
 
-// Has says whether a switch has groups, or an entry with a static port or a group.
+// Has returns true if a switch has groups, or an entry with a static port or a group.
 func (t *Tables) Has(s fabric.NodeID) bool {
 	return len(t.Groups[s]) > 0 || slices.ContainsFunc(t.PLFTs, func(p *PLFT) bool { return p.Has(s) })
 }
@@ -257,7 +257,7 @@ func (t *Tables) Has(s fabric.NodeID) bool {
 // Lacks reports whether a switch has no PLFT of this number.
 func (p *PLFT) Lacks(s fabric.NodeID) bool { return p.Lacking != nil && p.Lacking[s] }
 
-// Has says whether a switch has an entry with a static port or a group.
+// Has returns true if a switch has an entry with a static port or a group.
 func (p *PLFT) Has(s fabric.NodeID) bool {
 	for lid := range p.Ports.Row(s) {
 		if p.HasEntry(s, fabric.LID(lid)) {
@@ -267,7 +267,7 @@ func (p *PLFT) Has(s fabric.NodeID) bool {
 	return false
 }
 
-// HasEntry says whether an entry has a static port or a group to choose from.
+// HasEntry returns true if an entry has a static port or a group to choose from.
 func (p *PLFT) HasEntry(s fabric.NodeID, lid fabric.LID) bool {
 	state, _ := p.At(s, lid)
 	return p.Ports.Row(s)[lid] != fabric.NoPath || state != Static
@@ -280,7 +280,7 @@ type Selector struct {
 	rows  [][lft.NumSLs]uint8
 }
 
-// NewSelector makes a selector by which all packets take PLFT 0.
+// NewSelector makes a selector that gives PLFT 0 to all packets.
 func NewSelector(f *fabric.Fabric) *Selector {
 	x := &Selector{start: make([]int32, 0, f.NumSwitches()+1)}
 	n := int32(0)
@@ -306,8 +306,8 @@ func (x *Selector) PLFT(s fabric.NodeID, in fabric.PortNum, sl fabric.SL) int {
 	return int(x.Row(s, in)[sl])
 }
 
-// Choice is what a switch may do with packets to a LID: all ports by which they may leave, the
-// static one among them.
+// Choice is the freedom that a switch has with packets to a LID: all ports by which they may leave, including
+// the static one.
 type Choice struct {
 	State State // Static where there is one port at most
 	Ports PortSet

@@ -12,7 +12,7 @@ import (
 type arrivals struct {
 	p    *paths
 	last fabric.PortID // the port by which packets leave the root; port 0 for its own LID
-	// vls is by channel x classes + class the VLs, as bits.
+	// vls holds, at index channel x classes + class, the VLs as bits.
 	vls []uint16
 	log []arrival
 }

@@ -7,11 +7,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// lanes says which virtual lanes the packets of a routing take. SLs that have the same VL as
-// each other from every input to every output port are one class.
+// lanes tells which virtual lanes the packets of a routing take. SLs that have the same VL as
+// each other from every input to every output port form a class.
 type lanes struct {
-	// several says that there are several lanes and that packets may change them. Else a packet of any SL keeps
-	// to a lane, all lanes are copies of one network, and this is about one class on VL 0.
+	// several is true if there are several lanes and packets may change them. Otherwise packets of each SL
+	// stay on one lane and all lanes are copies of one network; lanes then has one class, on VL 0.
 	several bool
 	sl2vl   *lft.SL2VL
 	sls     *lft.PathSLs

@@ -5,7 +5,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// Stats says how much choice tables leave.
+// Stats measures how much choice tables leave.
 type Stats struct {
 	Entries   int64   `json:"entries"`               // of PLFT 0, with a path to another switch
 	Adaptive  int64   `json:"adaptive"`              // of them, with a choice of ports

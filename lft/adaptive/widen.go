@@ -15,27 +15,27 @@ import (
 )
 
 // Widen adds choices to static tables that have no credit loop: groups of ports for all LIDs, in
-// one PLFT for all packets. A port is a candidate for a LID if it leads to a switch that
-// is nearer by the length of its static path, so that packets arrive whatever they choose. It
-// is added if all dependencies of channels, (port, VL), that it brings still have no cycle
+// one PLFT for all packets. A port is a candidate for a LID if it leads to a switch with a shorter
+// static path to the LID, so that packets arrive whatever ports they take. It
+// is added if the dependencies between channels, (port, VL), that it causes close no cycle
 // together with those of all other choices, static ports and management packets included.
 // So the result needs no escape path to be free of credit loops.
 //
-// The numbers of the channels decide first: dependencies must climb from lower to higher ones.
-// The numbers are those of up*/down* with the order of the routing, which bars no port that
-// updn or fattree allow, as far as the static dependencies climb with them. Else
-// the numbers are a topological order of the static dependencies near these. Then
-// the ports left over are tried one by one, by LID, and the order changes with them. After that
-// no single port can be added, unless the search took searchWork steps. LIDs of switches without hosts
-// are left out of this search, and so are switches by which no host's packets to a LID come.
+// First, channels are numbered, and ports are added whose dependencies climb from lower to higher
+// numbers. The numbers are those of up*/down* with the order of the routing, which permits all
+// ports that updn or fattree allow, if the static dependencies climb with them. Otherwise
+// they are a topological order of the static dependencies close to these numbers. Then
+// the remaining ports are tried one by one, by LID, and the order changes with them. After that
+// no single port can be added, unless the search has used up searchWork steps. This search leaves out
+// LIDs of switches without hosts, and switches that no host's packets to a LID reach.
 //
-// A packet keeps its SL. So with several lanes a port is added only if its dependencies fit
-// on the lane of each SL with which packets to the LID come by.
+// A packet keeps its SL. So with several lanes a port is added only if its dependencies close no cycle
+// on any lane that SLs of packets to the LID use there.
 //
-// It takes O(switches x ports) for the LIDs of a leaf together on one lane; with several lanes, or
-// where the static paths of a leaf's LIDs do not fit together, for each LID. The tables are
-// the same on any number of CPUs. Errors: a *lft.DomainError for tables with a credit loop and for a
-// switch with more than MaxGroups different sets of ports, and ctx's. The result shares the static tables with the routing.
+// It takes O(switches x ports) for all LIDs of a leaf together on one lane. With several lanes, or
+// if the static paths of a leaf's LIDs do not fit together, it takes that for each LID. The tables are
+// the same on any number of CPUs and share the static tables with the routing. Errors: a *lft.DomainError
+// for tables with a credit loop and for a switch with more than MaxGroups different sets of ports; ctx's.
 func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	w := newWidener(r)
 	ok := false
@@ -74,7 +74,7 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 // searchWork bounds the steps of the searches for ports that do not climb.
 const searchWork = 1 << 26
 
-// widener is what the workers share. A node is a channel on a VL: channel x VLs + VL.
+// widener holds what the workers share. A node of its graphs is a channel on a VL: channel x VLs + VL.
 type widener struct {
 	*lft.Routing
 	*lanes
@@ -153,8 +153,8 @@ func newWidener(r *lft.Routing) *widener {
 
 func (w *widener) numNodes() int { return len(w.to) * w.lanes.vls }
 
-// upDownKeys numbers the nodes so that up*/down* paths climb: channels that go up come first, by
-// the switch they lead to, then those that go down. Without an order of switches all are equal.
+// upDownKeys gives the nodes keys that climb along up*/down* paths: first channels that go up, those to
+// the highest switches last, and then those that go down. Without an order of switches all keys are 0.
 func (w *widener) upDownKeys() []int32 {
 	keys := make([]int32, w.numNodes())
 	if w.Order == nil {
@@ -238,8 +238,8 @@ func (p *paths) widenOne() (left, ok bool) {
 	return left, true
 }
 
-// collect finds the turns that packets make: those of the static ports and of all groups that
-// are in the PLFT.
+// collect finds all dependencies between nodes: those of the static ports and of the groups
+// in the PLFT.
 func (w *widener) collect(ctx context.Context) error {
 	type collector struct {
 		*paths
@@ -326,7 +326,7 @@ type paths struct {
 	root   fabric.NodeID
 	lids   []fabric.LID
 	forest *lft.Forest
-	// chosen marks, by channel, those that packets may take.
+	// chosen marks the channels that packets may take.
 	chosen []bool
 	queue  []fabric.NodeID // the switches that deliver, the root first, by depth
 	depth  []int32         // by switch: hops of the static path to the root, -1 for none
@@ -488,7 +488,7 @@ func (p *paths) storeAll() {
 	}
 }
 
-// store writes the choices of a switch into the PLFT. A single port needs no group.
+// store writes the choices of a switch into the PLFT. A set of one port needs no group.
 func (p *paths) store(s fabric.NodeID, set PortSet) {
 	entry := pack(Static, -1)
 	if set.Len() > 1 {

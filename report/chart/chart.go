@@ -29,7 +29,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Axis says what a coordinate is.
+// Axis describes a coordinate.
 type Axis struct {
 	Label string `json:"label"`
 	Unit  string `json:"unit,omitempty"` // as in "ns"; "" for a number without one
@@ -49,7 +49,7 @@ func (a Axis) String() string {
 	return a.Label + " (" + a.Unit + ")"
 }
 
-// Scale is how values become places on paper.
+// Scale is how values become positions on paper.
 type Scale string
 
 // The scales. Logarithms have ticks at powers of their base, and show positive
@@ -88,7 +88,7 @@ type Curve struct {
 	Form Form   `json:"-"`
 }
 
-// Form is what a curve is drawn as.
+// Form is how a curve is drawn.
 type Form uint8
 
 // The forms.
@@ -207,7 +207,7 @@ func TextStyle(size vg.Length) draw.TextStyle {
 	return draw.TextStyle{Color: color.Black, Font: face(size), XAlign: draw.XLeft, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 }
 
-// Wrap parts words into lines that are no wider than width, where words allow it.
+// Wrap splits words into lines that are no wider than width, except for single words that are.
 func Wrap(words string, width vg.Length, style draw.TextStyle) []string {
 	var lines []string
 	line := ""
@@ -228,7 +228,7 @@ func Wrap(words string, width vg.Length, style draw.TextStyle) []string {
 	return lines
 }
 
-// LineHeight is the distance of lines of text.
+// LineHeight returns the distance between lines of text.
 func LineHeight(style draw.TextStyle) vg.Length { return style.Font.Size * 1.3 }
 
 // FillLines writes lines from a point down.
@@ -306,7 +306,7 @@ func (c *Chart) sheet() (s *Sheet, legend vg.Length) {
 	return &Sheet{c.Title, c.Caption, width*vg.Length(columns) + 2*margin, (panelHeight + legend) * vg.Length(rows)}, legend
 }
 
-// SVG writes the picture as SVG. Errors are those of w, and charts that cannot be
+// SVG writes the picture as SVG. Errors are those of w, and one for a chart that cannot be
 // drawn: see check.
 func (c *Chart) SVG(w io.Writer) error { return c.picture(w, WriteSVG) }
 
@@ -342,7 +342,7 @@ func WriteSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 // svgText is an element of text in gonum's SVG, with its size and its words.
 var svgText = regexp.MustCompile(`(?s)<text ([^>]*font-size:([0-9.]+)px[^>]*)>([^<]*)</text>`)
 
-// fixWidth has text take the room that it was laid out for, whatever font a reader has.
+// fixWidth sets the width of a text element to the laid-out width, so that any font fits.
 func fixWidth(element []byte) []byte {
 	part := svgText.FindSubmatch(element)
 	size, err := strconv.ParseFloat(string(part[2]), 64)

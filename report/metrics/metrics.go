@@ -103,8 +103,8 @@ func (p *printer) info(members map[string]any) {
 	}
 }
 
-// metricName is the name of the metric of a member. promtool reserves the last words count,
-// sum and bucket for other types: such a member has the name of what it is in.
+// metricName returns the name of a member's metric. promtool reserves the last words count,
+// sum and bucket for other types: a member with such a name has the name of the object it is in.
 func (p *printer) metricName(path []string) string {
 	words := slices.Clone(path)
 	if n := len(words); n > 1 && slices.Contains([]string{"count", "sum", "bucket"}, words[n-1]) {
@@ -160,7 +160,7 @@ func (p *printer) findings(list []any) {
 	p.metric(p.metricName([]string{"findings"}), "Findings of ibweave "+p.command+" by rule and severity.", lines...)
 }
 
-// groups writes the numbers of a list of objects, whose texts are labels, and those of lists in
+// groups writes the numbers in a list of objects, with their texts as labels, and the numbers in lists inside
 // these objects.
 func (p *printer) groups(path []string, list []any) {
 	lines := make(map[string][]string) // by metric

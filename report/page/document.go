@@ -30,8 +30,8 @@ var assets embed.FS
 // scripts are the parts of the page's program, in order: they share one scope.
 var scripts = []string{"data.js", "paths.js", "view.js", "boxes.js", "heat.js", "charts.js", "picker.js", "panels.js", "main.js"}
 
-// document is what the page's program gets as JSON. Numbers of nodes and ports are
-// NodeIDs and PortIDs. What is long is in the arrays beside it.
+// document is the JSON for the page's program. Nodes and ports have their
+// NodeIDs and PortIDs as numbers. Long lists are in the arrays beside it.
 type document struct {
 	Title    string `json:"title"`
 	Version  string `json:"version"`
@@ -44,7 +44,7 @@ type document struct {
 	Names []string      `json:"names"` // by node
 	GUIDs []fabric.GUID `json:"guids"` // by node
 	Links []string      `json:"links"` // the widths and speeds that occur
-	// Labels are those of ports that occur, "" first; array label has the index by port.
+	// Labels are the labels of ports that occur, "" first; array label has the index by port.
 	Labels []string `json:"labels,omitempty"`
 
 	Tables string  `json:"tables"` // "here", "none", or why they are left out
@@ -56,18 +56,18 @@ type document struct {
 	Box     []float64 `json:"box,omitempty"` // left, top, right, bottom
 	Changes []Change  `json:"changes,omitempty"`
 	Summary []Note    `json:"summary,omitempty"`
-	// Was is by new node the old one that it replaces.
+	// Was has by new node the old node that it replaces.
 	Was map[fabric.GUID]fabric.GUID `json:"was,omitempty"`
 
-	// Bound is by the index in Links what part of the bound a route is, in percent.
+	// Bound has by the index in Links how large a part of the bound one route is, in percent.
 	Bound  []float64 `json:"bound,omitempty"`
 	Cables string    `json:"show,omitempty"` // what cables show first
 
-	// Counters have their values in arrays: counter0 has those of the first one by port, and so on.
+	// Counters have their values in arrays: counter0 has the values of the first counter by port, and so on.
 	Counters []Counter `json:"counters,omitempty"`
 
-	// Groupings are what may be closed to boxes; array grouping0 has by node the index of its
-	// group in the first of them, -1 for none.
+	// Groupings have the groups that may be closed to boxes; array grouping0 has by node the index of its
+	// group in the first grouping, -1 for none.
 	Groupings []documentGrouping `json:"groupings,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
@@ -162,7 +162,7 @@ func packList[T uint8 | uint16 | int32 | float32](p *packer, name string, list [
 }
 
 // Write writes the page: one HTML file that loads nothing from anywhere. Errors are
-// parts of in that do not belong together, a *RequestError, ctx's, and those of w.
+// one for parts of in that do not belong together, a *RequestError, ctx's, and those of w.
 func Write(ctx context.Context, w io.Writer, in *Input) error {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
@@ -190,7 +190,7 @@ func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	return text.PrintableJSON(document), p.data, err
 }
 
-// Map is what Update leaves out: a document with arrays of the map leaf by leaf, none where there is no
+// Map returns what Update leaves out: a document with the arrays of the map leaf by leaf; without arrays if there is no
 // map.
 func Map(ctx context.Context, in *Input) (text, data []byte, err error) {
 	s, err := unplaced(ctx, in)

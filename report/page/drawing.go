@@ -357,7 +357,7 @@ func (d *drawing) drawRamp(y float64, words string) {
 // nameSize is the size of the font of names.
 const nameSize = 8
 
-// fitted is words with dots in their middle where they are wider than they may be.
+// fitted returns words; if they are wider than the width most, with dots in place of their middle.
 func (d *drawing) fitted(words string, size, most float64) string {
 	wide := textWidth(words, size)
 	if wide <= most {

@@ -24,9 +24,9 @@ type Group struct {
 	Nodes []fabric.NodeID
 }
 
-// podsOf is what the layout knows to belong together: the parts that a tree falls into without
-// its upper rows, with their hosts, and switches above that are cabled to the same switches. It
-// is false where there are none.
+// podsOf returns the groups that the layout finds: the parts into which a tree falls without
+// its upper rows, with their hosts, and sets of upper switches that are cabled to the same switches. It
+// returns false if there are none.
 func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool) {
 	if r.pods == nil {
 		return Grouping{}, false
@@ -82,7 +82,7 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 // separators stand between the words of names.
 const separators = " :;/_,.-"
 
-// shared is what all names begin with and what they end with, in whole words.
+// shared returns the beginning and the end that all names share, in whole words.
 func shared(names []string) (head, tail string) {
 	head, tail = names[0], names[0]
 	for _, name := range names[1:] {
@@ -101,8 +101,8 @@ func shared(names []string) (head, tail string) {
 	return head[:strings.LastIndexAny(head, separators)+1], ""
 }
 
-// sharedName is what the names of nodes have in common: what they end with, else what they begin
-// with; "" for nothing.
+// sharedName returns what the names of nodes share: their end, or else their
+// beginning; "" if they share nothing.
 func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 	names := text.Each(nodes, func(n fabric.NodeID) string { return f.Name(n).Text })
 	if len(names) == 1 {
@@ -151,8 +151,8 @@ func (g *Grouping) with(of []int32) Grouping {
 	return all
 }
 
-// withSwitches adds to groups of hosts the switches whose hosts, or in a tree whose switches
-// below, are all of one group: racks and islands have their leaves then.
+// withSwitches adds switches to groups of hosts: a switch whose hosts, or in a tree whose lower
+// switches, are all in one group. So racks and islands include their leaves.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
 	const none, several = -1, -2
 	of := slices.Repeat([]int32{none}, f.NumNodes())

@@ -14,7 +14,7 @@ import (
 // mostLeaves is how many leaves have a map: it takes a square of them.
 const mostLeaves = 2048
 
-// heat is a map leaf by leaf: what the static ports do with packets from the hosts of one to
+// heat is a map leaf by leaf: what the static tables do with packets from the hosts of one leaf to
 // those of another. Index i*len(leaves)+j is from leaf i to leaf j.
 type heat struct {
 	leaves []fabric.NodeID // switches with hosts, ascending

@@ -20,7 +20,7 @@ type layout struct {
 	edges  []edge    // by the switches they join
 	cables []fabric.PortID
 	within *layout // that a picture of this one has the size of; nil for its own
-	// groupings are what may be closed to boxes: pods, and the groups of the input with their
+	// groupings are the groups that may be closed to boxes: pods, and the groups of the input with their
 	// switches.
 	groupings []Grouping
 }
@@ -118,8 +118,8 @@ func hostsOf(f *fabric.Fabric) [][]fabric.NodeID {
 	return hosts
 }
 
-// block places hosts in rows of a block of at most width x height whose upper edge has
-// its middle at x, y; up has it grow upwards from there.
+// block places hosts in rows, in a block of at most width x height: the middle of its upper edge is
+// at x, y. If up is set that is its lower edge.
 func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bool) {
 	n := len(hosts)
 	if n == 0 {

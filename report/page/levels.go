@@ -31,8 +31,8 @@ func distances(f *fabric.Fabric) []int32 {
 	return level
 }
 
-// onLevels places switches in rows, level 0 at the bottom, hosts below their switches,
-// and those of the top level above. The order in a row is that of pods and names.
+// onLevels places switches in rows, level 0 at the bottom, with hosts below their switches,
+// but those of the top level above them. Rows are sorted by pods and names.
 func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.NodeID) {
 	if f.NumSwitches() == 0 {
 		return
@@ -175,7 +175,7 @@ func (r *rows) findPods(edges []edge) {
 	}
 }
 
-// listPods fills in the pods; part is by switch what its pod has in common.
+// listPods fills in the pods; part has by switch a number that the switches of a pod share.
 func (r *rows) listPods(part []int32) {
 	var pods numbered[int32]
 	for i, row := range r.rows[:r.below] {

@@ -17,13 +17,13 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// DefaultMaxEntries is how many entries of forwarding tables a page holds unless told
-// otherwise: those of 5,000 switches and 13,000 end ports. A browser needs a byte for
+// DefaultMaxEntries is how many entries of forwarding tables a page holds by
+// default: those of 5,000 switches and 13,000 end ports. A browser needs a byte for
 // each.
 const DefaultMaxEntries = 64 << 20
 
-// MostInteractive is how many entries the tables have at most that a page can try changes of:
-// those of 2,500 switches and 6,500 end ports. With more a step would take a browser a minute.
+// MostInteractive is the greatest number of entries in tables of which a page can try changes:
+// those of 2,500 switches and 6,500 end ports. With more, a step would take a browser a minute.
 const MostInteractive = 16 << 20
 
 // Input is what a page or a picture shows. Only Fabric and Result must be there.
@@ -32,14 +32,14 @@ type Input struct {
 	Version string // of ibweave
 	Shape   string // what the fabric looks like, in words; "" when not asked for
 
-	// State has the fabric, its tables and lanes. Its name stands for it beside Old, whose state has
-	// one too. With adaptive choices loads are those of Tables.
+	// State has the fabric, its tables and lanes. Its name is shown if there is an Old, whose state
+	// has a name too. Even with adaptive choices loads are those of Tables.
 	*state.State
 
 	Result *verify.Result
 	Rules  []verify.Rule // that explain the findings
 
-	// Routes is lft.ChannelLoads of Tables, nil for none that is at hand.
+	// Routes is lft.ChannelLoads of Tables; nil if the caller does not have it.
 	Routes []int64
 
 	// Counters are what cables may show besides routes, and what follows from the tables.
@@ -50,8 +50,8 @@ type Input struct {
 
 	// Grid has the coordinates of switches on a mesh or torus; nil elsewhere.
 	Grid *Grid
-	// Levels is by switch its level in a tree, 0 for leaves; nil where the fabric
-	// has none: it is then drawn by distances.
+	// Levels has by switch its level in a tree, 0 for leaves; nil if the fabric
+	// has none: then the drawing uses distances.
 	Levels []int32
 
 	// Old, if not nil, is another state, which the page compares with this one.
@@ -120,7 +120,7 @@ func (in *Input) check() error {
 	return nil
 }
 
-// scene is what pages and pictures are drawn from.
+// scene is the data that pages and pictures are drawn from.
 type scene struct {
 	*Input
 	*layout

@@ -13,9 +13,9 @@ import (
 // Path is the way of a packet by the tables, or with adaptive routing the fan of all its ways.
 type Path struct {
 	SL fabric.SL
-	// Hops are the channels that the packet takes, the one out of the source port
-	// first. In a fan those of one distance from the source follow each other, by the ports
-	// that packets come by and leave by.
+	// Hops are the channels that the packet takes, from the one out of the source port
+	// on. In a fan, channels at the same distance from the source are together, sorted by the ports
+	// by which packets arrive and leave.
 	Hops []Channel
 	// Lost is why the packet does not arrive, of a fan the first reason found; "" when it does.
 	Lost      string
@@ -137,8 +137,8 @@ func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
 	return 0
 }
 
-// exits gives take the ports by which packets to a LID may leave the switch of a port that they came
-// to, and the share of them that takes each. It gives lose the shares that go nowhere.
+// exits calls take for each port by which packets for a LID may leave a switch that they entered by port at, with their
+// share, and lose for the shares that go nowhere.
 func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric.LID,
 	lose func(share float64, format string, args ...any), take func(out fabric.PortID, share float64),
 ) {
@@ -192,7 +192,7 @@ func (in *Input) Fan(lid fabric.LID) (fan Fan) {
 	return fan
 }
 
-// next is the ports by which a packet may leave a switch that it comes to by a port.
+// next returns the ports by which a packet may leave a switch that it enters by port num.
 func (in *Input) next(s fabric.NodeID, num fabric.PortNum, sl fabric.SL, lid fabric.LID) (ports adaptive.PortSet) {
 	if in.Adaptive != nil {
 		return in.choices(in.Adaptive.Select.PLFT(s, num, sl), s, lid)
@@ -219,7 +219,7 @@ func (x *Fan) bySwitch(f *fabric.Fabric) iter.Seq2[fabric.NodeID, []fabric.PortI
 	}
 }
 
-// switches counts those that packets may leave by a port.
+// switches counts the switches that have ports in Outs.
 func (x *Fan) switches(f *fabric.Fabric) (n int) {
 	for s := range x.bySwitch(f) {
 		if f.IsSwitch(s) {

@@ -16,14 +16,14 @@ type Old struct {
 	// Both has the nodes and cables of both states, as Union joins them, with their coordinates
 	// or levels. Nodes have its places and its groups in both states.
 	Both *Input
-	// Replaced is by old node the new one in its place.
+	// Replaced has by old node the new node in its place.
 	Replaced map[fabric.GUID]fabric.GUID
 	// Changes are what the page lists and lights, and Summary says of them.
 	Changes []Change
 	Summary []Note
 }
 
-// was is by new node the old one that it replaces.
+// was returns by new node the old node that it replaces.
 func (o *Old) was() map[fabric.GUID]fabric.GUID {
 	was := make(map[fabric.GUID]fabric.GUID, len(o.Replaced))
 	for old, now := range o.Replaced {
@@ -42,7 +42,7 @@ type Note struct {
 type Change struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`
-	// Old and New are the nodes, or the ends of cables, that it is about: two ends for each cable.
+	// Old and New are the nodes, or the ends of cables, that have changed: two ends for each cable.
 	Old []End `json:"old,omitempty"`
 	New []End `json:"new,omitempty"`
 }
@@ -178,7 +178,7 @@ func (l *layout) edgeBetween(a, b fabric.NodeID) (int, bool) {
 	return slices.BinarySearchFunc(l.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
 }
 
-// scenes are those of both states, with the same places; old is nil where there is one state.
+// scenes returns the scenes of both states, with the same places; old is nil if there is only one state.
 func scenes(ctx context.Context, in *Input) (old, now *scene, err error) {
 	if in.Old == nil {
 		now, err = newScene(ctx, in)

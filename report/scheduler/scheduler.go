@@ -1,11 +1,11 @@
-// Package scheduler says what a job scheduler needs to know of a fabric: which hosts hang on
-// the same leaf, which leaves are in the same part of the tree. It writes that as Slurm's
+// Package scheduler finds what a job scheduler needs to know of a fabric: which hosts are on
+// the same leaf, and which leaves are in the same part of the tree. It writes that as Slurm's
 // topology files. It makes no promise to other modules.
 //
-// A scheduler wants a tree of groups of hosts; a fabric has many spines above each leaf. So a
-// group above the leaves stands for all switches up to a level that cables join: a pod, then
-// the whole fabric. A host with several ports hangs on several leaves, its rails, and those
-// are one leaf to the scheduler.
+// A scheduler wants a tree of groups of hosts, but a fabric has many spines above each leaf. So a
+// group above the leaves stands for the switches, up to some level, that cables join: a pod, then
+// the whole fabric. A host with several ports is on several leaves, its rails; the
+// scheduler sees these as one leaf.
 package scheduler
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Options says how hosts and groups are named.
+// Options set how hosts and groups are named.
 type Options struct {
 	// Host finds the name of a host in the name of its adapter: see names.Split.
 	Host *regexp.Regexp
@@ -41,7 +41,7 @@ type Topology struct {
 	Hosts   int             `json:"hosts"`
 }
 
-// Group is a leaf, or what is joined by switches up to a level.
+// Group is a leaf, or a set of groups that switches up to a level join.
 type Group struct {
 	Name  string `json:"name"`
 	Level int    `json:"level"` // 0 is a leaf
@@ -96,7 +96,7 @@ type builder struct {
 	taken map[string]bool // names of groups
 }
 
-// findUnits makes a unit of all hosts with the same switches, and returns the nodes that are no hosts by reason.
+// findUnits makes a unit of all hosts with the same switches, and returns by reason the nodes that are no hosts.
 func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	hosts, leftOut := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
 	index := make(map[string]int)
@@ -136,9 +136,9 @@ func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
 	return list
 }
 
-// joinUnits joins each unit to the greatest one that has all of its switches or only some of them:
-// the others of a host with a port down, or those beside a login node with a second cable. Units are
-// the greatest first then.
+// joinUnits joins a unit to the greatest one that has all of its switches, or only some of them. That joins a
+// host with a port that is down, or a login node with a second cable, to the hosts beside it. It sorts units, the
+// greatest first.
 func (b *builder) joinUnits() {
 	slices.SortStableFunc(b.units, func(u, v unit) int { return cmp.Compare(len(v.hosts), len(u.hosts)) })
 	into := make([]int, len(b.units)) // by unit: the one that it becomes part of
@@ -166,7 +166,7 @@ func (b *builder) joinUnits() {
 	}
 }
 
-// isSubset says whether all of a, ascending, are in b, ascending.
+// isSubset returns true if all elements of a are in b; both are ascending.
 func isSubset(a, b []fabric.NodeID) bool {
 	return !slices.ContainsFunc(a, func(s fabric.NodeID) bool {
 		_, ok := slices.BinarySearch(b, s)

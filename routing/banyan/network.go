@@ -13,8 +13,8 @@ import (
 type Network struct {
 	Fabric *fabric.Fabric
 	Stages int
-	// Outputs are the ports that processors send by and Inputs those that they
-	// receive at, by address.
+	// Outputs are the ports by which processors send, and Inputs those at which
+	// they receive, by address.
 	Outputs, Inputs []fabric.PortID
 
 	elements []fabric.NodeID // by stage and number
@@ -26,8 +26,8 @@ type Network struct {
 // Size is the number of processors.
 func (w *Network) Size() int { return 1 << w.Stages }
 
-// WrapAround says whether the two ports of each address are on one channel
-// adapter, so that it can send on what it received, as a second phase needs.
+// WrapAround returns true if the two ports of each address are on one channel adapter, so that it
+// can forward packets that it received, as a second phase needs.
 func (w *Network) WrapAround() bool {
 	return slices.EqualFunc(w.Outputs, w.Inputs, func(p, q fabric.PortID) bool { return w.Fabric.Owner(p) == w.Fabric.Owner(q) })
 }

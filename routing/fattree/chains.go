@@ -11,25 +11,25 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// chains finds the path by which each LID of a host comes down from the top of a full tree: its
-// chain, a switch of each level. Where a tree lacks a cable or a switch, no chain leads there.
+// chains finds, for each LID of a host, the path by which packets come down from the top of a full tree:
+// its chain, with a switch of each level. No chain uses a cable or a switch that the tree lacks.
 type chains struct {
 	*numbers
-	// digit is by switch its number in its level. Switches of different subtrees have the
-	// same digit if they are joined to the same switches above.
+	// digit has, by switch, its number in its level. Switches of different subtrees have
+	// the same digit if they have cables to the same switches above.
 	digit []int
 	// mixed says that levels above join many switches of the same subtrees, or that only cables
 	// within a level join some leaves: shifts would meet on any chains.
 	mixed bool
-	// uplinksOf is by switch the uplinks that listUplinks lists for its digit, nil for a missing one.
+	// uplinksOf has, by switch, the uplinks that listUplinks lists for its digit, nil for missing ones.
 	uplinksOf [][]*uplink
-	// uplinks is by level the most uplinks of a digit, and distinctParents the most different
-	// switches that they lead to. oversubscription is how many hosts of a leaf, or slots of
-	// the level, share one of these switches.
+	// uplinks has, by level, the most uplinks of a digit, and distinctParents the most
+	// different switches that these lead to. oversubscription is how many hosts of a leaf, or
+	// slots of the level, share one of those switches.
 	uplinks, distinctParents, oversubscription []int
-	// turns is by level the least multiple of its uplinks that is no less than the slots.
+	// turns has, by level, the least multiple of its uplinks that is not below the number of slots.
 	turns []int
-	// offsets is by level and top subtree what offset gives.
+	// offsets has, by level and top subtree, the results of offset.
 	offsets [][]int
 }
 
@@ -228,9 +228,9 @@ func (c *chains) numberUplinks(t *target, subtree int, numbers []uint16) {
 	}
 }
 
-// writeEntries writes the entries by which a full tree sends to all LIDs: those of paths up, and
-// those of paths down where there are several cables between two switches. All other entries of
-// paths down have no choice.
+// writeEntries writes the entries of a full tree to all LIDs: those of paths up, and those of
+// paths down where two switches have several cables. All other entries of paths down have no
+// choice.
 func (c *chains) writeEntries(t *lft.Tables) {
 	targets := c.listTargets()
 	if c.height() == 0 || c.mixed {

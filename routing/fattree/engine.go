@@ -1,17 +1,17 @@
-// Package fattree routes fat trees, full and damaged ones: by destination, so that every
-// shift permutation of the hosts in their order is free of contention on a full tree
-// (Zahavi, D-Mod-K Routing Providing Non-Blocking Traffic for Shift Permutations on Real
-// Life Fat Trees, CCIT report 776, Technion, 2010). It makes no promise to other modules.
+// Package fattree routes fat trees, full and damaged ones: by destination, so that every shift
+// permutation of the hosts in their order is free of contention on a full tree (Zahavi, D-Mod-K
+// Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees, CCIT
+// report 776, Technion, 2010). It makes no promise to other modules.
 //
-// A fat tree has levels, and most cables lead to the next one. Packets come down to a
-// destination by a chain of switches, which follows from the number of the host: host i of
-// a leaf uses uplink i modulo the number of uplinks, and so on. All switches send up to the
-// chain of a destination.
+// A fat tree has levels, and most cables lead to the next level. Packets come down to a
+// destination by a chain of switches, which follows from the number of the host: host i of a
+// leaf uses uplink i modulo the number of uplinks, and so on. All switches send packets up to
+// the chain of their destination.
 //
-// Chains are what the engine prefers. What it allows are the shortest up*/down* paths of an
-// order of the switches, as updn does: on a full tree these are all paths up and then down. The
-// balancer of package lft keeps the chains as far as they are allowed and the load is good, and
-// chooses all other paths.
+// The engine prefers chains, but allows all shortest up*/down* paths of an order of the
+// switches, as updn does: on a full tree these are all paths up and then down. The balancer of
+// package lft keeps chains where they are allowed and the load is good, and chooses all other
+// paths.
 package fattree
 
 import (
@@ -51,13 +51,12 @@ const (
 	cablesByLevel = 75
 )
 
-// Route takes levels from package levels, or the distance from opt.Roots where there are any,
-// and the order that updn takes. Without roots it refuses, with a *lft.DomainError, a
-// connected part with many hosts above the leaves, or with many cables that do not lead to the
-// next level.
+// Route takes levels from package levels, or from the distance to opt.Roots if there are any, and
+// the order of updn. Without roots it returns a *lft.DomainError for a connected part with many
+// hosts above the leaves, or with many cables that do not lead to the next level.
 //
-// With opt.Previous it updates these tables as updn does, also if what is left is no longer a fat
-// tree: the tables are up*/down* whatever its shape, so working ones are kept.
+// With opt.Previous it updates those tables as updn does, even if the rest is no longer a fat
+// tree: the tables are up*/down* whatever the shape, so working ones are kept.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	index, level := make([]int32, n), levels.Of(f)
@@ -138,8 +137,8 @@ func listParts(f *fabric.Fabric) [][]fabric.NodeID {
 	return list
 }
 
-// countOdd counts the hosts, those above the leaves, the cables between switches, and those that do
-// not lead to the next level.
+// countOdd counts all hosts, the hosts above the leaves, all cables between switches, and the
+// cables that do not lead to the next level.
 func (x *tree) countOdd() (hosts, above, cables, astray int) {
 	for u, s := range x.switches {
 		n := len(x.f.HostsOn(s))

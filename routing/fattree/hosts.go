@@ -8,23 +8,23 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// numbers are the numbers of the hosts of a tree, and those of subtrees.
+// numbers has the numbers of a tree's hosts and of its subtrees.
 type numbers struct {
 	*tree
 	// leaves lists the switches of level 0 with hosts, in the order of the hosts. The leaves
 	// of a subtree follow each other.
 	leaves []int32
-	// subtree is by level and switch the part of the tree up to that level that it is in.
+	// subtree has, by level and switch, the subtree up to that level that the switch is in.
 	subtree [][]int32
-	// subtreeIndex is by level and leaf the number of the leaf's subtree of that level within
-	// the subtree one level above; -1 for leaves without hosts. On level 0 the subtree is the
-	// leaf itself.
+	// subtreeIndex has, by level and leaf, the number of the leaf's subtree of that level
+	// within the subtree one level above; -1 for leaves without hosts. On level 0 the subtree
+	// is the leaf itself.
 	subtreeIndex [][]int
-	// subtreeCount is by level the most subtrees with hosts of that level in a subtree of the
-	// next level. The last is 1.
+	// subtreeCount has, by level, the most subtrees with hosts of that level in a subtree of
+	// the next level. The last one is 1.
 	subtreeCount []int
-	// hostIndex is by switch and port the index of the host there. indexCount is by switch
-	// the number of indices, some of them without a host.
+	// hostIndex has, by switch and port, the index of the host there. indexCount has, by
+	// switch, the number of indices, including those without a host.
 	hostIndex   [][]int
 	indexCount  []int
 	leafIndices int // the most indices of a leaf
@@ -42,7 +42,7 @@ func numberHosts(x *tree) *numbers {
 
 // findSubtreeIndices sorts the leaves and numbers their subtrees.
 func (p *numbers) findSubtreeIndices() {
-	// first is by level the first leaf of each subtree, which decides the subtree's index.
+	// first has, by level, the first leaf of each subtree, which determines the subtree's index.
 	first := make([][]int32, len(p.subtree))
 	for l, of := range p.subtree {
 		first[l] = make([]int32, len(p.switches))

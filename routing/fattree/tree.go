@@ -22,7 +22,7 @@ type uplink struct {
 	copy       int // its number among the channels between the same two switches
 }
 
-// newTree makes the tree of a part. level is by NodeID, and so is index, which is scratch.
+// newTree makes the tree of a part. level and index are by NodeID; index is scratch space.
 func newTree(f *fabric.Fabric, part []fabric.NodeID, level, index []int32) *tree {
 	x := &tree{f: f, switches: part, ups: make([][]uplink, len(part))}
 	for u, s := range part {

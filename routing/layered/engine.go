@@ -99,7 +99,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if err := p.finishPaths(ctx, x, r); err != nil {
 		return nil, e.renameError(err)
 	}
-	// Paths that had to change for their layers can end up busier than those of the order.
+	// Paths that had to change for their layers may have greater loads than those of the order.
 	if load := p.greatestLoad(); shortest && (load > updnLoad || len(x.layers) > 1 && load == updnLoad) {
 		return one, nil
 	}
@@ -116,7 +116,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 // isBusier says that a load is above another by more than 1/loadSlack.
 func isBusier(load, other uint64) bool { return load > other+other/loadSlack }
 
-// describeLanes is a note that says how many lanes there are.
+// describeLanes returns a note with the number of lanes.
 func describeLanes(n int) string {
 	if n == 1 {
 		return "1 virtual lane"

@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// assignment says which layers have which turns. The first layer has all turns that the
-// order of the switches allows.
+// assignment has the turns of each layer. The first layer has all turns that the order
+// of the switches allows.
 type assignment struct {
 	set        []uint16 // by turn: a bit for each layer that has it
 	layers     []*layer
@@ -63,7 +63,7 @@ func sortByWeight(weight []uint32) []int32 {
 	return list
 }
 
-// fillLayer puts as many paths as it can into a layer, of those that no layer of done has.
+// fillLayer puts as many paths as it can into layer l, of those that are in no layer of done.
 func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16) {
 	seeded := make([]bool, len(l.set)) // turns that stay
 	for e := range seeded {
@@ -159,8 +159,8 @@ func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	return x
 }
 
-// isBetter returns true if x is preferable to y: it has layers for all paths, or takes fewer virtual
-// lanes, of which a port can have 1, 2, 4, 8 or 15.
+// isBetter returns true if x is preferable to y: only x has layers for all paths, or it needs fewer
+// virtual lanes (a port can have 1, 2, 4, 8 or 15).
 func (x *assignment) isBetter(y *assignment) bool {
 	if (x.unassigned == 0) != (y.unassigned == 0) {
 		return x.unassigned == 0

@@ -52,8 +52,8 @@ func (p *assigner) takePathsOf(others, lids []fabric.LID) {
 	}
 }
 
-// copyPaths fills in the entries for the LIDs that take the paths of others, row by row, and
-// those of the switches that they are on.
+// copyPaths fills in the entries for LIDs that take the paths of other LIDs, row by row, and
+// their entries on the switch that they are on.
 func (p *assigner) copyPaths() {
 	for s := range p.all {
 		row := p.tables.Row(fabric.NodeID(s))
@@ -106,8 +106,8 @@ func (w *walker) missesLayer(k int, hosts bool) bool {
 	})
 }
 
-// extendLayers adds turns to layers so that the paths to the k-th LID of j have one. It
-// says whether all paths have one.
+// extendLayers adds turns to layers so that the paths to the k-th LID of j have a
+// layer. It returns true if all these paths have one.
 func (w *walker) extendLayers(x *assignment, j *job, k int, refused [][]bool, added *[]int32) bool {
 	all := true
 	for _, s := range slices.Backward(w.order) {
@@ -197,7 +197,7 @@ func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs [
 	return list
 }
 
-// makePathSLs is the SL of every path: the number of the lowest layer that has it.
+// makePathSLs returns the SL of every path: the number of the lowest layer that has the path.
 func (p *assigner) makePathSLs(ctx context.Context, x *assignment) *lft.PathSLs {
 	n := len(p.all)
 	sls := make([]fabric.SL, n*len(p.upDownOnly))

@@ -21,9 +21,9 @@ type column struct {
 	ports []fabric.PortNum // by switch
 }
 
-// reroute finds other shortest paths to all LIDs to which a switch with hosts has a path
-// without a layer, and changes the loads of channels. It returns false if it finds none for some,
-// which keep their paths.
+// reroute finds other shortest paths to all LIDs to which a switch with hosts has a path without
+// a layer, and updates the loads of channels. It returns false if it finds none for some LIDs;
+// these keep their paths.
 func (p *assigner) reroute(ctx context.Context, x *assignment, load []uint64) bool {
 	r := rerouter{assigner: p, w: p.newWalker(), x: x, load: load}
 	all := uint16(1)<<len(x.layers) - 1
@@ -80,10 +80,10 @@ func (p *assigner) copyColumn(lid fabric.LID) column {
 	return x
 }
 
-// rerouteLID chooses new shortest paths to the k-th LID of j. The nearest switches choose
-// first. Each takes the least loaded channel by which the path has a layer; if there is
-// none, it tries to add a turn to a layer. It returns false if a switch with hosts has no
-// path in a layer.
+// rerouteLID chooses new shortest paths to the k-th LID of j, for the nearest switches
+// first. Each switch takes the least loaded channel by which its path has a layer; if
+// there is none, it tries to add a turn to a layer. It returns false if a switch with
+// hosts gets no path with a layer.
 func (r *rerouter) rerouteLID(j *job, k int, lid fabric.LID, all uint16) bool {
 	dist := r.dist.To(j.t)
 	for _, s := range slices.Backward(r.w.order) {

@@ -94,7 +94,7 @@ func newLayer(t *turns, set []uint16, number int, order []int32, work int) *laye
 	return &layer{turns: t, set: set, bit: 1 << number, order: graph.NewOrder(order), work: work}
 }
 
-// hasTurn says whether the turn is in the layer.
+// hasTurn returns true if the turn is in the layer.
 func (l *layer) hasTurn(e int32) bool { return l.set[e]&l.bit != 0 }
 
 // addTurn puts the turn e from c to d into the layer. It returns false if that would close

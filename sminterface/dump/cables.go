@@ -15,10 +15,10 @@ import (
 // Name=leaf1/U1/P1.
 const cablePort = "Port="
 
-// ReadCables adds the modules of ibdiagnet's cables to Lines of the counters of f: of each port with one the
-// temperature, and how far the light of its lanes is apart. name is the file's, for messages. Other lines of a
-// module are passed over. Errors are *fabric.ParseError: a line Port= that cannot be read, or whose port the
-// fabric does not have; with Options.Lenient these are Problems.
+// ReadCables adds data of modules from ibdiagnet's cables to the Lines of the counters of f: the
+// temperature of each port's module, and the difference in light between its lanes. name is the file's,
+// for messages. Other lines of a module are ignored. Errors are *fabric.ParseError: a line Port= that
+// cannot be read, or whose port the fabric does not have; with Options.Lenient these are Problems.
 func (c *Counters) ReadCables(name string, data []byte, f *fabric.Fabric, opt Options) ([]fabric.Problem, error) {
 	r := newTextReader(name, data, opt)
 	c.readCables(&r, f)
@@ -53,7 +53,7 @@ func (c *Counters) readCables(r *textReader, f *fabric.Fabric) {
 	})
 }
 
-// cablePortOf returns the port that a line Port= names: by the GUID of it, or of its node.
+// cablePortOf returns the port that a line Port= names, by the GUID of the port or of its node.
 func cablePortOf(f *fabric.Fabric, text []byte) (fabric.PortID, error) {
 	s := topology.Line{Text: text}
 	s.Want(cablePort)

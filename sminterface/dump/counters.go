@@ -38,7 +38,7 @@ const (
 	CounterCount
 )
 
-// CounterInfo is what is known of a counter.
+// CounterInfo describes a counter.
 type CounterInfo struct {
 	Name  string // in IBA, and in what infiniband-diags and ibdiagnet print
 	Unit  string
@@ -85,7 +85,7 @@ var counterByName = func() map[string]Counter {
 	return m
 }()
 
-// CounterValue is what a counter says. The zero value says nothing.
+// CounterValue is the value of a counter. The zero value is an unknown value.
 type CounterValue struct {
 	N     float64 // in the unit of the counter; above 2^53 the last digits are lost
 	Count uint64  // N with all its digits
@@ -99,7 +99,7 @@ type CounterValue struct {
 	reset bool // it was less than in the reading before
 }
 
-// Numbers of 64 bits that are no counts.
+// Values of 64 bits that are no counts.
 const (
 	// minWrapped is out of reach: words at 100 GB/s take 5 years to come there.
 	minWrapped = 1 << 62
@@ -117,8 +117,8 @@ func (v CounterValue) MarshalJSON() ([]byte, error) {
 
 // Counters is a reading of the counters of ports.
 type Counters struct {
-	// By Counter and PortID: short are those of PortCounters, wide those of 64 bits.
-	// A column that no port has is nil.
+	// By Counter and PortID: short has the values of PortCounters, wide those of 64
+	// bits. A column without any port's value is nil.
 	short, wide [CounterCount][]CounterValue
 
 	// Lines is how the lines of ports are, by PortID, as ibdiagnet reads it; nil where no port says.
@@ -154,8 +154,8 @@ func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterVa
 	(*column)[p] = v
 }
 
-// Get returns what a counter of a port says: where the port has it in both widths the greater
-// value, since either may stand still.
+// Get returns the value of a counter of a port: if the port has it in both widths, the
+// greater value, since either may have stopped counting.
 func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
 	return greater(c.both(k, p))
 }
@@ -195,7 +195,7 @@ func (c *Counters) Has(p fabric.PortID) bool {
 	return false
 }
 
-// Counts says whether any port may have a counter.
+// Counts returns true if any port may have a value of a counter.
 func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
 // Value is a counter as a port sends it, of the given number of bits. A value that stands still at the end
@@ -216,8 +216,8 @@ func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	return v
 }
 
-// The first lines of a port of perfquery (infiniband-diags, perfquery.c): what it counts is "Port", "Port
-// extended" for 64 bits, or another attribute such as PortExtendedSpeedsCounters.
+// The first lines of perfquery for a port (infiniband-diags, perfquery.c). The line names the attribute:
+// "Port", "Port extended" for 64 bits, or another one such as PortExtendedSpeedsCounters.
 const (
 	perfHead     = " counters: "
 	perfExtended = "# Port extended"
@@ -408,10 +408,10 @@ func (r *perfReader) readField(line string) error {
 	return nil
 }
 
-// Since returns the counts between a reading before and this one, both of f. A counter that
-// is less than before was reset between them: what it has counted since is a lower bound, and resets is
-// how many ports have such a value. Of a counter that stood at its end before, at least 0 were counted.
-// Values that only one of the readings has are left out; Lines are those of this reading.
+// Since returns the counts between an earlier reading and this one, both of f. A counter that is
+// less than before was reset in between: its value is then a lower bound, and resets is the number
+// of ports with such a counter. For a counter that was at its end before, the lower bound is 0.
+// Values that only one reading has are left out; Lines are those of this reading.
 func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
 	d = &Counters{Lines: c.Lines}
 	for p := range fabric.PortID(f.NumPorts()) {

@@ -37,7 +37,7 @@ type Options struct {
 	// not have, for a checker that makes findings of them.
 	AnyPort bool
 	// GoneMembers notes members of groups that are no end ports of the fabric as Problems of
-	// kind Gone, for a checker that makes findings of them.
+	// kind Gone, for a checker that reports them.
 	GoneMembers bool
 }
 

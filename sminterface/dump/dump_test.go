@@ -288,7 +288,13 @@ func TestAgainstIBRoute(t *testing.T) {
 					if options != "" {
 						arg = append([]string{options}, arg...)
 					}
-					printed = append(printed, s.output("ibroute", arg...)...)
+					out := s.output("ibroute", arg...)
+					// Who has a LID it asks with 100 ms of its own (dump_lid of ibroute.c), which a busy machine
+					// exceeds; -a asks for LIDs of none as well.
+					for again := 0; bytes.Contains(out, []byte("unknown node and type")) && !strings.Contains(options, "a") && again < 20; again++ {
+						out = s.output("ibroute", arg...)
+					}
+					printed = append(printed, out...)
 				}
 				sameTables(t, "ibroute "+options, visible, mustRead(t, "ibroute", printed, c.f))
 				if !strings.Contains(options, "a") {

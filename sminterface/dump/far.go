@@ -35,10 +35,9 @@ const maxGroupNumber = 1<<16 - 1
 
 // WriteFAR writes adaptive routing as ibdiagnet's far: for each switch its groups, and the
 // private LFTs that it has, by ascending LID. Rows without a path are left out. An entry
-// without a group, which only Static ones can be, has the lowest number that no group of the
-// switch has.
-// opt.Lean changes nothing. Errors are those of w, tables that do not belong to the fabric,
-// and entries that the form cannot say.
+// without a group (only Static entries can lack one) gets the lowest number that no group of
+// the switch has. opt.Lean changes nothing. Errors are those of w, tables of another fabric,
+// and entries that the format cannot represent.
 func WriteFAR(w io.Writer, f *fabric.Fabric, t *adaptive.Tables, opt WriteOptions) error {
 	if err := checkAdaptive(f, t); err != nil {
 		return err
@@ -49,7 +48,7 @@ func WriteFAR(w io.Writer, f *fabric.Fabric, t *adaptive.Tables, opt WriteOption
 	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte { return appendFAR(b, f, t, s) })
 }
 
-// checkAdaptive says whether tables can be written as far.
+// checkAdaptive returns an error for tables that cannot be written as far.
 func checkAdaptive(f *fabric.Fabric, t *adaptive.Tables) error {
 	if len(t.Groups) != f.NumSwitches() {
 		return fmt.Errorf("group tables of %d switches, the fabric has %d", len(t.Groups), f.NumSwitches())
@@ -125,7 +124,7 @@ type farReader struct {
 	read []farSection // by section
 }
 
-// farSection is what a section of far says.
+// farSection has the contents of a section of far.
 type farSection struct {
 	node    *fabric.Node
 	groups  []adaptive.Group
@@ -262,7 +261,7 @@ func (x *farSection) readLine(at int, line []byte) error {
 	return nil
 }
 
-// isRuler says whether a line is drawn.
+// isRuler returns true if a line is a ruler of hyphens.
 func isRuler(line []byte) bool { return len(bytes.Trim(line, "- ")) == 0 }
 
 // readGroup reads a row of the group table.

@@ -29,8 +29,8 @@ func fdbsHeader(line []byte) int {
 	return s.At
 }
 
-// readFDBsHead reads the first line of a section of an fdbs file. A section
-// that is of another private table than 0 is not to be read.
+// readFDBsHead reads the first line of a section of an fdbs file. It has
+// sections of private tables other than 0 skipped.
 func (r *lftReader) readFDBsHead(sec *section, line []byte) (fabric.GUID, error) {
 	s := topology.Line{Text: bytes.TrimRight(line[fdbsHeader(line):], " \t")}
 	guid := s.GUID()
@@ -48,7 +48,7 @@ func (r *lftReader) readFDBsHead(sec *section, line []byte) (fabric.GUID, error)
 	return guid, nil
 }
 
-// parsePLFT reads a line that says which of a switch's private tables follows.
+// parsePLFT reads a line with the number of the private table that follows.
 func parsePLFT(line []byte) (number int, ok bool) {
 	s := topology.Line{Text: line}
 	s.Want(plftNumber)
@@ -125,7 +125,7 @@ func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte { return appendFDBs(b, h, t, lids, s) })
 }
 
-// lidTarget is what fdbs need to know of a LID.
+// lidTarget has the data of a LID that fdbs files need.
 type lidTarget struct {
 	hex      string        // its digits
 	owned    bool          // some port has it

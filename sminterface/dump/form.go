@@ -51,7 +51,7 @@ const (
 // HelpsOpenSM is the part of forms that OpenSM reads, and no command of ibweave.
 const HelpsOpenSM state.Part = "none"
 
-// Info is what is known of a form.
+// Info describes a format.
 type Info struct {
 	Name  string // the file or the tool
 	Kind  state.Part
@@ -59,10 +59,10 @@ type Info struct {
 	Lacks string // facts of its kind that it does not have, "" for none
 }
 
-// lacksOfLists is what all lists of ports and links lack.
+// lacksOfLists names the facts that all lists of ports and links lack.
 const lacksOfLists = "system GUIDs, vendors, devices, LMC, kind of port 0, adapters without a cable; GUIDs of adapters are those of their ports less the port number"
 
-// infos is the table of forms, by Form: of a kind, those that say most come first.
+// infos is the table of formats, by Form; of each kind, those with the most facts come first.
 var infos = [formCount]Info{
 	Unknown:       {Name: "unknown text"},
 	Database:      {"ibdiagnet's db_csv", state.Topology, "ibdiagnet", ""},
@@ -105,7 +105,7 @@ func (f Form) Info() Info {
 // String is the name of the file, or of the tool that prints the form.
 func (f Form) String() string { return f.Info().Name }
 
-// Forms lists the forms of a kind, those that say most first.
+// Forms lists the formats of a kind, those with the most facts first.
 func Forms(kind state.Part) (list []Form) {
 	for f := range formCount {
 		if infos[f].Kind == kind {
@@ -231,8 +231,8 @@ func formOf(line, next []byte) Form {
 	return Unknown
 }
 
-// WriteZstd writes what write prints as one frame of zstd. The bytes depend on
-// nothing else. Errors are those of write and of w.
+// WriteZstd writes the output of write as one frame of zstd. The bytes depend
+// only on that output. Errors are those of write and of w.
 func WriteZstd(w io.Writer, write func(io.Writer) error) error {
 	// The text of dumps repeats itself so much that the best window is a small one.
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))

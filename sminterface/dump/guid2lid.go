@@ -22,16 +22,15 @@ type guid2lidReader struct {
 	joined bool                // the line before was a record, too
 }
 
-// ReadGUID2LID reads the file guid2lid of OpenSM's cache folder: a line with a
-// port GUID, its first and its last LID for each port, with an empty line
-// after each. The result is sorted by GUID. A missing empty line is a
-// Contradiction, since OpenSM takes the next record as part of this one and
-// forgets it (osm_db_files.c).
+// ReadGUID2LID reads the file guid2lid of OpenSM's cache folder: for each port
+// a line with its GUID, first LID and last LID, and an empty line. The result
+// is sorted by GUID. A missing empty line is a Contradiction, since OpenSM
+// takes the next record as part of this one and loses it (osm_db_files.c).
 //
 // Errors are *fabric.ParseError. With Options.Lenient these are Problems
 // instead: lines that are no records, port GUID 0, LIDs outside of 1 to
-// fabric.MaxUnicastLID, a range that no LMC has, a GUID that was met already
-// and LIDs that another port has already.
+// fabric.MaxUnicastLID, a range that no LMC gives, and a GUID or LIDs that an
+// earlier record has.
 func ReadGUID2LID(name string, data []byte, opt Options) ([]lft.LIDRange, []fabric.Problem, error) {
 	r := &guid2lidReader{
 		textReader: newTextReader(name, data, opt),
@@ -86,7 +85,7 @@ func parseGUID2LID(line []byte) (one lft.LIDRange, err error) {
 	return one, nil
 }
 
-// rangeError says what is wrong with the LIDs of a port.
+// rangeError returns an error if the LIDs of a port are not valid.
 func rangeError(r lft.LIDRange) error {
 	n := int(r.Max) - int(r.Min) + 1
 	switch {

@@ -86,13 +86,13 @@ func (h *Hops) least(s fabric.NodeID) []uint8 {
 	return least
 }
 
-// WriteLIDMatrix writes opensm-lid-matrix.dump, as osm_dump.c does, for
-// opensm -R file -M. The hop counts are those that the tables imply: by a port
-// to a switch, one more than the length of the tables' path from the neighbour
-// on that port to that switch. Column 0 is the least of a row, as OpenSM has
-// it when it has loaded the file. Rows are for the base LIDs of switches;
-// there is none where no port leads to the switch. For tables of shortest
-// paths this is what OpenSM computes itself. Errors are as for WriteLFTs.
+// WriteLIDMatrix writes opensm-lid-matrix.dump, as osm_dump.c does, for opensm
+// -R file -M. The hop counts are those that the tables imply: by a port to a
+// switch, one more than the length of the tables' path from the neighbour on
+// that port to that switch. Column 0 is the least count of a row, as in OpenSM
+// after it has loaded the file. Rows are for the base LIDs of switches;
+// switches to which no port leads have none. For tables of shortest paths
+// OpenSM computes the same counts itself. Errors are as for WriteLFTs.
 func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err

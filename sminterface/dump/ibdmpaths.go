@@ -12,18 +12,18 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each
-// source node and DLID of another port, with the source's node GUID, the DLID
-// and the SL. That is a line for each pair of CA or router ports, about 25
-// bytes. Sources come in OpenSM's order, DLIDs in their own.
+// WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each source node
+// and DLID of another port, with the source's node GUID, the DLID and the SL. So each
+// pair of CA or router ports has a line of about 25 bytes. Sources are in OpenSM's
+// order, DLIDs ascend.
 //
 // Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk
-// -a follows, have none either: ibdmchk takes the SL of a switch's own packets for their
-// VL on the first hop, and crashes when the tables have no such VL.
+// -a follows, have no lines either: ibdmchk uses the SL of a switch's own packets as
+// their VL on the first hop, and crashes when the tables have no such VL.
 //
-// Errors are those of w, path SLs that do not belong to the fabric, and a CA
-// whose ports hang on switches with different SLs, since the form has one SL
-// for all ports of a node; then nothing has been written.
+// Errors are those of w, path SLs of another fabric, and a CA whose ports are on
+// switches with different SLs, since the format has one SL for all ports of a node. In
+// the last two cases nothing has been written.
 func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 	if err := lft.CheckFabric(f, nil, nil, p); err != nil {
 		return err
@@ -83,8 +83,8 @@ func rowFrom(p *lft.PathSLs, port fabric.PortID, s fabric.NodeID) []fabric.SL {
 	return p.Given(s)
 }
 
-// differentSL is the lowest LID with an owner to which the rows have different
-// SLs, 0 for none.
+// differentSL returns the lowest LID with an owner for which two rows have
+// different SLs, 0 for none.
 func differentSL(f *fabric.Fabric, a, b []fabric.SL) fabric.LID {
 	for l := 1; l < len(a); l++ {
 		if a[l] != b[l] && f.LIDPort(fabric.LID(l)) != fabric.NoPort {
@@ -94,7 +94,7 @@ func differentSL(f *fabric.Fabric, a, b []fabric.SL) fabric.LID {
 	return 0
 }
 
-// pathPairReader reads path SLs in the form of ibdmchk, which is by pair.
+// pathPairReader reads path SLs in the format of ibdmchk, which has a line for each pair.
 type pathPairReader struct {
 	textReader
 	f      *fabric.Fabric
@@ -140,8 +140,8 @@ func parsePair(line []byte) (guid fabric.GUID, dlid uint64, sl int, ok bool) {
 	return guid, dlid, sl, s.AtWordEnd()
 }
 
-// portsOf lists the ports that a node's paths begin at: port 0 of a switch, or those of
-// a CA or router that hang on switches.
+// portsOf lists the ports where a node's paths begin: port 0 of a switch, or the ports
+// of a CA or router that are cabled to switches.
 func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
 	n, known := r.f.NodeByGUID(guid)
 	if !known {

@@ -15,9 +15,9 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// WriteLFTs writes opensm-lfts.dump, as osm_dump.c does and as opensm -R file
-// -U reads it. Entries that name no port of the switch have no row. Errors
-// are those of w, and tables or options that do not belong to the fabric.
+// WriteLFTs writes opensm-lfts.dump as osm_dump.c does, in the form that opensm
+// -R file -U reads. Entries that name no port of the switch have no row. Errors
+// are those of w, and tables or options of another fabric.
 func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
@@ -34,7 +34,7 @@ func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	})
 }
 
-// lftSection is what a section of forwarding tables has besides.
+// lftSection has the fields of a section that only forwarding tables need.
 type lftSection struct {
 	high int  // highest LID by the first line; -1 when that does not say
 	hex  bool // ibroute's form of the first line
@@ -191,7 +191,7 @@ func (e PrivateTablesError) Error() string {
 	return fmt.Sprintf("%d switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path", len(e))
 }
 
-// In says whether adaptive tables have all of them.
+// In returns true if adaptive tables have all these private LFTs.
 func (e PrivateTablesError) In(t *adaptive.Tables) bool {
 	for s, plfts := range e {
 		for ; plfts != 0; plfts &= plfts - 1 {
@@ -203,8 +203,8 @@ func (e PrivateTablesError) In(t *adaptive.Tables) bool {
 	return true
 }
 
-// addEntry enters a row that the tuned loops do not read, after checking everything
-// about it. It says whether the row counts.
+// addEntry checks and enters a row that the tuned loops do not read. It returns
+// true if the row counts.
 func (r *lftReader) addEntry(sec *section, lid uint64, port int, at int) bool {
 	node, row := r.f.Node(sec.sw), r.tables.Row(sec.sw)
 	switch {
@@ -234,7 +234,7 @@ func (r *lftReader) addEntry(sec *section, lid uint64, port int, at int) bool {
 	return true
 }
 
-// isUnreachable says whether there was a row that gives a LID no path.
+// isUnreachable returns true if there was a row without a path for a LID.
 func (sec *section) isUnreachable(lid uint64) bool {
 	return sec.unreachable != nil && sec.unreachable[lid/64]>>(lid%64)&1 != 0
 }
@@ -256,7 +256,7 @@ func (r *lftReader) readUnicastHead(sec *section, line []byte) (fabric.GUID, err
 	return guid, nil
 }
 
-// readRange reads the range of LIDs, the first of which does not matter.
+// readRange reads the range of LIDs; the first of these does not matter.
 func (sec *section) readRange(line []byte) (high int, rest []byte, err error) {
 	s := topology.Line{Text: line}
 	number := func() int {

@@ -39,9 +39,9 @@ func rowsBySwitch(t *mft.Tables) [][]mftRow {
 	return rows
 }
 
-// WriteMCFDBs writes opensm.mcfdbs, as osm_dump.c does: a section for each
-// switch that has a port in a mask, which may be none. opt.Lean changes
-// nothing. Errors are those of w, and switches that the fabric does not have.
+// WriteMCFDBs writes opensm.mcfdbs as osm_dump.c does: a section for each switch that has a port in
+// a mask. There may be no such switch. opt.Lean changes nothing. Errors are those of w, and
+// switches that the fabric does not have.
 func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 	f := t.Fabric()
 	rows := rowsBySwitch(t)

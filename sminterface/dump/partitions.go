@@ -76,19 +76,18 @@ func orderGroups(trees []mft.Tree) ([]*mft.Tree, error) {
 // default partition makes, with MLID mft.MinMLID.
 var broadcastMGID = netip.MustParseAddr("ff12:401b:ffff::ffff:ffff")
 
-// WritePartitions writes a partitions.conf with the default partition as
-// OpenSM has it without such a file, all ports full members and IPoIB's
-// broadcast group, and in it a group for the MGID of each tree. Errors: those
-// of w, and an MGID that is none or that two trees have.
+// WritePartitions writes a partitions.conf with the default partition that OpenSM has
+// without such a file: all ports are full members, and IPoIB's broadcast group is in
+// it. It adds a group for the MGID of each tree. Errors: those of w, and an MGID that
+// is not valid or that two trees have.
 //
-// A partitions.conf has no MLIDs: OpenSM gives groups the lowest free ones in
-// the order of the file, from mft.MinMLID+1 on. Groups come in the order of
-// their MLIDs, so that these are right when no MLID is left out and none is
-// shared; where they are not, a comment says which the group will have. Groups
-// that OpenSM does not create from the file have a comment only: those whose
-// MGID only the subnet administrator gives or has scope 0, and those of IPoIB
-// with the P_Key of another partition. Groups of IPoIB have the MTU and the rate of the
-// broadcast group; with others, OpenSM refuses them.
+// A partitions.conf has no MLIDs: OpenSM gives groups the lowest free ones in the order
+// of the file, from mft.MinMLID+1 on. Groups are written in the order of their MLIDs,
+// so that they get these if no MLID is left out or shared; otherwise a comment has the
+// MLID that the group will get. A group that OpenSM does not create from the file has
+// only a comment: its MGID is one that only the subnet administrator assigns, or has
+// scope 0, or is that of an IPoIB group with the P_Key of another partition. IPoIB
+// groups get the MTU and rate of the broadcast group, since OpenSM refuses others.
 func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree) error {
 	list, err := orderGroups(trees)
 	if err != nil {
@@ -122,11 +121,11 @@ func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree) error {
 	return out.Flush()
 }
 
-// maxComment is what a comment has of a name, in bytes: a line of OpenSM's has 4095.
+// maxComment is the most bytes of a name in a comment: a line of OpenSM's has at most 4095.
 const maxComment = 1000
 
-// whyNotCreated says why OpenSM does not create a group from partitions.conf, "" for
-// those that it creates.
+// whyNotCreated returns the reason why OpenSM does not create a group from
+// partitions.conf, "" for a group that it creates.
 func whyNotCreated(m mft.MGID) string {
 	b := m.As16()
 	pkey := binary.BigEndian.Uint16(b[4:])

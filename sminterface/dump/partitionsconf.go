@@ -76,7 +76,7 @@ type Member struct {
 	Line int // 0 for what OpenSM does by itself
 }
 
-// Partition is what partitions.conf says of a partition, in all of its definitions together.
+// Partition is a partition with everything that partitions.conf has about it, from all of its definitions.
 type Partition struct {
 	PKey    fabric.PKey // without the bit of the membership
 	Name    string      // the first; "" for none
@@ -102,10 +102,10 @@ type Oddity struct {
 // (osm_prtn_config.c, with fgets).
 const maxPartitionsLine = 4094
 
-// maxPartitionName is what OpenSM keeps of a name, in bytes.
+// maxPartitionName is how many bytes of a name OpenSM keeps.
 const maxPartitionName = 32
 
-// errRefused is what OpenSM makes of a file that it cannot read.
+// errRefused describes the effect of a file that OpenSM cannot read.
 var errRefused = errors.New("OpenSM refuses the whole file for that, and all ports become full members of the default partition alone")
 
 // ReadPartitions reads a partitions.conf as OpenSM 3.3.23 does (osm_prtn_config.c). name is
@@ -183,7 +183,7 @@ func (r *confReader) read() error {
 	return nil
 }
 
-// confBlanks are what OpenSM passes over.
+// confBlanks are the characters that OpenSM skips.
 const confBlanks = " \t\n"
 
 // readLine reads a line: parts of definitions with a semicolon behind each but the last.
@@ -323,7 +323,7 @@ func (r *confReader) give() fabric.PKey {
 	return 0
 }
 
-// groupFlags are those of multicast groups, which OpenSM looks at first.
+// groupFlags has the flags of multicast groups, which OpenSM tries first.
 var groupFlags = []string{"mtu", "rate", "scope", "Q_Key", "TClass", "sl", "FlowLabel"}
 
 func isGroupFlag(word string) bool {

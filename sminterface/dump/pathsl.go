@@ -13,8 +13,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// WritePathSLs writes path SLs in the form of this package, which no other
-// program has:
+// WritePathSLs writes path SLs in a format of this package, which no other program
+// uses:
 //
 //	Path SLs [1-40] of 16 switches
 //	switch 0x0000000000200000 "switch 0,0"
@@ -23,22 +23,21 @@ import (
 //	dlid 6 sl 1
 //	dlid 7-40 sl 0
 //
-// The first line has the range of the DLIDs and the number of switches. Then
-// there is a block for each of the different rows of SLs, with a blank line
-// before all but the first: the switches that the row is of, by the switch that
-// the sender's port hangs on, or is the port 0 of, and the SLs of all DLIDs in
-// order, a line for each run of DLIDs with the same; ? is an SL that is not known.
-// Source ports with SLs of their own have lines with node GUID and port number,
+// The first line has the range of the DLIDs and the number of switches. Then there is
+// a block for each different row of SLs, with a blank line before each except the
+// first. A block lists the switches with that row, which is for senders that are
+// cabled to the switch or are its port 0. Then it has the SLs of all DLIDs in order,
+// a line for each run of DLIDs with the same SL; ? stands for an unknown SL. Source
+// ports with SLs of their own have lines with node GUID and port number,
 //
 //	port 0x0000000000100001[1] "host 0,0"
 //
 // after the switches, and the first line has their number, too: of 16 switches and 1
-// ports. Switches come by GUID, ports by GUID and number, and
-// blocks by their first switch, else port, so that equal path SLs give equal bytes.
+// ports. Switches are sorted by GUID, ports by GUID and number, and blocks by their
+// first switch, else port, so that equal path SLs give equal bytes.
 //
-// Of opt, Lean leaves out the node descriptions, and Only all other switches and what
-// hangs on them.
-// Errors are those of w, and path SLs or options that do not belong to the
+// opt.Lean leaves out the node descriptions; opt.Only leaves out all other switches
+// and the ports on them. Errors are those of w, and path SLs or options of another
 // fabric.
 func WritePathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs, opt WriteOptions) error {
 	if err := lft.CheckFabric(f, nil, nil, p); err != nil {
@@ -163,20 +162,19 @@ func appendPathRow(b []byte, row []fabric.SL) []byte {
 	return b
 }
 
-// ReadPathSLs reads path SLs: what WritePathSLs writes, or ibdmchk -c reads,
-// which are lines with a source's node GUID, a DLID and an SL. The form is
-// recognized by content. name is the file's, for messages.
+// ReadPathSLs reads path SLs in the format of WritePathSLs, or in that of ibdmchk -c: lines with a
+// source's node GUID, a DLID and an SL. It recognizes the format by content. name is the file's,
+// for messages.
 //
-// The result goes to the highest LID of f and of the file, and has lft.UnknownSL where
-// the text says nothing: ibdmchk's form has no lines for paths from switches. Source
-// ports whose SLs are not those of the others on their switch have rows of their own. A
-// switch without a block of this package's form is a Missing Problem; for ibdmchk's
-// form there is one for all paths between CA or router ports that have no line.
+// The result goes to the highest LID of f and of the file, and has lft.UnknownSL where the text has
+// no SL: ibdmchk's format has no lines for paths from switches. Source ports whose SLs differ from
+// those of the others on their switch have rows of their own. In this package's format, a switch
+// without a block is a Missing Problem; in ibdmchk's format there is one such Problem for all paths
+// between CA or router ports without a line.
 //
-// Errors are *fabric.ParseError, and the path SLs are then nil. With
-// Options.Lenient these are Problems instead: unknown sources and DLIDs, SLs
-// above 15, a second SL for a path (the first counts), lines that are
-// nothing of the form, blocks with gaps and files that end too early.
+// Errors are *fabric.ParseError, and the path SLs are then nil. With Options.Lenient these are
+// Problems instead: unknown sources and DLIDs, SLs above 15, a second SL for a path (the first
+// counts), lines that the format does not have, blocks with gaps, and files that end too early.
 func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []fabric.Problem, error) {
 	text := newTextReader(name, data, opt)
 	switch form := Recognize(data); form {
@@ -365,7 +363,7 @@ func (r *pathBlockReader) readDLIDs(s topology.Line) (err error) {
 	return err
 }
 
-// unknownRow is a row of path SLs of which nothing is known.
+// unknownRow returns a row of path SLs that are all unknown.
 func unknownRow(maxLID fabric.LID) []fabric.SL {
 	return slices.Repeat([]fabric.SL{lft.UnknownSL}, int(maxLID)+1)
 }

@@ -22,8 +22,8 @@ var (
 // pkeyBlock is how many entries one P_KeyTable attribute has (IBA 14.2.5.7).
 const pkeyBlock = 32
 
-// pkeyHead reads the line that says which port the text of smpquery pkeys behind it is of,
-// which smpquery does not print: "Lid 5", "Lid 5 Port 2" or the GUID of a port.
+// pkeyHead reads the line that names the port of the text of smpquery pkeys after it: "Lid
+// 5", "Lid 5 Port 2" or the GUID of a port. smpquery itself does not print such a line.
 func pkeyHead(line []byte) (lid fabric.LID, port int, guid fabric.GUID, ok bool) {
 	s := topology.Line{Text: bytes.TrimSpace(bytes.ToLower(line))}
 	port = -1
@@ -43,24 +43,24 @@ func pkeyHead(line []byte) (lid fabric.LID, port int, guid fabric.GUID, ok bool)
 	return fabric.LID(min(n, 0xffff)), port, 0, s.AtEnd() && n <= int(fabric.MaxUnicastLID)
 }
 
-// isPKeyHead says whether a line is such a one that a row of smpquery pkeys follows.
+// isPKeyHead returns true if a line names a port for pkeyHead, and a row of smpquery pkeys is next.
 func isPKeyHead(line, next []byte) bool {
 	_, _, _, ok := pkeyHead(line)
 	row, _, isRow := bytes.Cut(bytes.TrimSpace(next), []byte(":"))
 	return ok && isRow && string(row) == "0"
 }
 
-// ReadPKeys reads P_Key tables: what saquery PKTR prints, or the text of
-// smpquery pkeys with a line before each table that says of which port it is ("Lid 5", "Lid 5
-// Port 2" or the port's GUID). name is the file's, for messages.
+// ReadPKeys reads P_Key tables: the output of saquery PKTR, or that of smpquery pkeys with a
+// line before each table that names its port ("Lid 5", "Lid 5 Port 2" or the port's GUID).
+// name is the file's, for messages.
 //
 // The tables are by fabric.PortID and have the entries in use, in the order of the text; a
-// port that the text says nothing about has nil. End ports with a LID, or all where none has
-// one, and without a table are Missing Problems; one stands for all.
+// port without a table has nil. One Missing Problem stands for all end ports with a LID but
+// without a table. If no port has a LID, it stands for all end ports without a table.
 //
-// Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient these
-// are Problems instead: lines that do not belong, tables of ports that the fabric lacks, and
-// what is cut.
+// Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient these are
+// Problems instead: foreign lines, tables of ports that the fabric lacks, and text that is
+// cut short.
 func ReadPKeys(name string, data []byte, f *fabric.Fabric, opt Options) ([][]fabric.PKey, []fabric.Problem, error) {
 	r := &pkeyReader{textReader: newTextReader(name, data, opt), f: f, at: fabric.NoPort, tables: make([][]fabric.PKey, f.NumPorts())}
 	read := map[Form]func(int, []byte) error{PKeyRecords: r.readRecordLine, SMPQueryPKeys: r.readQueryLine}[Recognize(data)]
@@ -185,7 +185,7 @@ func (r *pkeyReader) readRecordLine(at int, line []byte) error {
 	return nil
 }
 
-// readQueryLine reads a line of smpquery pkeys, or one that says of which port the next are.
+// readQueryLine reads a line of smpquery pkeys, or one that names the port of the next table.
 func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 	if lid, num, guid, ok := pkeyHead(line); ok {
 		if r.open {
@@ -240,8 +240,8 @@ func (r *pkeyReader) noteMissing() {
 }
 
 // WritePKeys writes P_Key tables, by fabric.PortID, as saquery PKTR prints them: the
-// blocks of a port that are in use, and the first one in any case. The form names ports by
-// LIDs: tables of ports without one are left out. Errors are those of w.
+// blocks of a port that are in use, and always the first block. The format names ports by
+// LID, so tables of ports without a LID are left out. Errors are those of w.
 func WritePKeys(w io.Writer, f *fabric.Fabric, tables [][]fabric.PKey) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for p := range fabric.PortID(f.NumPorts()) {

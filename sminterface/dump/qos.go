@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// qosClasses are what the options of opensm.conf for a class of ports begin with.
+// qosClasses has the prefix of the options of opensm.conf for each class of ports.
 var qosClasses = [...]string{qosCA: "qos_ca", qosSw0: "qos_sw0", qosSwe: "qos_swe", qosRtr: "qos_rtr"}
 
 const (
@@ -23,7 +23,7 @@ func vlList(m *lft.VLMap) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*m), " ", ","), "[]")
 }
 
-// arbitrationWeight is what every VL gets in the tables of low priority, in
+// arbitrationWeight is the weight of every VL in the tables of low priority, in
 // units of 64 bytes (IBA 7.6.9.2): a packet of the largest MTU, 4096 bytes.
 const arbitrationWeight = 64
 

@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// source is a text being read. Places in it are byte offsets, which become
-// line numbers only when there is something to say about them.
+// source is a text being read. Places in it are byte offsets; they are
+// converted to line numbers only for messages.
 type source struct {
 	name string
 	data []byte
@@ -23,7 +23,7 @@ var (
 	// libraryWarning begins the lines of libibumad and libibmad, which a shell may have
 	// put among what a tool prints.
 	libraryWarning = []byte("ibwarn: ")
-	// toolWarning is what Debian's dump_lfts and dump_mfts print at the end.
+	// toolWarning begins a line that Debian's dump_lfts and dump_mfts print at the end.
 	toolWarning = []byte("*** WARNING ***")
 )
 
@@ -40,13 +40,13 @@ func cutLine(data []byte, i int) (line []byte, next int) {
 // beginsWith is bytes.HasPrefix of a string.
 func beginsWith(b []byte, s string) bool { return len(b) >= len(s) && string(b[:len(s)]) == s }
 
-// isSilent says whether a line, from its first byte that is no blank on, says
-// nothing in any form: it is empty, a comment or the version of a file.
+// isSilent returns true if a line, beginning with its first non-blank byte, has
+// no content in any format: it is empty, a comment or the version of a file.
 func isSilent(line []byte) bool {
 	return len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, fileVersion)
 }
 
-// firstLine is the offset of the first line that says something, -1 for none.
+// firstLine returns the offset of the first line with content, -1 if there is none.
 func firstLine(data []byte) int {
 	for at := 0; at < len(data); {
 		line, next := cutLine(data, at)
@@ -87,7 +87,7 @@ func (s *source) text(at int) string {
 	return string(line[:min(len(line), maxQuoted)])
 }
 
-// errorAt is the ParseError for what is wrong at an offset.
+// errorAt returns a ParseError for the line around an offset.
 func (s *source) errorAt(at int, err error) error {
 	return &fabric.ParseError{File: s.name, Line: s.numberAt(at), Text: s.text(at), Err: err}
 }
@@ -133,7 +133,7 @@ func (x *findings) add(at int, kind fabric.ProblemKind, err error) {
 	x.leaveOut(kind)
 }
 
-// note notes a fault of which there are not too many.
+// note notes a fault of a kind that cannot occur too often.
 func (x *findings) note(at int, kind fabric.ProblemKind, err error) {
 	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})
@@ -166,7 +166,7 @@ func (x *findings) join(part *findings) {
 	x.harm = x.harm || part.harm
 }
 
-// textReader is what the readers of all forms share: a text and its faults.
+// textReader is the common part of the readers of all formats: a text and its faults.
 type textReader struct {
 	source
 	findings
@@ -176,8 +176,8 @@ func newTextReader(name string, data []byte, opt Options) textReader {
 	return textReader{source: source{name, data}, findings: findings{lenient: opt.Lenient}}
 }
 
-// eachLine calls read for every line, without its end, and stops where a strict
-// reader does. A line of which read returns an error is left out.
+// eachLine calls read for every line, without its end, until a strict reader
+// has failed. A line for which read returns an error is dropped.
 func (r *textReader) eachLine(read func(at int, line []byte) error) {
 	for at := 0; at < len(r.data) && !r.failed; {
 		line, next := cutLine(r.data, at)
@@ -208,9 +208,9 @@ func finish[T any](r *textReader, made T) (T, []fabric.Problem, error) {
 	return made, problems, nil
 }
 
-// listProblems lists all Problems in the order of their lines, those that belong to no
-// line first: at most maxFaults, and one Problem that counts the others. For a strict
-// reader it returns the error at the first line with a fatal fault instead.
+// listProblems lists all Problems in the order of their lines, those without a line
+// first: at most maxFaults, and one more that counts the rest. For a strict reader
+// with a fatal fault it returns the error at the first line with one instead.
 func (r *textReader) listProblems() ([]fabric.Problem, error) {
 	slices.SortStableFunc(r.faults, func(a, b fault) int { return cmp.Compare(a.at, b.at) })
 	if !r.lenient {

@@ -15,8 +15,8 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// saFields are the fields of records that matter here, by the names that saquery prints; ""
-// stands for those that do not.
+// saFields has the fields of records that matter here, by the names that saquery prints; ""
+// stands for fields to ignore.
 var saFields = map[string]string{
 	"MGID": "MGID", "Mlid": "MLID", "mlid": "MLID", "PortGid": "PortGid", "ScopeState": "JoinState",
 	"JoinState": "JoinState", "ProxyJoin": "ProxyJoin", "SL": "SL",
@@ -66,7 +66,7 @@ func ReadSAQuery(name string, data []byte, f *fabric.Fabric, opt Options) ([]mft
 	return finish(&r.textReader, r.list())
 }
 
-// saGroup is what the records say of a group.
+// saGroup has the data of a group from its records.
 type saGroup struct {
 	mgid      mft.MGID
 	mlid      fabric.LID

@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// section is the part of a text that has one switch's table.
+// section is the part of a text with one switch's table.
 type section struct {
 	findings
 	at   int // offset of its first line
@@ -153,7 +153,7 @@ func (r *sectionReader) checkEnded(sec *section, want string) {
 	}
 }
 
-// eachSection calls read, on all CPUs, for the sections that are to be read, by index.
+// eachSection calls read, on all CPUs, with each section that is not skipped and its index.
 func (r *sectionReader) eachSection(read func(i int, sec *section)) {
 	par.Each(len(r.sections), func(i int) {
 		if sec := &r.sections[i]; !sec.skip {
@@ -162,8 +162,8 @@ func (r *sectionReader) eachSection(read func(i int, sec *section)) {
 	})
 }
 
-// eachLine calls read for every line of a section after the first, without its end, and stops
-// where a strict reader does. A line of which read returns an error is left out.
+// eachLine calls read for every line of a section after the first, without its end, until a
+// strict reader has failed. A line for which read returns an error is dropped.
 func (r *sectionReader) eachLine(sec *section, read func(at int, line []byte) error) {
 	for at := sec.body; at < sec.end && !sec.failed; {
 		line, next := cutLine(r.data[:sec.end], at)

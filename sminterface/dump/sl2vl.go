@@ -17,13 +17,13 @@ import (
 // WriteSL2VL writes opensm-sl2vl.dump, as osm_dump.c does when QoS is on: a
 // section for each switch and for each CA and router port with a cable, in
 // OpenSM's order of port GUIDs. A switch has a row for each output port with a
-// cable and each input port, its port 0 and ports without cables included; its
-// port 0 as an output port has none, even if it is enhanced. The one row of a CA
-// or router port has 0 for both.
+// cable and each input port, including port 0 and ports without cables. Port 0
+// as an output port has no rows, even if it is enhanced. The one row of a CA or
+// router port has 0 for both ports.
 //
-// ibdmchk -d reads this form, too. Of opt, Only restricts the output to the
-// sections of these switches; Lean changes nothing. Errors are those of w, and
-// options that do not belong to the fabric.
+// ibdmchk -d reads this format, too. opt.Only restricts the output to the
+// sections of these switches; opt.Lean changes nothing. Errors are those of w,
+// and options of another fabric.
 func WriteSL2VL(w io.Writer, s *lft.SL2VL, opt WriteOptions) error {
 	f := s.Fabric()
 	ports, err := sl2vlPorts(f, opt.Only)
@@ -69,9 +69,9 @@ func appendSL2VLRow(b []byte, in, out fabric.PortNum, m *lft.VLMap) []byte {
 	return b
 }
 
-// sl2vlPorts lists the ports that have sections: ports 0 of switches, and CA
-// and router ports with a cable, in OpenSM's order; with only, those of these
-// switches.
+// sl2vlPorts lists the ports that have sections, in OpenSM's order: ports 0 of
+// switches, and CA and router ports with a cable; with only, just the ports 0
+// of these switches.
 func sl2vlPorts(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.PortID, error) {
 	list, err := switchesToWrite(f, only)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *sl2vlReader) readSMPQueryLine(_ int, line []byte) error {
 	return nil
 }
 
-// sl2vlRow is what a row says: the VLs of packets from an input port to an output
+// sl2vlRow is a row: the VLs, by SL, of packets from an input port to an output
 // port.
 type sl2vlRow struct {
 	in, out int
@@ -323,7 +323,7 @@ func (r *sl2vlReader) addRow(row sl2vlRow, err error) error {
 	return nil
 }
 
-// hasRow says whether there was a row for an input and an output port.
+// hasRow returns true if there was a row for an input and an output port.
 func (r *sl2vlReader) hasRow(in fabric.PortNum, out fabric.PortID) bool {
 	return r.given[out] != nil && r.given[out][in]
 }

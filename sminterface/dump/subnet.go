@@ -11,20 +11,19 @@ import (
 // nodeWords are how records name the types of nodes.
 var nodeWords = [...]string{fabric.CA: "CA", fabric.Switch: "SW", fabric.Router: "Rt"}
 
-// revision is what every record has for Rev: NodeInfo's Revision, which the
-// fabric does not keep, as ibsim answers it.
+// revision is the Rev of every record: NodeInfo's Revision, with the value of
+// ibsim, since the fabric does not keep it.
 const revision = "000000A1"
 
-// WriteSubnetList writes opensm-subnet.lst, as osm_dump.c does: a line for
-// each port with a cable, with the port and its neighbour. The two records of
-// a line differ: the second has eight digits for VenID, and in DevID OpenSM
-// shifts the device ID up by 16 bits.
+// WriteSubnetList writes opensm-subnet.lst, as osm_dump.c does: a line for each port with a
+// cable, with the port and its neighbour. The two records of a line differ: the second has eight
+// digits for VenID, and in DevID OpenSM shifts the device ID up by 16 bits.
 //
-// Where the fabric knows no width or speed, and for 2x links, OpenSM's ?? is
-// printed; NDR and XDR links have ibdiagnet's 100 and 200. All links are
-// active. Rev is constant. FDR10 is printed for both ends; OpenSM sees it
-// only on ports of devices that it knows to have it. Records of the master subnet manager's node
-// lack OpenSM's mark -SM. The only errors are those of w.
+// Where the fabric knows no width or speed, and for 2x links, OpenSM's ?? is printed; NDR and
+// XDR links have ibdiagnet's 100 and 200. All links are active. Rev is constant. FDR10 is
+// printed for both ends, while OpenSM sees it only on ports of devices that it knows to support
+// it. OpenSM's mark -SM for the node of the master subnet manager is left out. The only errors
+// are those of w.
 func WriteSubnetList(w io.Writer, f *fabric.Fabric) error {
 	nodes := f.Nodes()
 	inOpenSMOrder(f, nodes)

@@ -46,8 +46,8 @@ const (
 	upperHex = "0123456789ABCDEF"
 )
 
-// appendHex appends v in as many digits as width, or more. It is for texts with many
-// numbers, where package fmt would take most of the time.
+// appendHex appends v with at least width digits. It is for texts with many numbers,
+// where package fmt would take most of the time.
 func appendHex(b []byte, v uint64, width int, digits string) []byte {
 	for v>>(4*width) > 0 {
 		width++

@@ -103,7 +103,7 @@ func (c *comparison) node(n fabric.NodeID) {
 	}
 }
 
-// differ says whether two values are known and not the same.
+// differ returns true if two values are known and not the same.
 func differ[T comparable](a, b T) bool {
 	var unknown T
 	return a != unknown && b != unknown && a != b

@@ -250,7 +250,7 @@ func (b *builder) addLinks() {
 	}
 }
 
-// isListed says whether a cable is one that a row before has.
+// isListed returns true if an earlier row already has the cable.
 func (b *builder) isListed(l *linkRow, at [2]int) bool {
 	peer, port, ok := b.b.Connected(at[0], l.ends[0].num)
 	return ok && peer == at[1] && port == l.ends[1].num

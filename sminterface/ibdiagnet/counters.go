@@ -12,7 +12,7 @@ import (
 // counterSection has the counters of all ports.
 const counterSection = "PM_INFO"
 
-// Reading is what a database says of counters.
+// Reading has the counters of a database.
 type Reading struct {
 	*dump.Counters
 	Date     string           // of the run; "" when it is not there

@@ -10,16 +10,16 @@
 //	END_NODES
 //
 // Columns differ from version to version, so they are found by their names in the header
-// row, in either case. Numbers are decimal or hexadecimal with 0x; N/A says that there is
-// none. Newer versions write the place of each section into a last one, INDEX_TABLE, and
-// the place of that into the first line of the file.
+// row, in upper or lower case. Numbers are decimal, or hexadecimal with 0x; N/A stands
+// for a missing number. Newer versions write the place of each section into a last
+// section, INDEX_TABLE, and the place of INDEX_TABLE into the first line of the file.
 //
-// The source of the form are files that ibdiagnet 2.6 to 2.13 wrote; there is no
-// specification. The encodings of widths and speeds are those of PortInfo (IBA 14.2.5.6)
-// and of ibdm's IBLinkSpeed.
+// The format was learned from files of ibdiagnet 2.6 to 2.13; there is no specification.
+// The encodings of widths and speeds are those of PortInfo (IBA 14.2.5.6) and of ibdm's
+// IBLinkSpeed.
 //
-// [Read] needs memory for the sections that it uses, and none for the rest: counters
-// make most of a large database.
+// [Read] needs memory only for the sections that it uses: most of a large database is
+// counters.
 package ibdiagnet
 
 import (
@@ -38,7 +38,7 @@ type Options struct {
 	Strict bool
 }
 
-// Kinds of fabric.Problem that files of ibdiagnet have besides those of package fabric.
+// Kinds of fabric.Problem for files of ibdiagnet, in addition to those of package fabric.
 const (
 	// CutFile means that text is missing: a section or the file has no end, or a section
 	// fewer rows than INDEX_TABLE says.
@@ -67,11 +67,10 @@ var ErrCut = errors.New("the file is cut short")
 // Database is what a db_csv says. Slices are in the order of the file.
 type Database struct {
 	Fabric *fabric.Fabric
-	// Virtual is how many LIDs of the fabric are those of virtual ports alone.
+	// Virtual is the number of LIDs of the fabric that belong only to virtual ports.
 	Virtual int
 	Date    string // of the run; "" when it is not there
-	// Ports is by fabric.PortID. Ports that the database says nothing about have the
-	// zero value.
+	// Ports is by fabric.PortID. Ports without a row have the zero value.
 	Ports []Port
 	// Switches is by fabric.NodeID of switches.
 	Switches []Switch
@@ -93,7 +92,7 @@ func (d *Database) NodeLine(g fabric.GUID) int { return d.nodeLines[g] }
 // PortLine is the line of the row of a port's cable in LINKS, 0 when there is none.
 func (d *Database) PortLine(p fabric.PortID) int { return d.portLines[p] }
 
-// Port is what a database says of a port beyond the model.
+// Port has the data of a port that the fabric model does not have.
 type Port struct {
 	State PortState // logical
 	OpVLs uint8     // data VLs in operation: 1, 2, 4, 8 or 15; 0 unknown
@@ -112,7 +111,7 @@ const (
 	Active PortState = 4
 )
 
-// Switch is what a database says of a switch beyond the model.
+// Switch has the data of a switch that the fabric model does not have.
 type Switch struct {
 	MCastFDBCap   int // MLIDs; 0 unknown
 	EnhancedPort0 bool
@@ -148,7 +147,7 @@ type Warning struct {
 // maxQuoted bounds the text of a line that errors and problems keep, in bytes.
 const maxQuoted = 256
 
-// parseError is what is wrong with a line.
+// parseError returns an error about a line.
 func parseError(file string, line int, text []byte, format string, args ...any) *fabric.ParseError {
 	return &fabric.ParseError{File: file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Err: fmt.Errorf(format, args...)}
 }

@@ -35,8 +35,8 @@ func (d *Database) events(file string) (list []fabric.Problem) {
 	return list
 }
 
-// unevenCables finds the cables of which both ends are active and have other data VLs or
-// another MTU.
+// unevenCables finds the cables whose ends are both active and differ in data VLs or
+// MTU.
 func (d *Database) unevenCables(file string) []fabric.Problem {
 	f := d.Fabric
 	x := fabric.Problem{Kind: UnevenCable, File: file}

@@ -44,7 +44,7 @@ type portAt struct {
 
 func (p portAt) String() string { return fmt.Sprintf("%s[%d]", p.node, p.num) }
 
-// draft is what the rows of a database say, one by one.
+// draft has the data of the rows of a database, one by one.
 type draft struct {
 	file     string
 	lenient  bool
@@ -141,7 +141,7 @@ func newDraft(name string, opt Options) *draft {
 		labels: map[portAt]string{}, unread: map[string]bool{}, rows: map[string]int{}, lines: map[string]int{}}
 }
 
-// readText reads all rows, and says what is missing.
+// readText reads all rows, and notes missing parts.
 func (d *draft) readText(from io.Reader) error {
 	r := newLineReader(from)
 	promised := false // the first line says that the text ends with an index
@@ -215,7 +215,7 @@ func (d *draft) leaveOut(section string, line int, text []byte, err error) {
 	}
 }
 
-// isCut says whether a problem says already that text is missing.
+// isCut returns true if a problem already notes that text is missing.
 func (d *draft) isCut() bool { return slices.ContainsFunc(d.problems, isCut) }
 
 func isCut(p fabric.Problem) bool { return p.Kind == CutFile }
@@ -369,10 +369,10 @@ type speedCode struct {
 	speed fabric.Speed
 }
 
-// speedCodes are the bits of LinkSpeedActv, the fastest first: byte 0 has the speeds of
-// PortInfo.LinkSpeedActive, byte 1 those of LinkSpeedExtActive, byte 2 the vendor's, byte 3
-// those of LinkSpeedExtActive2 (ibdm's IBLinkSpeed). Ports at an extended speed have that
-// of byte 0 besides.
+// speedCodes has the bits of LinkSpeedActv, the fastest speed first: byte 0 has the speeds
+// of PortInfo.LinkSpeedActive, byte 1 those of LinkSpeedExtActive, byte 2 the vendor's,
+// byte 3 those of LinkSpeedExtActive2 (ibdm's IBLinkSpeed). Ports at an extended speed also
+// have a bit in byte 0.
 var speedCodes = []speedCode{
 	{1 << 24, fabric.XDR}, {8 << 8, fabric.NDR}, {4 << 8, fabric.HDR}, {2 << 8, fabric.EDR}, {1 << 8, fabric.FDR},
 	{1 << 16, fabric.FDR10}, {4, fabric.QDR}, {2, fabric.DDR}, {1, fabric.SDR},

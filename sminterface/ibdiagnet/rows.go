@@ -69,14 +69,14 @@ func (r *row) words(i int) string {
 	return unquoted(r.fields[r.place[i]])
 }
 
-// refuse notes what is wrong with the row.
+// refuse notes a fault of the row, unless it has one already.
 func (r *row) refuse(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%s: "+format, append([]any{r.table.name}, args...)...)
 	}
 }
 
-// has says whether a cell says something, and refuses the row if it must and does not.
+// has returns true if a cell has a value. If it has none, but is required, it refuses the row.
 func (r *row) has(i int) bool {
 	if r.cell(i) != "" {
 		return true
@@ -155,8 +155,8 @@ var forms = map[string]*sectionForm{
 var counterForms = map[string]*sectionForm{
 	"RUN_INFO":     forms["RUN_INFO"],
 	counterSection: {columns: counterColumns(), read: (*draft).readCounters},
-	// A page of registers without names: behind the BER of raw and of corrected bits comes that of symbols
-	// behind FEC, as a whole number and the power of ten by which to divide it.
+	// Registers without names: after the BERs of raw and corrected bits comes the BER of symbols
+	// after FEC, as a whole number and the power of ten to divide it by.
 	"PHY_DB16": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), must("field16"), must("field17")}, read: (*draft).readBER},
 	"CABLE_INFO": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("temperature (c)", "temperature"),
 		maybe("tx bias alarm and warning"), maybe("tx power alarm and warning"), maybe("rx power alarm and warning"), maybe("latched voltage alarm and warning"),
@@ -176,8 +176,8 @@ func counterColumns() []column {
 	return list
 }
 
-// isNeeded says whether a section makes the fabric, or has what was asked for. Others differ between versions, and
-// what cannot be read of them is left out.
+// isNeeded returns true if a section makes up the fabric, or has the counters that were asked for.
+// Other sections differ between versions; their unreadable rows are left out.
 func isNeeded(section string) bool {
 	return section == "NODES" || section == "PORTS" || section == "LINKS" || section == counterSection
 }

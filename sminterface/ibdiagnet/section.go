@@ -189,7 +189,7 @@ func (t *table) split(fields [][]byte, row []byte) ([][]byte, error) {
 	return append(append(list, row), tail...), nil
 }
 
-// areEmpty says whether fields say nothing, as those that a spreadsheet adds.
+// areEmpty returns true if all fields are blank, like those that a spreadsheet adds.
 func areEmpty(fields [][]byte) bool {
 	return !slices.ContainsFunc(fields, func(f []byte) bool { return len(bytes.TrimSpace(f)) > 0 })
 }
@@ -202,8 +202,8 @@ func unquoted(field []byte) string {
 	return string(field)
 }
 
-// walk reads sections to the end of the text. A line that begins or ends another section
-// ends one that has no end. Errors are those of the reader, and of rows that cannot be used.
+// walk reads sections to the end of the text. A section without an end ends where another
+// one begins or ends. Errors are those of the reader, and of rows that cannot be used.
 func (d *draft) walk(r *lineReader) error {
 	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that is not used
 	header := false                       // the next line is the header row

@@ -18,8 +18,8 @@ const Written = "2000-01-01 00:00:00 UTC +0000"
 // Version is the version in what is written: that of the form, and of no program.
 const Version = `"IBDIAGNET 2.10.0.IBWEAVE"`
 
-// Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes come in
-// the order of Node.Order. Read makes the same fabric of it. The only errors are those of w.
+// Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes are in the order
+// of Node.Order. Read gets the same fabric from it. The only errors are those of w.
 func Write(w io.Writer, f *fabric.Fabric) error {
 	const promise = indexPromise + " %11d, line: %11d\n"
 	s := new(sectionWriter)
@@ -190,12 +190,12 @@ const (
 	closed    = "# File closed at"
 )
 
-// IsGenerated says whether the beginning of a file says that ibdiagnet wrote it.
+// IsGenerated returns true if the beginning of a file shows that ibdiagnet wrote it.
 func IsGenerated(head []byte) bool { return bytes.Contains(head, []byte(generated)) }
 
-// IsCut says whether a file of ibdiagnet lacks its last line. head and tail are its
-// beginning and end. Versions that say when a file was created say when it was closed as
-// well; older ones print neither.
+// IsCut returns true if a file of ibdiagnet lacks its last line. head and tail are its
+// beginning and end. Versions that print when a file was created also print when it was
+// closed; older ones print neither.
 func IsCut(head, tail []byte) bool {
 	return IsGenerated(head) && bytes.Contains(head, []byte(created)) && !bytes.Contains(tail, []byte(closed))
 }

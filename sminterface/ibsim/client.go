@@ -34,8 +34,8 @@ const (
 	simTimedOut = 110 // ETIMEDOUT of Linux, wherever ibsim runs
 )
 
-// ClientConfig says how to reach a running ibsim. The zero value is what
-// libumad2sim.so takes from the environment: IBSIM_SOCKNAME and SIM_HOST.
+// ClientConfig tells how to reach a running ibsim. The zero value takes the
+// environment variables that libumad2sim.so uses: IBSIM_SOCKNAME and SIM_HOST.
 type ClientConfig struct {
 	// Socket is the name that ibsim's abstract sockets begin with.
 	Socket string
@@ -44,11 +44,10 @@ type ClientConfig struct {
 	Node string
 }
 
-// Client sends MADs to a running ibsim, as a program does that is attached to a
-// node: port 1 of a CA, port 0 of a switch. It does what the kernel does for
-// programs with a real device: it sends again what is not answered in time. Answers have
-// one packet: libumad2sim.so cuts those of OpenSM off at 256 bytes. At most MaxClients can
-// be connected to an ibsim.
+// Client sends MADs to a running ibsim, like a program that is attached to a node: to port
+// 1 of a CA, or port 0 of a switch. Like the kernel for a real device, it sends requests
+// again that are not answered in time. Answers have one packet: libumad2sim.so cuts those
+// of OpenSM off at 256 bytes. At most MaxClients can be connected to an ibsim.
 //
 // Send and Close are safe for concurrent use. Receive is for one goroutine.
 type Client struct {
@@ -146,7 +145,7 @@ func (c *Client) abandon(err error) {
 
 var past = time.Unix(1, 0)
 
-// Socket is what the names of ibsim's sockets begin with (IBSIM_SOCKNAME).
+// Socket returns the beginning of the names of ibsim's sockets (IBSIM_SOCKNAME).
 func (s *Sim) Socket() string { return s.socket }
 
 func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
@@ -427,7 +426,7 @@ func (c *Client) unpack(p *mad.Packet, b []byte) {
 	}
 }
 
-// handle deals with a packet, and says whether Receive returns it.
+// handle processes a packet, and returns true if Receive has to return it.
 func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	m := b[simReqHead:]
 	lost := binary.BigEndian.Uint32(b[16:]) == simTimedOut

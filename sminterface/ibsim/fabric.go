@@ -13,10 +13,9 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// Twin is a fabric as ibsim can have it. Switches keep their GUIDs, and all
-// ports their LIDs, so tables of the one and the other are the same by switch
-// and LID, and switches have the same NodeIDs. The rest differs where ibsim
-// leaves no choice:
+// Twin is a copy of a fabric that ibsim can simulate. Switches keep their GUIDs
+// and NodeIDs, and all ports their LIDs, so tables are the same in both, by
+// switch and LID. Other things differ where ibsim has limits:
 //
 //   - Port p of a CA or router has GUID+p, whatever the text says. Captures of
 //     real fabrics mostly have port GUIDs that equal the node's.
@@ -111,7 +110,7 @@ func (t *Twin) addPorts(b *fabric.Builder, f *fabric.Fabric, n fabric.NodeID, no
 	return nil
 }
 
-// free says whether a CA with this GUID gets port GUIDs that no port has yet.
+// free returns true if a CA with this GUID gets port GUIDs that no port has yet.
 func (t *Twin) free(node fabric.GUID, ports fabric.PortNum) bool {
 	if node == 0 || node+fabric.GUID(ports) < node {
 		return false
@@ -144,8 +143,7 @@ func (t *Twin) PortGUID(g fabric.GUID) fabric.GUID {
 	}
 }
 
-// Same says whether all ports have the GUIDs that they have in the fabric that
-// this is the twin of.
+// Same returns true if all ports have the same GUIDs as in the original fabric.
 func (t *Twin) Same() bool {
 	for old, guid := range t.guids {
 		if old != guid {
@@ -155,7 +153,7 @@ func (t *Twin) Same() bool {
 	return true
 }
 
-// WithLIDs is the twin with other LIDs, as fabric.WithLIDs has it.
+// WithLIDs returns the twin with other LIDs, as fabric.WithLIDs does.
 func (t *Twin) WithLIDs(base []fabric.LID, lmc []uint8) (*Twin, error) {
 	f, err := t.Fabric.WithLIDs(base, lmc)
 	if err != nil {
@@ -202,8 +200,8 @@ func nearest(f *fabric.Fabric, p, q fabric.PortID) fabric.Link {
 	return l
 }
 
-// NodeID is the id by which ibsim knows a node of the twin: that of package
-// topology.
+// NodeID returns the id of a node of the twin in ibsim, which is that of
+// package topology.
 func (t *Twin) NodeID(n fabric.NodeID) string {
 	return string(topology.AppendID(nil, t.Fabric.Node(n)))
 }
@@ -236,7 +234,7 @@ func Centre(f *fabric.Fabric) fabric.NodeID {
 	return path[(len(path)-1)/2]
 }
 
-// ErrNoSwitch says that a fabric has no switch, so there is nothing for
+// ErrNoSwitch means that a fabric has no switch, so that there is nothing for
 // OpenSM to route.
 var ErrNoSwitch = errors.New("the fabric has no switch")
 

@@ -39,9 +39,9 @@ const MaxClients = 10
 type Config struct {
 	// Program is ibsim, by default the one on $PATH.
 	Program string
-	// Nodes, Switches and Ports are what ibsim has room for; switches count
-	// as nodes, and their port 0 as a port. 0 leaves ibsim's own limits:
-	// 2048, 256 and 10240.
+	// Nodes, Switches and Ports are the numbers that ibsim has room for;
+	// switches count as nodes, and their port 0 as a port. 0 leaves ibsim's own
+	// limits: 2048, 256 and 10240.
 	Nodes, Switches, Ports int
 	// Host is the id of the node that clients are attached to ("S-..." or
 	// "H-..."), by default the first in the file.
@@ -172,7 +172,7 @@ func (s *Sim) ended() error {
 		return context.Cause(s.ctx)
 	}
 	err := cmp.Or(s.proc.err, errors.New("ended"))
-	// It says what is wrong on standard error, and where on standard output.
+	// ibsim prints the fault on standard error, and its place on standard output.
 	return &ExitError{Program: "ibsim", Output: append(s.stderr.last(), s.out.tail.last()...), Err: err}
 }
 
@@ -221,10 +221,10 @@ func (s *Sim) environ(client bool) []string {
 	return env
 }
 
-// Command prepares a program, found by Find, to run against the simulated
-// fabric: it talks to ibsim instead of the kernel, and its working folder is one
-// that Close removes. Give it to Run. Programs must not be shell scripts: the shell would
-// take one of ibsim's clients too.
+// Command prepares a program, found by Find, to run against the simulated fabric: it
+// talks to ibsim instead of the kernel, and its working folder is one that Close removes.
+// Pass it to Run. Programs must not be shell scripts: the shell would also take one of
+// the places for clients.
 func (s *Sim) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path, err := Find(name)
 	if err != nil {
@@ -331,11 +331,11 @@ func (s *Sim) release(pid int) {
 // it reads lines into 128 bytes, the end of the line and a zero included.
 const maxCommand = 126
 
-// Console gives ibsim's console a command, as Dump or Help, and calls each for
-// every line that it prints, without its end; the slice is valid during the call
-// only. ibsim answers no other program meanwhile. A nil each is for commands that print
-// nothing when all is well, as Link, Unlink, Clear, Error or Baselid: what they print
-// is the error.
+// Console gives ibsim's console a command, such as Dump or Help, and calls each for
+// every line that it prints, without its end; the slice is valid only during the call.
+// Meanwhile ibsim answers no other program. each is nil for commands that print nothing
+// on success, such as Link, Unlink, Clear, Error or Baselid: any output of these
+// becomes the error.
 func (s *Sim) Console(ctx context.Context, line string, each func(line []byte)) error {
 	if each != nil {
 		return s.console(ctx, line, each)

@@ -77,7 +77,7 @@ func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error)
 	return o, nil
 }
 
-// logLine is told of each line of the log.
+// logLine is called for each line of the log.
 func (o *OpenSM) logLine(l LogLine) {
 	if l.Message == upMessage {
 		select {
@@ -129,7 +129,7 @@ func (o *OpenSM) waitUp() error {
 	return o.run.withComplaint(err)
 }
 
-// Run is what has become of it so far.
+// Run returns the state of the run so far.
 func (o *OpenSM) Run() OpenSMRun {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 type OpenSMConfig struct {
 	// Program is opensm, by default the one on $PATH.
 	Program string
-	// Engine is what -R takes: "updn", "file", "ftree,no_fallback". Empty
-	// leaves the choice to OpenSM, which is minhop.
+	// Engine is the argument of -R: "updn", "file", "ftree,no_fallback". Empty
+	// leaves OpenSM its default, which is minhop.
 	Engine string
 	// Dir is the folder for everything that OpenSM writes: the dumps, and its
 	// cache in Dir/cache. It is made if it is not there. The default is the
@@ -54,7 +54,7 @@ type OpenSMConfig struct {
 	Line func(LogLine)
 }
 
-// OpenSMRun is what became of it.
+// OpenSMRun is the outcome of a run of OpenSM.
 type OpenSMRun struct {
 	Version   string   // "3.3.23"
 	Engine    string   // the engine whose tables were configured, "" if none was
@@ -73,7 +73,7 @@ var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 const exitTime = 5 * time.Second
 
 // RunOpenSM runs OpenSM as StartOpenSM does, and ends it when it has brought the subnet
-// up. The run is nil where OpenSM did not run at all. Errors are those of StartOpenSM.
+// up. The run is nil if OpenSM did not start. Errors are those of StartOpenSM.
 func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
 	o, err := StartOpenSM(ctx, s, cfg)
 	if err == nil {
@@ -211,8 +211,8 @@ type logWatch struct {
 
 const levelError = 0x01
 
-// upMessage is what OpenSM logs at the end of each sweep that has brought the
-// subnet up (osm_state_mgr.c).
+// upMessage is OpenSM's log message at the end of each sweep that has brought
+// the subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
 
 // newLogWatch tells run, and each unless it is nil, of what is written to lines.

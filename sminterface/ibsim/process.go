@@ -21,9 +21,9 @@ type process struct {
 }
 
 // begin starts cmd in a process group of its own, so that a Ctrl-C on the
-// terminal reaches ibweave only. The kernel kills the child when ibweave dies,
-// whatever kills it. That is tied to the thread that forked, which therefore
-// stays with the child until it has ended.
+// terminal reaches only ibweave. The kernel kills the child when ibweave dies,
+// for whatever reason. It does so when the thread that forked ends, so that
+// thread waits until the child has ended.
 func begin(cmd *exec.Cmd) (*process, error) {
 	isolate(cmd)
 	cmd.WaitDelay = 5 * time.Second
@@ -114,7 +114,7 @@ func (t *tail) last() []string {
 	return lines
 }
 
-// ExitError says that a program failed, with the end of what it printed.
+// ExitError means that a program failed. It has the end of the program's output.
 type ExitError struct {
 	Program string
 	Output  []string // the last lines of its standard error

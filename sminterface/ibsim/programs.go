@@ -71,8 +71,8 @@ func Find(program string) (string, error) {
 	return "", err
 }
 
-// preloads are the places of libumad2sim.so: Debian's for any architecture,
-// those of other distributions, and make install's.
+// preloads has the possible paths of libumad2sim.so: Debian's for any
+// architecture, those of other distributions, and that of make install.
 var preloads = []string{
 	"/usr/lib/*/umad2sim/libumad2sim.so",
 	"/usr/lib64/umad2sim/libumad2sim.so",

@@ -1,12 +1,11 @@
-// Package mad encodes and decodes the management datagrams (MADs) that speak
-// to a subnet: subnet management packets (SMPs), by directed route and by LID,
-// and the requests and records of subnet administration (SA).
-// It makes no promise to other modules.
+// Package mad encodes and decodes management datagrams (MADs): subnet
+// management packets (SMPs), by directed route and by LID, and the requests and
+// records of subnet administration (SA). It makes no promise to other modules.
 //
 // Offsets and bit fields are those of the InfiniBand Architecture
 // Specification, volume 1: 13.4 (MAD headers), 14.2 (subnet management), 15.2
-// (subnet administration). Values are in host byte order,
-// except in the bytes. Reserved bits are written as 0 and ignored when read.
+// (subnet administration). Values in structs are in host byte order. Reserved
+// bits are written as 0 and ignored when read.
 //
 // Everything here is safe for concurrent use on different values.
 package mad
@@ -46,7 +45,7 @@ func nameOf[T ~uint8 | ~uint16](names map[T]string, v T, format string) string {
 	return fmt.Sprintf(format, uint16(v))
 }
 
-// Method is what a MAD asks for or answers (IBA 13.4.5, 15.2.2).
+// Method is the kind of request or answer of a MAD (IBA 13.4.5, 15.2.2).
 type Method uint8
 
 // The methods in use here. Response is the bit that an answer has.
@@ -68,8 +67,8 @@ var methodNames = map[Method]string{
 
 func (m Method) String() string { return nameOf(methodNames, m, "method %#02x") }
 
-// Attribute is what a MAD is about (IBA 14.2.5, 15.2.5). Numbers mean different
-// things to subnet management and to subnet administration.
+// Attribute is the object that a MAD reads or writes (IBA 14.2.5, 15.2.5). Numbers have different
+// meanings in subnet management and in subnet administration.
 type Attribute uint16
 
 // The attributes in use here: of subnet management, then of subnet administration.
@@ -150,8 +149,8 @@ func (s Status) String() string {
 	return text
 }
 
-// Header is the part that all MADs have (IBA 13.4.3), less the four bytes at
-// offset 4, of which all classes but directed routes use only the Status.
+// Header is the part that all MADs have (IBA 13.4.3), without the four bytes at offset 4: except
+// for directed routes, all classes use only the Status of these.
 type Header struct {
 	BaseVersion   uint8
 	Class         Class
@@ -203,7 +202,7 @@ func TransactionID(b []byte) uint64 { return binary.BigEndian.Uint64(b[8:]) }
 // SetTransactionID replaces it.
 func SetTransactionID(b []byte, id uint64) { binary.BigEndian.PutUint64(b[8:], id) }
 
-// IsResponse says whether a MAD of at least HeaderSize bytes answers another.
+// IsResponse returns true if a MAD of at least HeaderSize bytes is an answer.
 func IsResponse(b []byte) bool { return Method(b[3])&Response != 0 }
 
 // The addresses of the management agents.
@@ -227,8 +226,8 @@ type Packet struct {
 	// the MAD again, Retries times at most. 0 expects no answer.
 	Timeout time.Duration
 	Retries int
-	// TimedOut says of a received packet that it is the MAD that was sent,
-	// to which no answer came.
+	// TimedOut is set in a received packet that is the sent MAD itself, because
+	// no answer came.
 	TimedOut bool
 	// Data is the MAD: Size bytes, or more where several packets were put together.
 	Data []byte

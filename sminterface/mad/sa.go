@@ -72,8 +72,8 @@ func (a *Adm) Unmarshal(b []byte) error {
 	return nil
 }
 
-// JoinState says how a port takes part in a multicast group (IBA 15.2.5.17); it
-// is a set.
+// JoinState is the set of ways in which a port takes part in a multicast group
+// (IBA 15.2.5.17).
 type JoinState uint8
 
 // The ways to take part.
@@ -100,8 +100,8 @@ func (j JoinState) String() string {
 	return text + " member"
 }
 
-// MCMemberRecord is what matters here of attribute 0x0038 of subnet
-// administration (IBA 15.2.5.17). The rest is written as 0.
+// MCMemberRecord has the fields in use here of attribute 0x0038 of subnet
+// administration (IBA 15.2.5.17). Other fields are written as 0.
 type MCMemberRecord struct {
 	MGID, PortGID netip.Addr // IPv6; the zero Addr is written as ::
 	QKey          uint32
@@ -146,8 +146,8 @@ func PortGID(prefix uint64, port fabric.GUID) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// DefaultSubnetPrefix is the prefix of GIDs that a subnet has unless it is told
-// another (IBA 4.1.1).
+// DefaultSubnetPrefix is the prefix of a subnet's GIDs unless another one is
+// configured (IBA 4.1.1).
 const DefaultSubnetPrefix uint64 = 0xfe80000000000000
 
 // Append appends the record to b.
@@ -181,8 +181,8 @@ func (m *MCMemberRecord) Unmarshal(r []byte) error {
 	return nil
 }
 
-// PathRecord is what matters here of attribute 0x0035 of subnet administration
-// (IBA 15.2.5.16). The rest is written as 0.
+// PathRecord has the fields in use here of attribute 0x0035 of subnet
+// administration (IBA 15.2.5.16). Other fields are written as 0.
 type PathRecord struct {
 	DLID, SLID fabric.LID
 	NumPath    uint8 // 7 bits

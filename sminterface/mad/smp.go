@@ -7,8 +7,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// MaxHops is how many links a directed route can have (IBA 14.2.2): the path
-// fields have 64 entries, of which the first is not used.
+// MaxHops is the greatest number of links of a directed route (IBA 14.2.2): the
+// path fields have 64 entries, of which the first is not used.
 const MaxHops = 63
 
 // DataSize is the length of the attribute of a SMP in bytes.
@@ -48,8 +48,8 @@ func (s *SMP) Marshal(b *[Size]byte) {
 	binary.BigEndian.PutUint16(b[4:], uint16(s.Status)&0x7fff)
 }
 
-// Unmarshal reads a SMP. It returns ErrShort for fewer than Size bytes, and an
-// error for another class. s is unchanged then.
+// Unmarshal reads an SMP. Errors: ErrShort for fewer than Size bytes, and
+// another class; s is unchanged then.
 func (s *SMP) Unmarshal(b []byte) error {
 	if len(b) < Size {
 		return fmt.Errorf("%w: %d bytes, a SMP has %d", ErrShort, len(b), Size)

@@ -19,7 +19,7 @@ func Of[T any, P interface {
 	return t
 }
 
-// NodeInfo is what matters here of attribute 0x0011 (IBA 14.2.5.3).
+// NodeInfo has the fields in use here of attribute 0x0011 (IBA 14.2.5.3).
 type NodeInfo struct {
 	Type       fabric.NodeType
 	NumPorts   uint8 // external ports
@@ -57,7 +57,7 @@ func (d *NodeDescription) Unmarshal(b *Data) {
 	*d = NodeDescription(text)
 }
 
-// SwitchInfo is what matters here of attribute 0x0012 (IBA 14.2.5.4).
+// SwitchInfo has the fields in use here of attribute 0x0012 (IBA 14.2.5.4).
 type SwitchInfo struct {
 	MulticastFDBCap uint16 // entries
 	LinearFDBTop    fabric.LID
@@ -86,7 +86,7 @@ const (
 	IsMulticastFDBTop uint32 = 1 << 30 // of port 0: the switch keeps SwitchInfo.MulticastFDBTop
 )
 
-// PortInfo is what matters here of attribute 0x0015 (IBA 14.2.5.6).
+// PortInfo has the fields in use here of attribute 0x0015 (IBA 14.2.5.6).
 type PortInfo struct {
 	SubnetPrefix       uint64
 	LID                fabric.LID
@@ -196,6 +196,6 @@ func (t *MulticastForwardingTable) Unmarshal(b *Data) {
 	}
 }
 
-// HasFDR10 says whether Mellanox's attribute 0xff90, which alone tells FDR10 from
-// QDR, says that a link has it (ib_mlnx_ext_port_info_t in OpenSM's ib_types.h).
+// HasFDR10 returns true if a link has FDR10 according to Mellanox's attribute 0xff90, the only one
+// that tells FDR10 from QDR (ib_mlnx_ext_port_info_t in OpenSM's ib_types.h).
 func HasFDR10(b *Data) bool { return b[15]&1 != 0 }

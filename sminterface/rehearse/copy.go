@@ -10,9 +10,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// replaceGUIDs writes a file of OpenSM's with other port GUIDs in it: those in
-// the comments of opensm-lfts.dump and opensm-lid-matrix.dump and those that
-// lines of guid2lid begin with. All else stays as it is, right or wrong.
+// replaceGUIDs writes a file of OpenSM's with other port GUIDs: those in the comments of
+// opensm-lfts.dump and opensm-lid-matrix.dump, and those at the beginning of lines of guid2lid.
+// Everything else stays as it is, right or wrong.
 func replaceGUIDs(w io.Writer, text []byte, guid func(fabric.GUID) fabric.GUID) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	for line := range bytes.Lines(text) {

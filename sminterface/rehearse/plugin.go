@@ -23,7 +23,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
-// Via says how OpenSM gets the tables.
+// Via is the way in which OpenSM gets the tables.
 type Via string
 
 // The ways.
@@ -39,7 +39,7 @@ const (
 	LibraryName = "lib" + PluginName + ".so"
 )
 
-// enginePrefix is what OpenSM's names of the plugin's engines begin with.
+// enginePrefix begins OpenSM's names of the plugin's engines.
 const enginePrefix = "ibweave-"
 
 // PluginOptions are what RunPlugin is to rehearse beside forwarding tables.
@@ -51,16 +51,16 @@ type PluginOptions struct {
 	Library string
 	// Engine is our name of the engine: "xy".
 	Engine string
-	// Config is the plugin's configuration. groups is what multicast.groups is to
-	// be, "" for none.
+	// Config returns the plugin's configuration. groups is the value for
+	// multicast.groups, "" for none.
 	Config func(groups string) ([]byte, error)
 	// MFT is the multicast tables of Trees; nil for none.
 	MFT   *mft.Tables
 	Trees []mft.Tree
 }
 
-// MaskDifference is a mask that differs: the ports of a switch out of which
-// packets to a group go.
+// MaskDifference is a mask that differs: the ports by which a switch sends
+// packets to a group.
 type MaskDifference struct {
 	Group  string     `json:"group"`          // "" for a MLID that none of our groups has
 	MGID   string     `json:"mgid,omitempty"` // likewise
@@ -68,7 +68,7 @@ type MaskDifference struct {
 	Switch Switch     `json:"switch"`
 	Ours   []int      `json:"ours"` // ascending
 	OpenSM []int      `json:"opensm"`
-	// Labels are those of the ports of Switch.
+	// Labels has the labels of the ports of Switch.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
@@ -92,8 +92,8 @@ func maskText(ports []int, labels fabric.PortLabels) string {
 	}
 }
 
-// MulticastReport is what a rehearsal found of multicast. A mask is that of one
-// switch for one group, empty ones included.
+// MulticastReport is the multicast part of a Report. A mask is that of one
+// switch for one group; empty masks count as well.
 type MulticastReport struct {
 	Groups      int              `json:"groups"` // MGIDs
 	Equal       int              `json:"equal_groups"`
@@ -114,7 +114,7 @@ type MapDifference struct {
 	Out    fabric.PortNum `json:"out"`
 	Ours   []int          `json:"ours"` // VL by SL
 	OpenSM []int          `json:"opensm"`
-	// Labels are those of the ports of Node.
+	// Labels has the labels of the ports of Node.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
@@ -124,8 +124,8 @@ func (d MapDifference) String() string {
 	return fmt.Sprintf("%q (%s), port %s to port %s: VLs %s, OpenSM has %s", d.Node.Name.Text, d.Node.GUID, d.Labels.Text(d.In), d.Labels.Text(d.Out), vls(d.Ours), vls(d.OpenSM))
 }
 
-// SL2VLReport is what a rehearsal found of SL-to-VL tables: those of every way
-// through a switch to a port with a cable, and of the other ports with a cable.
+// SL2VLReport is the SL-to-VL part of a Report. It counts the tables of every way through a switch
+// to a port with a cable, and those of the other ports with a cable.
 type SL2VLReport struct {
 	Maps        int             `json:"maps"`
 	Differences int             `json:"differences"`
@@ -174,14 +174,14 @@ func findPlugin() (string, error) {
 		LibraryName, os.ErrNotExist, strings.Join(places, ", "))
 }
 
-// RunPlugin rehearses tables as the plugin makes them: OpenSM runs with it, ports
-// join the groups by requests to subnet administration, and all tables are read
-// back. Receivers join each tree of their group as full members; senders that do
-// not receive join theirs as send-only non-members. The plugin gets groups.json,
-// since join states do not say which of the full members send.
+// RunPlugin rehearses tables as the plugin makes them: OpenSM runs with the plugin, ports
+// join the groups by requests to subnet administration, and all tables are read back.
+// Receivers join each tree of their group as full members; senders that do not receive
+// join each tree of theirs as send-only non-members. The plugin gets groups.json, since
+// join states do not show which full members send.
 //
-// It is otherwise as Run, and without a plugin the error is an os.ErrNotExist. A join that
-// OpenSM refuses is in the report.
+// Otherwise it is like Run. If there is no plugin the error wraps os.ErrNotExist. Joins
+// that OpenSM refuses are in the report.
 func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions) (*Report, error) {
 	var err error
 	if opt.Library == "" {
@@ -294,8 +294,8 @@ func (r *run) join(ctx context.Context, c *subnet.Client) error {
 	return j.joinRest(ctx, rest)
 }
 
-// makeGroup joins the first receiver of a tree to its group, which makes the group, with
-// our MLID if that is free. made is false when OpenSM does not have the group then.
+// makeGroup joins the first receiver of a tree to its group. That makes the group, with
+// our MLID if it is free. made is false if OpenSM does not have the group afterwards.
 func (j *joining) makeGroup(ctx context.Context, tree *mft.Tree) (made bool, err error) {
 	if len(tree.Receivers) == 0 {
 		j.note("group %q (%s) has no receivers: only a full member makes a group (IBA 15.2.5.17), so OpenSM does not have it", tree.Name, tree.MGID)

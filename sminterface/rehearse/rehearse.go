@@ -36,15 +36,15 @@ const (
 
 // Options are what a caller may ask of Run.
 type Options struct {
-	// Dir is a compile directory. Its opensm-lfts.dump and, where they are
-	// there, its opensm-lid-matrix.dump and guid2lid are what OpenSM gets,
-	// with no change but to port GUIDs that ibsim cannot have. Without Dir,
-	// OpenSM gets files made of the fabric and the tables.
+	// Dir is a compile directory. OpenSM gets its opensm-lfts.dump and, if they
+	// exist, its opensm-lid-matrix.dump and guid2lid, unchanged except for port
+	// GUIDs that ibsim cannot have. Without Dir, OpenSM gets files made from
+	// the fabric and the tables.
 	Dir string
 	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared. By files
 	// OpenSMOptions have to make them.
 	SL2VL *lft.SL2VL
-	// PathSLs are the SLs of paths that the plugin gives; nil for none, and then none are compared.
+	// PathSLs has the SLs of paths that the plugin returns; if it is nil, none are compared.
 	PathSLs *lft.PathSLs
 	Paths   int // of which at most the SLs are asked for; 0 for 500,000
 	// NotCarried is why files cannot carry what the proof of the tables needs; "" where they
@@ -79,7 +79,7 @@ type Difference struct {
 	LID    fabric.LID     `json:"lid"`
 	Ours   fabric.PortNum `json:"ours"`   // fabric.NoPath for none
 	OpenSM fabric.PortNum `json:"opensm"` // what the switch has
-	// Labels are those of its ports, see fabric.Fabric.PortLabels.
+	// Labels has the labels of the ports, see fabric.Fabric.PortLabels.
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
@@ -119,9 +119,9 @@ type Switch struct {
 
 func nameOf(f *fabric.Fabric, n fabric.NodeID) Switch { return Switch{f.Node(n).GUID, f.Name(n)} }
 
-// Report is what a rehearsal found. Entries are those of LIDs from 1 to the
-// highest of the fabric and the tables, on the switches that could be read;
-// where a switch has a lower LinearFDBTop, it has no path to the LIDs above.
+// Report is the result of a rehearsal. Entries are those of LIDs from 1 to the
+// highest of the fabric and the tables, on the switches that could be read. A
+// switch with a lower LinearFDBTop counts as having no path to the LIDs above.
 type Report struct {
 	Via    Via    `json:"via"`
 	Plugin string `json:"plugin,omitempty"` // the file
@@ -153,27 +153,27 @@ type Report struct {
 	Notes   []string           `json:"notes"`   // why, where it is known
 }
 
-// Equal says whether every switch has exactly the tables it was meant to have, and nothing is
-// missing that files do not carry.
+// Equal returns true if every switch has exactly the tables that it should have, and the
+// files can carry everything that is needed.
 func (r *Report) Equal() bool {
 	return r.NotCarried == "" && r.EqualSwitches == r.Switches && r.Differences == 0 && r.WrongLIDs == 0 &&
 		(r.Multicast == nil || r.Multicast.Equal == r.Multicast.Groups && r.Multicast.Differences == 0 && r.Multicast.Refused == 0) &&
 		(r.SL2VL == nil || r.SL2VL.Differences == 0) && (r.PathSLs == nil || r.PathSLs.Differences == 0)
 }
 
-// UnfitError says that OpenSM's file engine cannot carry such a routing, or
-// that OpenSM could not run on such a fabric, whatever is in the files.
+// UnfitError means that OpenSM's file engine cannot carry the routing, or that
+// OpenSM cannot run on the fabric, whatever the files contain.
 type UnfitError struct{ Reason string }
 
 func (e *UnfitError) Error() string { return "cannot be rehearsed: " + e.Reason }
 
-// Run rehearses tables t of fabric f, whose ports have their LIDs. Everything
-// that it starts has ended, and everything that it writes is gone, when it
-// returns; a process that is killed leaves no process behind either.
+// Run rehearses tables t of fabric f, whose ports have their LIDs. When it returns, all processes
+// that it has started have ended, and all files that it has written are removed. If this process is
+// killed, no process stays behind either.
 //
-// Tables that differ, and an OpenSM that does not accept them, are not errors
-// but in the report. Errors: an *ibsim.MissingError, an *UnfitError, an
-// *ibsim.ExitError, ctx's own, and those of files. The report is then nil.
+// Differences, and an OpenSM that does not accept the tables, are in the report and are no errors.
+// Errors: an *ibsim.MissingError, an *UnfitError, an *ibsim.ExitError, ctx's own, and those of
+// files. The report is then nil.
 func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Report, error) {
 	return rehearse(ctx, f, t, PluginOptions{Options: opt}, ViaFile)
 }
@@ -433,8 +433,8 @@ func (r *run) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// timeout is how long OpenSM, or reading back, may take on this fabric: many
-// times what they take, since it is there for what would never end.
+// timeout returns how long OpenSM, or reading back, may take on this fabric: many times their usual
+// time, since it is only there for runs that would never end.
 func (r *run) timeout() time.Duration {
 	entries := r.f.NumSwitches() * (int(r.t.MaxLID()) + 1)
 	return 2*time.Minute + time.Duration(r.f.NumNodes())*20*time.Millisecond + time.Duration(entries)*5*time.Microsecond

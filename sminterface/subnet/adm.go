@@ -69,9 +69,9 @@ func (c *Client) Adm(ctx context.Context, to Manager, a *mad.Adm) (*mad.Adm, err
 	return answer, nil
 }
 
-// Members lists the members of multicast groups: those that match the
-// components of want that mask names, all with mask 0. Without an SM key
-// OpenSM lists each group once, without its ports.
+// Members lists the members of multicast groups that match those components of
+// want that mask selects; with mask 0 it lists all. Without an SM key OpenSM
+// lists each group once, without its ports.
 func (c *Client) Members(ctx context.Context, to Manager, want mad.MCMemberRecord, mask, smKey uint64) ([]mad.MCMemberRecord, error) {
 	return askRecords[mad.MCMemberRecord](ctx, c, to, mad.MCMemberRecordSize, &mad.Adm{
 		Header: mad.Header{Method: mad.GetTable, Attribute: mad.AttrMCMemberRecord},
@@ -145,14 +145,13 @@ func (e *NoGroupError) Error() string {
 // Unwrap gives the answer of the subnet manager.
 func (e *NoGroupError) Unwrap() error { return e.Err }
 
-// Join makes a port a member of a group (IBA 15.2.5.17): of one that is there,
-// else of a new one, with the MLID that it is to have. The port need not be the
-// local one; OpenSM takes note that another has joined for it (ProxyJoin), and
-// lists the ports of such groups to trusted requests only. A port that is a
-// member in another way becomes one in this way too.
+// Join makes a port a member of a group (IBA 15.2.5.17): of an existing one, else of a new one,
+// with m.MLID. The port need not be the local one; then OpenSM notes that another port has joined
+// for it (ProxyJoin), and lists the ports of such groups only for trusted requests. A port that is
+// already a member with another state gets this one in addition.
 //
-// Errors: a *MLIDError where the group has another MLID, which leaves the port
-// as it was; a *NoGroupError, for a member that can only send; those of Adm.
+// Errors: a *MLIDError if the group has another MLID; the port is then unchanged; a *NoGroupError
+// if the group does not exist and the port is no full member; those of Adm.
 func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemberRecord, error) {
 	// The MLID is asked for first: a join that has to be undone would change the tables
 	// of the switches twice.
@@ -193,8 +192,8 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 // join is the components that a join needs, and a leave.
 const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
 
-// checkGroup gives the record by which a membership is asked for. With an MLID, it
-// looks whether the group has that, and counts the groups with this MGID that are there.
+// checkGroup returns the record to ask for a membership with. If m has an MLID, it
+// checks that the group has that MLID, and returns how many groups with this MGID exist.
 func (c *Client) checkGroup(ctx context.Context, to Manager, m Membership) (record mad.MCMemberRecord, groups int, err error) {
 	record = mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: cmp.Or(m.State, mad.FullMember)}
 	if m.MLID == 0 {

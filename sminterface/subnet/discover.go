@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// Discovery is what a sweep found.
+// Discovery is the result of a sweep.
 type Discovery struct {
 	Fabric *fabric.Fabric
 	// Local is the port that the sweep started from: port 0 of a switch, or
@@ -22,8 +22,8 @@ type Discovery struct {
 	Routes [][]fabric.PortNum
 	// Switches has what each switch said of itself, by NodeID.
 	Switches []mad.SwitchInfo
-	// Problems are what the sweep met and went on without, sorted. File is the node or the
-	// port: "S-0002c90000000001"[3].
+	// Problems has the faults that the sweep met without stopping, sorted. File is the
+	// node or the port: "S-0002c90000000001"[3].
 	Problems []fabric.Problem
 	Requests int // SMPs
 }
@@ -58,19 +58,18 @@ type foundPort struct {
 	wired  bool
 }
 
-// Discover finds all nodes and cables that directed routes from the local node
-// reach, breadth first, with as many requests in flight as the window allows:
-// NodeInfo through every port that has a link; NodeDescription, SwitchInfo and
-// the PortInfo of all ports of a switch; the PortInfo of the ports of CAs and
-// routers that have a cable (libibnetdisc's ibnetdisc.c asks for the same).
+// Discover finds all nodes and cables that directed routes from the local node reach, breadth
+// first, with as many requests in flight as the window allows. It asks for NodeInfo through every
+// port with a link, for NodeDescription, for SwitchInfo and the PortInfo of all ports of a switch,
+// and for the PortInfo of ports with a cable of CAs and routers (libibnetdisc's ibnetdisc.c asks
+// for the same).
 //
-// The result does not depend on the order of answers, except the routes among
-// shortest ones. Node.Order is by kind and GUID, as in the text that package
-// topology writes. LIDs that are used twice, or that no port can have, are left
-// out.
+// The result does not depend on the order of answers, except for the choice among shortest routes.
+// Node.Order is by kind and GUID, as in the text that package topology writes. LIDs that are used
+// twice, or that no port can have, are left out.
 //
-// A node that does not answer, a route too long for a SMP, and contradictions
-// are Problems. Errors: the local node does not answer, ErrClosed, and ctx's.
+// A node that does not answer, a route too long for a SMP, and contradictions are Problems. Errors:
+// the local node does not answer, ErrClosed, and ctx's.
 func (c *Client) Discover(ctx context.Context) (*Discovery, error) {
 	s := &sweep{byGUID: make(map[fabric.GUID]int32)}
 	requests, err := c.run(ctx, func(b *batch) {
@@ -110,7 +109,7 @@ func (s *sweep) local(data *mad.Data, err error) error {
 	return nil
 }
 
-// add takes a new node, and asks it for what it is.
+// add adds a new node, and asks for its attributes.
 func (s *sweep) add(info *mad.NodeInfo, route []fabric.PortNum) (int32, error) {
 	switch info.Type {
 	case fabric.CA, fabric.Switch, fabric.Router:
@@ -169,8 +168,8 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 		if port.info.LinkSpeedActive == 4 && port.info.LinkSpeedExtActive == 0 && knowsFDR10(&node.info) {
 			s.askFDR10(n, p, to)
 		}
-		// Only switches pass directed routes on, and the node where they
-		// start.
+		// Directed routes continue only through switches, and through the node
+		// where they start.
 		if node.info.Type == fabric.Switch || len(to.Route) == 0 && p == node.info.LocalPort {
 			s.look(n, p)
 		}
@@ -184,9 +183,9 @@ func (s *sweep) askFDR10(n int32, p fabric.PortNum, to Target) {
 	}, func(error) {}) // it is QDR, then
 }
 
-// knowsFDR10 says whether a device has Mellanox's extended PortInfo: the ones
-// that libibnetdisc asks (is_mlnx_ext_port_info_supported), less those that
-// Bull sells under numbers of its own.
+// knowsFDR10 returns true if a device has Mellanox's extended PortInfo: the
+// devices that libibnetdisc asks (is_mlnx_ext_port_info_supported), except
+// those that Bull sells under its own numbers.
 func knowsFDR10(n *mad.NodeInfo) bool {
 	d := n.DeviceID
 	switch {
@@ -253,7 +252,7 @@ func (s *sweep) connect(n int32, p fabric.PortNum, peer int32, info *mad.NodeInf
 	z.peer, z.num, z.wired = n, p, true
 }
 
-// build makes the fabric, and says what was found of each of its nodes.
+// build makes the fabric, with the routes and SwitchInfos of its nodes.
 func (s *sweep) build() (*Discovery, error) {
 	var b fabric.Builder
 	order := s.order()

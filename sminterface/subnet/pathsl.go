@@ -17,12 +17,11 @@ import (
 // each, and answers no other request meanwhile.
 const maxPaths = 4 << 20
 
-// PathSLs asks subnet administration for the SLs of the paths from every n-th port of f to all
-// LIDs (PathRecord, IBA 15.2.5.16): for the paths of a port at once, or where the answer
-// is cut off, as by libumad2sim.so, for each by itself. What was not asked for, and what subnet administration has no
-// record of, since the ports share no partition, say, has lft.UnknownSL. The Manager is
-// asked for as many at a time as Options.Window says. It also returns the number of
-// requests.
+// PathSLs asks subnet administration for the SLs of the paths from every n-th port of f to all LIDs
+// (PathRecord, IBA 15.2.5.16): for all paths of a port at once, or, if answers are cut off, as by
+// libumad2sim.so, for each path separately. Paths that it does not ask for, and paths without a
+// record (for example because the ports share no partition) get lft.UnknownSL. At most
+// Options.Window requests are under way at a time. It also returns the number of requests.
 //
 // Errors: too many paths, and those of Adm except for paths without a record.
 func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric, n int) (sls *lft.PathSLs, requests int, err error) {
@@ -69,9 +68,9 @@ func sources(f *fabric.Fabric, n int) (ports []fabric.PortID, lids int) {
 // Sources and destinations of the paths that SamplePathSLs asks for, at most.
 const sampledSources, sampledDestinations = 8, 64
 
-// SamplePathSLs asks subnet administration for the SLs of some paths, from and to end ports all over the fabric.
-// It returns the SL of the first, how many paths it asked for, and whether all of them are on that SL. Errors are
-// those of PathSLs.
+// SamplePathSLs asks subnet administration for the SLs of some paths, between end ports all over
+// the fabric. It returns the SL of the first path, how many paths it asked for, and true if all of
+// them have that SL. Errors are those of PathSLs.
 func (c *Client) SamplePathSLs(ctx context.Context, to Manager, f *fabric.Fabric) (sl fabric.SL, paths int, same bool, err error) {
 	ports, _ := sources(f, 1)
 	q := &pathQuery{c: c, to: to, f: f}

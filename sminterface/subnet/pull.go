@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// PullOptions say what to read.
+// PullOptions determine what Pull reads.
 type PullOptions struct {
 	// LFT, MFT and SL2VL choose the tables; none of them set means all.
 	LFT, MFT, SL2VL bool
@@ -27,13 +27,13 @@ type PullOptions struct {
 	SomeMaps bool
 }
 
-// Tables is what the switches of a subnet forward by. Those that were not read
+// Tables has the tables of the switches of a subnet. Tables that were not read
 // are nil.
 type Tables struct {
 	LFT   *lft.Tables
 	MFT   *mft.Tables
 	SL2VL *lft.SL2VL
-	// Read says of each switch, by NodeID, whether all its tables were read.
+	// Read is, by NodeID of switches, true if all tables of the switch were read.
 	Read []bool
 	// Problems are switches and ports that could not be read, and entries
 	// that name no port; sorted.

@@ -97,7 +97,7 @@ func (c *Client) Close() error {
 	return err
 }
 
-// ErrClosed is what requests fail with when the Client is closed.
+// ErrClosed is the error of requests after the Client is closed.
 var ErrClosed = errors.New("the connection to the subnet is closed")
 
 // ErrTimeout is wrapped by the error for a request without an answer.
@@ -208,8 +208,8 @@ func (c *Client) receive() {
 	}
 }
 
-// answers says whether a MAD belongs to a request with the same transaction ID:
-// the class and the attribute are the same.
+// answers returns true if a MAD belongs to a request with the same transaction
+// ID: class and attribute have to be equal.
 func answers(b, request []byte) bool {
 	return b[1] == request[1] && b[16] == request[16] && b[17] == request[17]
 }
@@ -467,8 +467,8 @@ func (b *batch) ask(to Target, attr mad.Attribute, modifier uint32, answer func(
 	})
 }
 
-// lost says whether an error is one of the request alone: no answer, or a bad
-// one. All others end everything.
+// lost returns true for an error that concerns only one request: no answer, or
+// a bad one. All other errors end the batch.
 func lost(err error) bool {
 	_, status := errors.AsType[*mad.StatusError](err)
 	return status || errors.Is(err, errTooFar) || errors.Is(err, ErrTimeout)

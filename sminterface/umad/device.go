@@ -16,12 +16,12 @@ import (
 	"runtime"
 )
 
-// Device is an open /dev/infiniband/umadN, or what behaves like one.
+// Device is an open /dev/infiniband/umadN, or something that behaves like it.
 //
-// Read waits for a message and gives the whole of it; where b is too small, it
-// gives what fits and syscall.ENOSPC, and the message again the next time. Write
-// takes one message. Ioctl reads its argument from arg, and writes what the
-// kernel answers there. Close ends Read with fs.ErrClosed.
+// Read waits for a message and returns all of it. If b is too small, it returns
+// the part that fits and syscall.ENOSPC, and the next Read returns the same
+// message. Write takes one message. Ioctl reads its argument from arg, and
+// writes the kernel's answer there. Close makes Read return fs.ErrClosed.
 type Device interface {
 	Read(b []byte) (int, error)
 	Write(b []byte) (int, error)
@@ -62,8 +62,8 @@ func ioctlNumber(read, write bool, number, size uint32) uint32 {
 // the machine, except where a comment says so.
 const (
 	sizeRegister2 = 40 // ib_user_mad_reg_req2
-	// HeaderSize is the length of ib_user_mad_hdr, which is in front of each
-	// MAD: with a P_Key index, since IB_USER_MAD_ENABLE_PKEY.
+	// HeaderSize is the length of ib_user_mad_hdr, which precedes each MAD.
+	// After IB_USER_MAD_ENABLE_PKEY it has a P_Key index.
 	HeaderSize = 64
 )
 
@@ -102,7 +102,7 @@ func (h *header) unmarshal(b []byte) {
 	}
 }
 
-// agent is what registers a management class.
+// agent is a registration of a management class.
 type agent struct {
 	class, version, rmpp uint8
 	qpn                  uint8

@@ -33,7 +33,7 @@ type PortInfo struct {
 // String is mlx5_0:1.
 func (p PortInfo) String() string { return p.Device + ":" + strconv.Itoa(int(p.Number)) }
 
-// usable says whether subnet management is spoken there.
+// usable returns true if subnet management is possible by the port.
 func (p PortInfo) usable() bool { return p.LinkLayer == "InfiniBand" && p.Umad != "" }
 
 // ErrNoDevices says that the machine has no RDMA device.
@@ -42,7 +42,7 @@ var ErrNoDevices = errors.New("this machine has no RDMA device: the kernel lists
 // system is /sys.
 type system struct{ fs.FS }
 
-// list is what List returns.
+// list returns the result of List.
 func (s system) list() ([]PortInfo, error) {
 	devices, err := fs.ReadDir(s, "class/infiniband")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -134,8 +134,8 @@ func (s system) umads() (map[string]string, error) {
 	return found, nil
 }
 
-// attach finds the network interfaces of ports: those for which a port has GIDs, and those of
-// IPoIB whose hardware address ends with the GUID of the port (RFC 4391, section 9.1.1).
+// attach finds the network interfaces of ports: interfaces that a GID of the port is for, and IPoIB
+// interfaces whose hardware address ends with the port's GUID (RFC 4391, section 9.1.1).
 func (s system) attach(list []PortInfo) {
 	ipoib := make(map[fabric.GUID][]string)
 	for _, name := range s.names("class/net") {

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// List lists the ports of the machine's RDMA devices, by device and number, as
-// the kernel tells in /sys. Errors: ErrNoDevices, and what reading /sys gives.
+// List lists the ports of the machine's RDMA devices, by device and number,
+// from /sys. Errors: ErrNoDevices, and those of reading /sys.
 func List() ([]PortInfo, error) { return system{os.DirFS("/sys")}.list() }
 
 // file is a device of the kernel.

@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Reading is counters of ports, and what they count.
+// Reading holds counters of ports, and describes what they count.
 type Reading struct {
 	*dump.Counters
 	Kind    string  // counts or difference

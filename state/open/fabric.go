@@ -125,7 +125,7 @@ func (in *Input) fabricOf(d *ibdiagnet.Database) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// notice tells what a reader of the topology should know and a checker finds out by itself.
+// notice reports something to readers of the topology that a checker finds out by itself.
 func (in *Input) notice(f *fabric.Fabric, format string, args ...any) {
 	in.tell(f, fabric.Problem{Kind: fabric.Notice, File: in.Topology, Message: fmt.Sprintf(format, args...), Count: 1})
 }

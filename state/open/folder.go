@@ -37,8 +37,8 @@ var parts = []struct {
 	{state.PKeyTables, func(n *Files) *string { return &n.PKeys }},
 }
 
-// Name makes name the file of a part, and returns the file that it had. Names of parts that Files does
-// not have are left out.
+// Name makes name the file of a part, and returns the part's former file. It ignores parts that Files does
+// not have.
 func (n *Files) Name(p state.Part, name string) (before string) {
 	for _, x := range parts {
 		if x.part == p {
@@ -48,7 +48,7 @@ func (n *Files) Name(p state.Part, name string) (before string) {
 	return before
 }
 
-// contents is what a folder or an archive has of dumps.
+// contents lists the dumps of a folder or an archive.
 type contents struct {
 	dir       string
 	files     map[dump.Form][]string // names in dir
@@ -143,7 +143,7 @@ func (in *Input) gather(dir string, tables bool) (said string, err error) {
 	return dir + ": " + strings.Join(taken, "; "), nil
 }
 
-// Find returns the path of the file of a form in a folder, "" for none.
+// Find returns the path of the file of a form in a folder, "" if there is none.
 func Find(dir string, form dump.Form) (path string, err error) {
 	c, err := listFolder(dir)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *contents) choose(kind state.Part) (names []string, err error) {
 }
 
 // dropUnpaired leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
-// which say nothing by themselves. The rules of the tables that they refer to are undecided.
+// which are useless alone. The rules about the missing tables are then undecided.
 func (in *Input) dropUnpaired(dir string) {
 	leave := func(p state.Part, format string, args ...any) {
 		in.State.Undecided = append(in.State.Undecided, state.Undecided{Part: p, Kind: fabric.Missing, Reason: fmt.Sprintf(format, args...)})
@@ -190,8 +190,8 @@ func (in *Input) dropUnpaired(dir string) {
 	}
 }
 
-// isDumpName says whether a file has the name of a dump that compile, OpenSM or pull
-// writes and that a verdict may rest on.
+// isDumpName returns true if a file has the name of a dump that compile, OpenSM or pull
+// writes and on which a verdict may depend.
 func isDumpName(name string) bool {
 	for _, suffix := range []string{outdir.ZstdSuffix, ".gz"} {
 		name = strings.TrimSuffix(name, suffix)
@@ -200,7 +200,7 @@ func isDumpName(name string) bool {
 		outdir.SL2VLName, outdir.PathSLsName, outdir.PairSLsName, outdir.MCFDBsName, outdir.MFTsName, PKeysName}, name)
 }
 
-// missingDumps says what was looked for in a folder that has not enough of it, and what it has.
+// missingDumps returns the error about a folder that lacks files: what it needs and what it has.
 func (c *contents) missingDumps(taken []string, topology, tables bool) error {
 	const topologies = "ibnetdiscover text, db_csv, lst or net_dump of ibdiagnet, or " + outdir.SubnetListName
 	has := "nothing of that"
@@ -270,7 +270,7 @@ func ownName(names []string) []string {
 	return names
 }
 
-// unpacked leaves out of a list of names those that are another one, compressed.
+// unpacked drops from a list the names of compressed files that are there uncompressed, too.
 func unpacked(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		for _, suffix := range []string{outdir.ZstdSuffix, ".gz"} {

@@ -25,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Device says how a live fabric is reached: Umad names a port of this machine, else it is ibsim.
+// Device says how to reach a live fabric: Umad names a port of this machine; if it is empty, ibsim is used.
 type Device struct {
 	Umad   string // DEVICE[:PORT], the GUID of a port, or a network interface; "" for ibsim
 	Socket string // of ibsim; "" for that of the environment, else sim
@@ -63,14 +63,14 @@ type NoDeviceError struct{ error }
 
 func (e *NoDeviceError) Unwrap() error { return e.error }
 
-// LiveOptions are what a caller may ask of Live.
+// LiveOptions are choices for Live.
 type LiveOptions struct {
 	// MaxMLID and SomeMaps are as in subnet.PullOptions.
 	MaxMLID  fabric.LID
 	SomeMaps bool
-	// PathSLs asks subnet administration for the SLs of paths where VLs depend on them, of some first: if these
-	// are all on one SL, it is that of all paths. AllPaths asks for the SL of each, whatever the VLs are. PKeys reads
-	// the P_Key tables of end ports.
+	// PathSLs asks subnet administration for the SLs of paths if VLs depend on them, first for some: if these
+	// all have one SL, all paths are taken to have it. AllPaths asks for the SL of each path in any case. PKeys
+	// reads the P_Key tables of end ports.
 	PathSLs, AllPaths, PKeys bool
 	// Before is told about how many requests follow and to whom, before they are sent; it may be nil.
 	Before func(requests int, to string)
@@ -80,19 +80,19 @@ type LiveOptions struct {
 // Swept is a state that was read from a live fabric.
 type Swept struct {
 	*state.State
-	// FewSLs is true if the VL of no packet depends on its SL: path SLs are not asked for then.
+	// FewSLs is true if no packet's VL depends on its SL; path SLs are then not asked for.
 	FewSLs bool
 	// SLsFailed is why path SLs were not read, though they are wanted.
 	SLsFailed  error
 	SampledSLs int // paths of which the SL was asked, if all SLs are taken from these
 	Requests   int // datagrams
-	// Maps are the SL-to-VL maps of switches, of which AskedMaps were read.
+	// Maps counts the SL-to-VL maps of switches, AskedMaps those of them that were read.
 	Maps, AskedMaps int
 }
 
-// Live reads the cables of a fabric and the tables of all switches. What did not answer is among the
-// Problems of the state, and switches whose tables could not be read are marked Unread. It changes
-// nothing. Errors: those of c, and ctx's.
+// Live reads the cables of a fabric and the tables of all switches. The Problems of the state list what
+// did not answer, and switches whose tables could not be read are marked Unread. Live changes
+// nothing in the fabric. Errors: those of c, and ctx's.
 func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error) {
 	in := Input{Options: Options{Host: opt.Host}}
 	end := in.stage("discover")

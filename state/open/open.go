@@ -46,13 +46,13 @@ func (n *Files) OnlyTopology() bool {
 // PKeysName is the file of P_Key tables in a folder that pull wrote.
 const PKeysName = "pkeys.dump"
 
-// Options are what a caller may ask of a reader.
+// Options are choices that a caller can make for a reader.
 type Options struct {
 	// Lenient leaves out of the input what is broken, and lists it as Problems.
 	Lenient bool
 	// Strict refuses a topology with anything that its tool does not print.
 	Strict bool
-	// Findings keeps what a checker makes findings of: entries to ports that a switch does not
+	// Findings keeps things that a checker reports as findings: entries to ports that a switch does not
 	// have, and members of groups that are no end ports.
 	Findings bool
 	// TakeAdaptive and TakePKeys also take adaptive routing and P_Key tables from a folder.
@@ -129,7 +129,7 @@ func (in *Input) stage(name string) (end func()) {
 	return in.Stage(name)
 }
 
-// tell keeps problems in the State, and tells the host.
+// tell adds problems to the State, and passes them to the host.
 func (in *Input) tell(f *fabric.Fabric, problems ...fabric.Problem) {
 	in.State.Problems = append(in.State.Problems, problems...)
 	if in.Tell != nil && len(problems) > 0 {
@@ -241,9 +241,9 @@ func (in *Input) source(p state.Part, name string, text []byte) {
 	in.State.Sources = append(in.State.Sources, state.Source{Part: p, File: name, Form: dump.Recognize(text).String(), SHA256: in.Sums[name]})
 }
 
-// FindIn finds the files of a directory that compile wrote, else those of a folder or an archive
-// of dumps, and tells the host in a line which it takes of these. A folder must have a topology,
-// and with tables set forwarding tables.
+// FindIn finds the files of a directory that compile wrote, or else those of a folder or an archive
+// of dumps; in the latter case it tells the host in one line which it takes. A folder must have a topology
+// and, if tables is set, forwarding tables.
 func (in *Input) FindIn(dir string, tables bool) error {
 	err := in.Directory(dir)
 	if err == nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Path reads all of a directory that compile wrote, a folder of dumps, a run of ibdiagnet, an
+// Path reads everything in a directory that compile wrote, a folder of dumps, a run of ibdiagnet, an
 // archive of one of these, or a file with a topology. Errors are those of ctx, *Error, and
 // *fabric.ParseError for a line of a text.
 func Path(ctx context.Context, path string, opt Options) (*state.State, error) {

@@ -96,8 +96,8 @@ func (in *Input) databaseAt(path string) (*ibdiagnet.Database, error) {
 	return d, err
 }
 
-// preferWhole puts the first file of the run that is whole in front of the others, or one
-// that has a fabric at least. It notes which of them are to be compared with the first.
+// preferWhole moves to the front the first file of the run that is whole, or else the first one
+// that has a fabric. It records which of the others are to be compared with it.
 func (in *Input) preferWhole(c *contents, names []string) ([]string, error) {
 	best := -1
 	for i, name := range names {

@@ -170,7 +170,7 @@ func ReadGroups(name string, text []byte, f *fabric.Fabric, opt dump.Options) ([
 	return groups, nil, err
 }
 
-// Order reads the rank of each switch from a directory that compile wrote and that has it.
+// Order reads the rank of each switch from a directory that compile wrote, if it has ranks.
 func (in *Input) Order() error {
 	if in.Compiled == nil {
 		return nil
@@ -236,7 +236,7 @@ func Switch(f *fabric.Fabric, word string) (fabric.NodeID, error) {
 	return s, nil
 }
 
-// PKeyTables reads P_Key tables. Those of a file count, and not those of db_csv.
+// PKeyTables reads P_Key tables. Those of a file replace those of a db_csv.
 func (in *Input) PKeyTables() (err error) {
 	if in.PKeys != "" {
 		in.State.PKeys, err = read(in, state.PKeyTables, in.PKeys, dump.ReadPKeys)

@@ -75,7 +75,7 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// Paths are those that tables may take.
+// Paths is a set of paths that tables may take.
 type Paths uint8
 
 // The kinds of paths.
@@ -189,9 +189,9 @@ func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64)
 	return commonest
 }
 
-// Scale is what relative loads are counted in: routes on a cable of one rate. Loads of two
-// fabrics, or of one before and after a change, have a ratio only on the same scale, since the fastest
-// cable of the one may be none of the other's.
+// Scale is the unit of relative loads: routes on a cable of one rate. Loads of two fabrics, or of
+// one before and after a change, can be compared only on the same scale, since the fabrics may have
+// different fastest cables.
 type Scale struct {
 	Fastest fabric.Link // zero where no rate is known
 	Unknown int64       // what a rate counts as that is not known, in Mbit/s; 0 where no rate is known

@@ -16,20 +16,19 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Certificate proves a bound: see the theorem at the head of the package. Check proves it
-// again, so it needs no trust in its author.
+// Certificate proves a bound: see the theorem at the head of the package. Check proves it again, so
+// it needs no trust in its author.
 //
 // Its text is a line
 //
 //	ibweave bound 1 paths any unit 16 bound 128/1 sources 1 channels 15 fabric sha256:<64 digits>
 //
-// and one for each source, the GUID of the switch, ascending, and one for each channel with a
-// length: the GUID of the switch that it leaves, the port and the length, ascending by GUID
-// and port. "sources all" has no such lines: all switches with hosts are sources. "sources gate" has
-// one, the gate. A
-// fraction is in lowest terms. Where paths are legal ones, the line has "order N" before the fabric,
-// and the GUIDs of all N switches follow, in the order that says which ports are legal. A bound under a
-// demand has "demand sha256:<64 digits>" before the fabric.
+// then a line for each source, the GUID of the switch, ascending, and a line for each channel with
+// a length: the GUID of the switch that it leaves, the port and the length, ascending by GUID and
+// port. "sources all" has no lines for sources: all switches with hosts are sources. "sources gate"
+// has one, the gate. A fraction is in lowest terms. For legal paths the first line has "order N"
+// before the fabric, and the GUIDs of all N switches follow, in the order that determines the legal
+// ports. A bound under a demand has "demand sha256:<64 digits>" before the fabric.
 type Certificate struct {
 	Paths    Paths
 	Unit     int64             // 0 for routes that may be divided
@@ -49,7 +48,7 @@ type Length struct {
 	Length int64 // 1 to MaxLength
 }
 
-// MaxLength is the greatest length of a channel. A path is shorter than 1<<47 then.
+// MaxLength is the greatest length of a channel. It keeps the length of any path below 1<<47.
 const MaxLength = 1 << 30
 
 const (
@@ -252,8 +251,8 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 	return c, count, err
 }
 
-// ParseHash reads the value of a key of a certificate, of which the error tells: HashPrefix and
-// 64 digits.
+// ParseHash reads a hash, HashPrefix and 64 digits. The error names the key of the certificate
+// whose value it is.
 func ParseHash(key, s string) (sum [sha256.Size]byte, err error) {
 	digits, ok := strings.CutPrefix(s, HashPrefix)
 	hash, err := hex.DecodeString(digits)

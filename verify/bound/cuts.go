@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// candidate is what proves a bound: lengths, sources and a unit.
+// candidate has everything that proves a bound: lengths, sources and a unit.
 type candidate struct {
 	value   *big.Rat // nil for none
 	paths   Paths
@@ -128,7 +128,7 @@ func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]in
 	return common, numbers[:min(len(numbers), maxGroups)]
 }
 
-// levels is by switch the channels to the nearest switch with hosts, -1 where there is none.
+// levels returns, by switch, the number of channels to the nearest switch with hosts, or -1 where there is none.
 func (w *network) levels() []int32 {
 	var leaves []fabric.NodeID
 	for s, h := range w.hosts {
@@ -141,7 +141,7 @@ func (w *network) levels() []int32 {
 	return search.Distance
 }
 
-// isTree says whether nine channels in ten join different levels.
+// isTree returns true if at least nine channels in ten join different levels.
 func (w *network) isTree() bool {
 	level, inside := w.levels(), 0
 	for c, s := range w.from {
@@ -152,8 +152,8 @@ func (w *network) isTree() bool {
 	return 10*inside <= len(w.from)
 }
 
-// cut is channels that some routes cannot but take: those that leave a class of a partition, or that enter it, or of these
-// the ones from one switch. Routes are from some switches to some LIDs.
+// cut is a set of channels that some routes have to cross: those that leave a class of a partition, or those
+// that enter it, or of either only those from one switch. The routes are from some switches to some LIDs.
 type cut struct {
 	hosts []count // on the switches that send
 	lids  int64   // that they send to
@@ -383,13 +383,13 @@ func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 	return sum
 }
 
-// sum is what a class of switches has.
+// sum has the totals of a class of switches.
 type sum struct {
 	hosts   []count
 	lids    int64
 	part    int32   // of the fabric, by the cables
 	out, in []int64 // by rate: channels that leave the class, and enter it
-	// gate is the switch that all channels into the class leave, NoNode for none or several.
+	// gate is the switch that all channels into the class come from, NoNode for none or several.
 	gate fabric.NodeID
 }
 
@@ -452,7 +452,7 @@ func addCount(list []count, c count) []count {
 	return slices.Insert(list, i, c)
 }
 
-// subtract is the counts of all without those of some.
+// subtract returns the counts of all without the counts of some.
 func subtract(all, some []count) []count {
 	list := slices.Clone(all)
 	for _, c := range some {

@@ -78,7 +78,7 @@ func busiest(f *fabric.Fabric, ports []fabric.PortID, load []int64, d *lft.Deman
 	return most
 }
 
-// switchFlows is by switch what jobs send to the LIDs of its hosts, ascending by the switch that sends.
+// switchFlows returns, by switch, the traffic of jobs to the LIDs of its hosts, ascending by the switch that sends.
 func switchFlows(f *fabric.Fabric, d *lft.Demand) [][]lft.Flow {
 	to := make([][]lft.Flow, f.NumSwitches())
 	for lid, flows := range d.To {

@@ -16,8 +16,8 @@ type Options struct {
 	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 2 % of
 	// it, no lengths are sought, whatever Rounds says.
 	Load float64
-	// Order is the place of each switch in an up*/down* order, 0 on top, which says what ports are
-	// legal. What is no order of all switches, see lft.SwitchesByRank, counts as none.
+	// Order has the place of each switch in an up*/down* order, 0 on top, which determines the
+	// legal ports. An Order that is no order of all switches, see lft.SwitchesByRank, is ignored.
 	Order []int32
 }
 
@@ -40,7 +40,7 @@ type Bounds struct {
 	Legal *Bound `json:"legal,omitempty"`
 }
 
-// Bound is what a certificate says.
+// Bound is a bound with its certificate.
 type Bound struct {
 	// Load is the bound in routes on the fastest cable, see the head of the package; Exact is
 	// the same.

@@ -51,8 +51,8 @@ func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	return legal
 }
 
-// Keeps says whether all entries of tables keep to the legal ports of an order, so that a bound for
-// these is about the tables. It takes O(switches with hosts x channels), and O(switches x LIDs).
+// Keeps returns true if all entries of tables keep to the legal ports of an order, so that a bound for
+// legal paths applies to the tables. It takes O(switches with hosts x channels), and O(switches x LIDs).
 func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	for d := range fabric.NodeID(f.NumSwitches()) {
 		if len(f.HostsOn(d)) > 0 && !KeepsTo(f, t, LegalPorts(f, rank, d), d) {

@@ -12,12 +12,12 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Check proves the bound again for fabric f, by the theorem at the head of the package
-// and with code of its own: it uses the model and nothing that made the certificate. It takes
-// O(switches with hosts x channels), times the logarithm of the switches, on all CPUs.
+// Check proves the bound again for fabric f, by the theorem at the head of the package and with
+// code of its own: it shares only the fabric model with the code that made the certificate. It
+// takes O(switches with hosts x channels), times the logarithm of the switches, on all CPUs.
 //
-// Errors say what does not hold: the certificate is of another fabric, names what the fabric does not
-// have, is for another demand than d, or claims more, or less, than its lengths prove.
+// Errors: the certificate is of another fabric, names ports or switches that the fabric does not
+// have, is for another demand than d, or claims more or less than its lengths prove.
 func (c *Certificate) Check(f *fabric.Fabric, d *lft.Demand) error {
 	demanded := c.Demand != ([sha256.Size]byte{})
 	switch {
@@ -85,7 +85,7 @@ func (x *recheck) needFor(d *lft.Demand) *big.Int {
 	return sum
 }
 
-// recheck is what a certificate says, by the indices of a fabric.
+// recheck has the contents of a certificate, by the indices of a fabric.
 type recheck struct {
 	f       *fabric.Fabric
 	paths   Paths
@@ -194,9 +194,9 @@ func (x *recheck) need(lids []int64) *big.Int {
 	return sum
 }
 
-// distances is by switch the least length of a path to switch t, -1 where there is none.
-// Every path that the tables may take counts: one that they may not take makes the bound
-// worse, and not wrong.
+// distances returns, by switch, the least length of a path to switch t, -1 where there
+// is none. It has to consider every path that the tables may take; considering others,
+// too, would only make the bound weaker.
 func (x *recheck) distances(t fabric.NodeID) []int64 {
 	var legal []bool
 	var hops []int64
@@ -252,8 +252,8 @@ type reached struct {
 	distance int64
 }
 
-// compare says whether the bound is the least L with C(L) >= need: it holds for the bound, and
-// for nothing below it.
+// compare returns an error unless the bound is the least L with C(L) >= need: that has to hold
+// for the bound, and for nothing below it.
 func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) error {
 	ports := f.Channels()
 	rate, fastest := Rates(f, ports), int64(0)

@@ -158,8 +158,8 @@ func (b *binder) resolve(e End) (spot, error) {
 	return b.unknown(e, spec)
 }
 
-// adapter finds the channel adapter that the name of a port names: "HOST mlx5_0", "mlx5_0",
-// "mlx5_0/1", "HOST mlx5_0 Port 1", and U2/P1 for HCA-2 as ibutils has it.
+// adapter finds the channel adapter that the port's name contains: "HOST mlx5_0", "mlx5_0",
+// "mlx5_0/1", "HOST mlx5_0 Port 1", or U2/P1 for HCA-2, as ibutils writes it.
 func (b *binder) adapter(e End, spec portSpec) (spot, bool) {
 	type try struct{ name, num string }
 	var tries []try
@@ -258,7 +258,7 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
 }
 
-// chipPort is how UFM writes a port of a chip.
+// chipPort returns a port of a chip as UFM writes it.
 func chipPort(p names.Chip, num int) string {
 	switch p.Card {
 	case 'L':
@@ -310,7 +310,7 @@ func (b *binder) invent(name string, typ fabric.NodeType) fabric.NodeID {
 	return n
 }
 
-// inventAdapter is a port of an adapter that only the plan has.
+// inventAdapter returns a port of an invented adapter.
 func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
 	n := b.invent(name, fabric.CA)
 	b.node(n).host = host

@@ -18,9 +18,9 @@ const (
 	required = 4 // how many there are
 )
 
-// Columns are told by their names, of which only lower-case letters and digits count: a
-// word for the end of the cable and one for what stands there, in either order. The first
-// words are UFM's.
+// A column is known by the letters and digits of its name, in lower case: a word for the end of
+// the cable and a word for device or port, in either order. The first words of each list
+// are UFM's.
 var (
 	endWords = [2][]string{
 		{"start", "source", "src", "from", "local", "left", "near", "a", "aside", "sidea", "aend", "enda", "1", "von", "quelle", "quell"},
@@ -101,9 +101,9 @@ func (r *reader) csv(data []byte) error {
 	return nil
 }
 
-// separator is what separates fields: a comma, a semicolon, a tab or a bar, whichever the
-// first lines have most of, or what a first line sep=; says, as Excel reads it. rest is
-// the text without such a line, of which there are skipped ones.
+// separator returns the character between fields: the comma, semicolon, tab or bar that the first lines
+// have most of, or the one that a first line sep=; names, as Excel reads it. rest is
+// the text without that line, and skipped is 1 if there was one.
 func separator(data []byte) (comma rune, rest []byte, skipped int) {
 	const separators = ",;\t|"
 	line, behind, _ := bytes.Cut(data, []byte("\n"))

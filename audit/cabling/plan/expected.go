@@ -60,8 +60,8 @@ func Bind(f *fabric.Fabric, p *Plan) (*Expected, error) {
 	return e, err
 }
 
-// build makes the fabric. The plan says nothing of cables between switches where
-// switches is set, nor of those of hosts where hosts is.
+// build makes the fabric. switches is set if the plan has no cables between switches,
+// hosts if it has none to hosts.
 func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	f := e.f
 	in := e.members(switches, hosts)
@@ -142,9 +142,9 @@ func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	return out.Build()
 }
 
-// members finds the nodes of f that the plan expects, by NodeID: those that it names, all chips of a
-// system of which it names one, and their aggregation nodes. Where it says nothing of a
-// kind of cables, the nodes of these too.
+// members returns by NodeID which nodes of f the plan expects: those that it names, all chips of a system
+// if it names one of them, and their aggregation nodes. switches and hosts are those of build: if set,
+// all nodes of that kind are expected.
 func (b *binder) members(switches, hosts bool) []bool {
 	f := b.f
 	in := make([]bool, f.NumNodes())
@@ -199,7 +199,7 @@ func (x *index) internal(m, n fabric.NodeID) bool {
 // Verdict is what differs between a fabric and a plan, cable by cable.
 type Verdict struct {
 	Files []string `json:"files"`
-	// Planned counts the cables of the plan, AsPlanned those that are there.
+	// Planned counts the cables of the plan, AsPlanned those of them that are in the fabric.
 	Planned   int `json:"planned"`
 	AsPlanned int `json:"as_planned"`
 	// Placeholders counts cables to hosts that the plan does not name, such as "Server 1"

@@ -13,8 +13,8 @@ import (
 //	   P1 -> MTS3600 SW-2 P19
 //	   P2 -4x-10G-> MT25418 H-1 P1
 //
-// Width and speed are read over, as is CFG: behind a name, which says what boards the
-// system lacks. Names hold no blanks. Ports are those of the front panel, with Ln/ before
+// The reader ignores width and speed, and CFG: after a name, which lists the boards that the
+// system lacks. Names have no blanks. Ports are those of the front panel, with Ln/ before
 // those of leaf card n and Sn/ before those of spine card n.
 var (
 	topoCable  = regexp.MustCompile(`^\s*(\S+)\s+-(?:\S*-)?>\s+(\S+)\s+(\S+)\s+(\S+)\s*$`)
@@ -23,8 +23,8 @@ var (
 	topoArrow  = regexp.MustCompile(`\s-(?:\S*-)?>\s`)
 )
 
-// recognizeTopo says whether text is a .topo file: it is when an arrow comes before any
-// line that looks like CSV.
+// recognizeTopo returns true if data is a .topo file: if an arrow comes before any line
+// that looks like CSV.
 func recognizeTopo(data []byte) bool {
 	n := 0
 	for line := range bytes.Lines(data) {

@@ -19,7 +19,7 @@ type writer struct {
 
 func newWriter(f *fabric.Fabric) *writer { return &writer{f, &binder{f: f, x: newIndex(f)}} }
 
-// means says whether an end is read back as a port.
+// means returns true if an end, read back, names port p.
 func (w *writer) means(e End, p fabric.PortID) bool {
 	w.b.invented, w.b.byName = nil, map[string]fabric.NodeID{}
 	s, err := w.b.resolve(e)
@@ -65,7 +65,7 @@ func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean
 	return End{Device: w.f.Node(w.f.Owner(p)).GUID.String(), Port: port}
 }
 
-// cable is a cable of the fabric as Cable.String has it, the switch second.
+// cable writes a cable of the fabric like Cable.String, the switch second.
 func (w *writer) cable(p, q fabric.PortID) string {
 	if w.f.IsSwitch(w.f.Owner(p)) && !w.f.IsSwitch(w.f.Owner(q)) {
 		p, q = q, p
@@ -80,8 +80,8 @@ func (w *writer) cable(p, q fabric.PortID) string {
 	return c.String()
 }
 
-// Write writes the cables of a fabric as a plan of one of Forms, those inside a chassis and those to
-// aggregation nodes left out. Order is that of ports. Errors are those of out.
+// Write writes the cables of a fabric as a plan of one of Forms, in the order of ports, without cables inside
+// a chassis and to aggregation nodes. Errors are those of out.
 func Write(out io.Writer, f *fabric.Fabric, form string) error {
 	w := newWriter(f)
 	switch form {

@@ -22,8 +22,8 @@ const autoName = "auto"
 // that the fabric had, such as: fattree 206.
 const ChoiceName = "ibweave-engine"
 
-// How large that file may be, and by which factor the number of switches may be another before an engine is chosen
-// again: then it was another fabric.
+// The greatest size of that file, and the factor by which the number of switches may change before an engine is
+// chosen again, since the choice was for another fabric.
 const (
 	maxChoice  = 256
 	maxGrowth  = 2

@@ -50,9 +50,9 @@ type result[T any] struct {
 	err   error
 }
 
-// get is what read gives, or a *hangError when that takes longer than timeout. While an
-// earlier read hangs get starts none and does not wait for it; when that has come to its
-// end after all, its result is the next one.
+// get returns the result of read, or a *hangError if that takes longer than timeout. While an
+// earlier read hangs, get neither starts another one nor waits; once that read has
+// ended, get returns its result.
 func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, error) {
 	if b.running == nil {
 		done := make(chan result[T], 1)
@@ -95,7 +95,7 @@ type lastWriter[T any] struct {
 	told    string // of the last error, since a state was written last
 }
 
-// update changes the state and has it written.
+// update changes the state, and has the goroutine write it.
 func (w *lastWriter[T]) update(change func(s *T)) {
 	if w.write == nil {
 		return
@@ -125,7 +125,7 @@ func (w *lastWriter[T]) run() {
 	w.writing = false
 }
 
-// tell tells OpenSM's log of an error of writing, nil for none, unless it was told of the same before.
+// tell writes an error of writing to OpenSM's log, unless the write before had the same error; nil means no error.
 func (w *lastWriter[T]) tell(err error) {
 	said := ""
 	if err != nil {

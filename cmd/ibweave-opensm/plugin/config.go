@@ -70,7 +70,7 @@ type Config struct {
 	Flap         FlapConfig
 	Multicast    MulticastConfig
 	Log          LogConfig
-	// Metrics is a file for metrics of Prometheus, "" for none.
+	// Metrics is a file to write Prometheus metrics to, "" for none.
 	Metrics string
 }
 
@@ -91,7 +91,7 @@ type LogConfig struct {
 	Format string // console or json
 }
 
-// defaults is the configuration without a file.
+// defaults returns the configuration that holds without a file.
 func defaults() *Config {
 	return &Config{
 		Verify: VerifyError, VLArb: ArbitrationOpenSM, Timeout: 10 * time.Minute, Incremental: true, Rebalance: lft.DefaultRebalance, UniformFloor: lft.DefaultUniformFloor,
@@ -232,7 +232,7 @@ func (r *reader) mapping(n *yaml.Node, keys keys) error {
 	return r.Mapping(n, keys)
 }
 
-// value reads a scalar and sets to, where parse takes the text; want says what it takes.
+// value reads a scalar and sets *to, if parse accepts its text; want says what it accepts.
 func value[T any](r *reader, n *yaml.Node, to *T, want string, parse func(string) (T, bool)) error {
 	s, err := r.Text(n, want)
 	if err != nil {

@@ -39,12 +39,12 @@ type declaredGroup struct {
 	senders, receivers []fabric.GUID // port GUIDs, ascending
 }
 
-// guid2lidName is the file beside groups.json that says which port has the LIDs in
+// guid2lidName is the name of the file beside groups.json that has the ports of the LIDs in
 // it: compile writes both.
 const guid2lidName = outdir.GUID2LIDName
 
-// readGroups reads groups.json and the guid2lid beside it. It gives old when that
-// was made of the same bytes. Errors are those of files, and *fabric.ParseError.
+// readGroups reads groups.json and the guid2lid beside it. It returns old if that
+// was read from the same bytes. Errors are those of files, and *fabric.ParseError.
 func readGroups(name string, old *declaredGroups) (*declaredGroups, error) {
 	data, err := readFile(name, maxGroups, groupsTimes)
 	if err != nil {
@@ -156,7 +156,7 @@ func parseGroups(name string, data []byte, port map[fabric.LID]fabric.GUID) (*de
 	return d, nil
 }
 
-// of is what is declared for an MGID, nil for nothing.
+// of returns the declaration for an MGID, nil if there is none.
 func (d *declaredGroups) of(m mft.MGID) *declaredGroup {
 	if d == nil {
 		return nil
@@ -164,8 +164,8 @@ func (d *declaredGroups) of(m mft.MGID) *declaredGroup {
 	return d.groups[m]
 }
 
-// sends says whether a member sends. Those who join to send only do so. For the
-// others the declaration counts, and without one all do.
+// sends returns true if a member sends. Members that joined only to send do. For
+// the others the declaration decides; without one all send.
 func (g *declaredGroup) sends(m *Member) bool {
 	switch {
 	case m.State&joinSends == 0:

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// nodeLabels is what is printed beside the ports of switches and hosts, by node GUID. OpenSM
-// does not know it, and a topology text with labels does.
+// nodeLabels has the labels printed beside the ports of switches and hosts, by node GUID. OpenSM
+// does not know them; a topology text with labels does.
 type nodeLabels map[fabric.GUID]fabric.PortLabels
 
 // readLabels reads a topology text.

@@ -25,7 +25,7 @@ const LogName = "ibweave.log"
 // maxQueue bounds the lines that wait to be written, in bytes.
 const maxQueue = 1 << 20
 
-// tellEvery is how often OpenSM's log has a line that ours cannot be written.
+// tellEvery is the time between two lines in OpenSM's log that our log cannot be written.
 const tellEvery = time.Hour
 
 // openLog opens our log, which is appended to. It is a file of its own, since
@@ -57,8 +57,8 @@ func openLog(c *LogConfig, dir string, tell func(Level, error)) (log *zap.Logger
 }
 
 // logFile is a log that never blocks its writers: lines go into a queue, and a goroutine writes
-// them. What the queue has no room for, and what cannot be written, is counted, and the
-// next line that can says so. A log that has been moved away or removed is made again.
+// them. Lines that do not fit into the queue or cannot be written are counted, and
+// a line says so once the log can be written again. A log file that was moved away or removed is created again.
 type logFile struct {
 	name    string
 	encoder zapcore.Encoder // of the line that says how many are lost
@@ -180,8 +180,8 @@ func (l *logFile) run() {
 	}
 }
 
-// appendLines writes lines, and before them how many were lost. n is how many bytes of the lines
-// are in the file, negative when the file does not say how many were lost.
+// appendLines writes lines, and before them a line with how many were lost. n is how many bytes of lines
+// are in the file; it is negative if the line about lost ones is not.
 func (l *logFile) appendLines(lines []byte, lost int, why error) (n int, err error) {
 	if err := l.open(); err != nil {
 		return -1, err

@@ -20,8 +20,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Full members and non-members send and receive, the others send only; which of them keep
-// the group alive is OpenSM's business. There is none for ports that only receive: see
+// Full members and non-members send and receive, the others only send; which of them keep
+// the group alive is OpenSM's business. No join state means to receive only: see
 // declaredGroups.
 const (
 	joinReceives = mad.FullMember | mad.NonMember
@@ -64,7 +64,7 @@ type wish struct {
 	unknown int       // members that the fabric does not have, or not in its main piece
 }
 
-// equal says whether masks for one suit the other.
+// equal returns true if masks for one wish fit the other.
 func (a *wish) equal(b *wish) bool {
 	return a.mgid == b.mgid && a.mlid == b.mlid && a.sl == b.sl && a.scheme == b.scheme &&
 		slices.Equal(a.members.Senders, b.members.Senders) && slices.Equal(a.members.Receivers, b.members.Receivers)
@@ -78,9 +78,9 @@ type planned struct {
 	verified bool
 }
 
-// masks is what is known of multicast: the masks of the routing that is in
-// force, and the last that were verified, of any routing. Both are by MGID,
-// since OpenSM may give a group another MLID any time.
+// masks has the state of multicast: the masks for the routing in
+// force, and the last verified masks of any routing. Both are by MGID,
+// since OpenSM may change the MLID of a group at any time.
 type masks struct {
 	p          *Plugin
 	generation uint64 // of the routing that the rest is for
@@ -96,7 +96,7 @@ type masks struct {
 
 func newMasks(p *Plugin) *masks { return &masks{p: p, last: make(map[mft.MGID][]SwitchPort)} }
 
-// HandlesMulticast says whether OpenSM is to ask for masks.
+// HandlesMulticast returns true if OpenSM should ask for masks.
 func (p *Plugin) HandlesMulticast() bool {
 	return p.config != nil && p.config.Multicast.Scheme != SchemeOpenSM
 }
@@ -269,7 +269,7 @@ func (m *masks) steps(w *wish) []string {
 	return append(list, lastScheme, updnTreeScheme, plainScheme)
 }
 
-// mesh finds the grid that the routing is on, nil for none.
+// mesh returns the grid that the fabric is, nil if it is none.
 func (m *masks) mesh() *mesh.Grid {
 	if !m.detected {
 		m.detected = true
@@ -316,12 +316,12 @@ type draft struct {
 	ports []fabric.PortID
 	built bool
 	why   string // why an earlier step did not do
-	// trusted says that the masks are in force already. OpenSM does not ask for
-	// those now, so they stay whatever is found.
+	// trusted means that the masks are already in force. OpenSM does not ask for
+	// them now, so they stay even if the checker finds errors.
 	trusted bool
 }
 
-// final says whether there is nothing better to come.
+// final returns true if there is no better step to come.
 func (d *draft) final() bool { return d.step >= len(d.steps)-2 }
 
 // next takes the next step.
@@ -332,8 +332,8 @@ func (d *draft) next(why string) {
 	d.step, d.built, d.trusted = d.step+1, false, false
 }
 
-// plan makes m.set again for all boxes, and keeps the masks of those that have
-// not changed.
+// plan makes m.set again for all boxes; boxes that have not changed keep
+// their masks.
 func (m *masks) plan(boxes []Box) error {
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.config.Timeout)
 	defer cancel()
@@ -502,9 +502,9 @@ func (m *masks) buildAll(ctx context.Context, name string, drafts []*draft) erro
 	return nil
 }
 
-// check verifies all masks together with the unicast tables. It sends drafts to
-// their next step and says again when there are errors; where nothing better is
-// to come, err says what is wrong in the end.
+// check verifies all masks together with the unicast tables. For errors it moves the drafts concerned to
+// their next step and returns again = true. If no better step is left,
+// err has the first error.
 func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err error) {
 	r := m.tables.Routing
 	mc := &mft.Plan{Tables: mft.NewTables(r.Fabric)}

@@ -1,23 +1,23 @@
-// Package plugin is the core of the OpenSM plugin, without C: from a snapshot
-// of OpenSM's subnet to verified tables for OpenSM to write. The shared library
+// Package plugin is the core of the OpenSM plugin, without C: it makes verified tables for OpenSM
+// to write from a snapshot of OpenSM's subnet. The shared library
 // around it, which knows OpenSM's structures, is cmd/ibweave-opensm.
 // It makes no promise to other modules.
 //
-// OpenSM knows one routing engine for each of ours, "ibweave-" before its name.
+// OpenSM has one routing engine for each of ours, with "ibweave-" before its name.
 // An engine routes with the code of the compiler (package compile), on OpenSM's
-// LIDs; what it makes is verified before OpenSM sees any of it.
+// LIDs; its tables are verified before OpenSM gets any of them.
 //
 // # Never worse than no plugin
 //
-// What goes wrong, a panic included, becomes one *Error with a code. For
-// unicast OpenSM then takes its next engine, and nothing has been written. For
+// Every failure, even a panic, becomes one *Error with a code. For
+// unicast OpenSM then uses its next engine, and nothing has been written. For
 // multicast OpenSM has cleared the masks before it asks, and an error would
-// leave the group without any: Masks has no error, see there.
+// leave the group without masks: so Masks returns no error, see there.
 //
-// Calls into OpenSM's structures are no business of this package, nor are its
-// locks: OpenSM holds its own, exclusively, while it calls Route and Masks, and
-// shared while it calls PathSL. A Plugin is safe for concurrent use all the
-// same.
+// This package does not access OpenSM's structures or
+// locks. OpenSM holds its own lock exclusively while it calls Route and Masks, and
+// shared while it calls PathSL. A Plugin is safe for concurrent use in any
+// case.
 package plugin
 
 import (
@@ -40,7 +40,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-// Prefix is what OpenSM's names of our engines begin with.
+// Prefix is the beginning of OpenSM's names of our engines.
 const Prefix = "ibweave-"
 
 // Code tells failures apart in OpenSM's log: "ERR IBW2".
@@ -62,15 +62,15 @@ const (
 	Panicked Code = "IBW6"
 	// Multicast: masks are not as they were wanted.
 	Multicast Code = "IBW7"
-	// Limits: the limits of the process leave too little for a routing. At the start it
-	// is the C half that says so, since Go's runtime does not start then.
+	// Limits: the limits of the process leave too little for a routing. At the start the
+	// C half reports it, since Go's runtime does not start then.
 	Limits Code = "IBW8"
 	// LogTrouble: our own log or the file of metrics cannot be written, which changes nothing
 	// else.
 	LogTrouble Code = "IBW9"
 )
 
-// Error is what OpenSM's log gets one line of.
+// Error is a failure that OpenSM's log gets one line about.
 type Error struct {
 	Code   Code
 	Engine string // OpenSM's name of the engine, "" when it is about none
@@ -114,7 +114,7 @@ const (
 	LogInfo  Level = 0x02
 )
 
-// Host is what the plugin needs of OpenSM.
+// Host has what the plugin needs from OpenSM.
 type Host struct {
 	// LogDir is where our log goes unless the configuration names a file: the
 	// folder of OpenSM's log.
@@ -129,7 +129,7 @@ type Host struct {
 	Engines []compile.Engine
 }
 
-// Plugin is what OpenSM has loaded.
+// Plugin is the loaded plugin.
 type Plugin struct {
 	host    Host
 	config  *Config
@@ -168,7 +168,7 @@ type Plugin struct {
 	jobsFileError, jobsError string
 
 	before *Tables // that Written had last, nil for none
-	// A goroutine waits until watched is prepared, nil for none; ownSweeps counts the sweeps
+	// A goroutine waits until watched is prepared, nil if there is none; ownSweeps counts the sweeps
 	// that it has asked for since the subnet changed. Held by routing.
 	watched   *compile.Incremental
 	ownSweeps int
@@ -331,8 +331,8 @@ func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	}))
 }
 
-// guard runs f and makes an *Error of whatever it ends with, a panic included.
-// The Code is empty where f has not said. A nil result is no error.
+// guard runs f and turns any error or panic of it into an *Error.
+// Its Code is empty if f did not set one. A nil result means no error.
 func (p *Plugin) guard(engine string, f func() error) *Error {
 	err := par.Catch(f)
 	if err == nil {
@@ -355,8 +355,8 @@ func (p *Plugin) panicked(engine string, w *par.Panic) *Error {
 	return &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", w.Value)}
 }
 
-// Guard runs f for an engine and makes one line in both logs of whatever it ends
-// with, a panic included.
+// Guard runs f for an engine, and writes any error or panic of it as one line
+// to both logs.
 func (p *Plugin) Guard(engine string, f func() error) error {
 	failed := p.guard(engine, f)
 	if failed != nil {
@@ -386,9 +386,9 @@ func (p *Plugin) tell(line string) {
 	p.host.Log(LogInfo, line)
 }
 
-// Route computes and verifies the tables of an engine, and remembers them for
-// SL2VL, PathSL and Masks. An *Error has been logged; what was remembered
-// before stays then, though OpenSM is about to use another engine.
+// Route computes and verifies the tables of an engine, and keeps them for
+// SL2VL, PathSL and Masks. An *Error has already been logged. After one the earlier tables
+// are kept, though OpenSM is about to use another engine.
 func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if p.failed != nil {
 		return nil, p.failed

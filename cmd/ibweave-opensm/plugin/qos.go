@@ -5,10 +5,10 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// NeedsQoS says whether OpenSM is to ask for SL-to-VL tables.
+// NeedsQoS returns true if OpenSM should ask for SL-to-VL tables.
 func (t *Tables) NeedsQoS() bool { return t.Routing.SL2VL != nil }
 
-// HasPathSLs says whether OpenSM is to ask for the SLs of paths.
+// HasPathSLs returns true if OpenSM should ask for the SLs of paths.
 func (t *Tables) HasPathSLs() bool { return t.Routing.PathSLs != nil }
 
 // SL2VL is the SL-to-VL table of a node's ports in and out, both 0 for CAs and
@@ -47,8 +47,8 @@ func (t *Tables) PathSL(from, to fabric.LID) (sl fabric.SL, ok bool) {
 	return t.Routing.PathSLs.Row(t.Fabric.Owner(at))[to], true
 }
 
-// arbitrationWeight is what every VL gets, in units of 64 bytes (IBA 7.6.9.2): a
-// packet of the largest MTU, 4096 bytes. It is that of compiled directories.
+// arbitrationWeight is the weight of every VL, in units of 64 bytes (IBA 7.6.9.2): a
+// packet of the largest MTU, 4096 bytes. Compiled directories have the same.
 const arbitrationWeight = 64
 
 // Arbitration is an entry of a VL arbitration table (IBA 14.2.5.9).
@@ -57,7 +57,7 @@ type Arbitration struct {
 	Weight uint8
 }
 
-// ArbitratesVLs says whether OpenSM is to ask for VL arbitration tables.
+// ArbitratesVLs returns true if OpenSM should ask for VL arbitration tables.
 func (p *Plugin) ArbitratesVLs(t *Tables) bool {
 	return t != nil && p.config != nil && p.config.VLArb == ArbitrationEqual && t.Routing.SL2VL != nil
 }
@@ -83,7 +83,7 @@ func (p *Plugin) VLArb(t *Tables, block int, entries []Arbitration) bool {
 	return true
 }
 
-// Current is the tables of the last Route that went well, nil for none.
+// Current returns the tables of the last successful Route, nil if there was none.
 func (p *Plugin) Current() *Tables {
 	p.mu.Lock()
 	defer p.mu.Unlock()

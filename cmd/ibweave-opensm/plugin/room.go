@@ -36,8 +36,8 @@ func (e *noRoomError) Error() string {
 		e.what, files.Size(e.need), files.Size(e.room))
 }
 
-// fits says whether this process may take this many bytes more. One that Go's runtime
-// cannot get memory for ends, and that process is OpenSM, so what takes much asks first.
+// fits returns an error if this process may not take that many bytes more. Go ends a process
+// when it cannot get memory, and this process is OpenSM: so code that takes much memory asks first.
 func fits(need int64, what string) error {
 	if room := room(); room < need {
 		return &noRoomError{what, need, room}
@@ -45,8 +45,8 @@ func fits(need int64, what string) error {
 	return nil
 }
 
-// room is what this process may still take, in bytes, with what the heap has and does not
-// use.
+// room returns how many bytes this process may still take, including free memory of the
+// heap.
 func room() int64 {
 	available := files.Available()
 	for _, class := range []string{"free", "released"} {

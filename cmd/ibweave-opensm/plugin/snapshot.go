@@ -13,8 +13,8 @@ import (
 type Snapshot struct {
 	Settings
 	Nodes []Node
-	// Ports are those of all nodes: node i has Ports[Nodes[i].First] and the
-	// NumPorts that follow, slot 0 being port 0.
+	// Ports has the ports of all nodes: node i has Ports[Nodes[i].First], its port 0, and the
+	// NumPorts after that.
 	Ports []Port
 	// MaxLID is the highest LID that OpenSM has made room for in tables.
 	MaxLID fabric.LID
@@ -229,7 +229,7 @@ func (s *Snapshot) peer(i, p int) (*Port, error) {
 	return peer, nil
 }
 
-// checkLanes says whether OpenSM and the ports can have the SL-to-VL tables
+// checkLanes returns an error if OpenSM or the ports cannot have the SL-to-VL tables
 // that the routing needs.
 func (t *Tables) checkLanes(s *Snapshot) error {
 	sl2vl := t.Routing.SL2VL
@@ -280,8 +280,8 @@ func (t *Tables) checkLanes(s *Snapshot) error {
 	return nil
 }
 
-// checkCapacity says whether all LIDs fit into all switches, and into the
-// tables that OpenSM has made room for.
+// checkCapacity returns an error if some LID does not fit into a switch's table, or into
+// OpenSM's tables.
 func (t *Tables) checkCapacity(s *Snapshot) error {
 	most := t.Fabric.MaxLID()
 	if s.MaxLID < most {

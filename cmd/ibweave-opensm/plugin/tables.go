@@ -56,12 +56,12 @@ type Timing struct {
 // Total is the time inside both callbacks.
 func (t *Timing) Total() time.Duration { return t.Computing + t.Writing }
 
-// rest is what is neither snapshot nor routing nor verification: to check what
-// OpenSM has room for, and to write.
+// rest returns the time outside of snapshot, routing and verification: for checking
+// OpenSM's room for the tables, and for writing.
 func (t *Timing) rest() time.Duration { return t.Total() - t.Snapshot - t.Route - t.Verify }
 
-// isOf says whether t is what an engine would make of a snapshot again: OpenSM
-// sweeps now and then without any change.
+// isOf returns true if an engine would make t again for a snapshot: OpenSM
+// sweeps now and then though nothing has changed.
 func (t *Tables) isOf(engine int, s *Snapshot) bool {
 	return t.asked == engine && verdict(t.Verify) == nil && t.snapshot.equal(s)
 }
@@ -76,14 +76,14 @@ func (t *Tables) isFound(s *Snapshot) bool {
 	return true
 }
 
-// equal says whether both are the same subnet, in the same order, with the same
+// equal returns true if both are the same subnet, in the same order, with the same
 // options.
 func (s *Snapshot) equal(o *Snapshot) bool {
 	return o.Settings == s.Settings && o.MaxLID == s.MaxLID && slices.Equal(o.Nodes, s.Nodes) && slices.Equal(o.Ports, s.Ports)
 }
 
-// same says whether both are the same tables of the same fabric, so that
-// multicast masks for one are as good for the other.
+// same returns true if both are the same tables of the same fabric, so that
+// multicast masks for one are right for the other.
 func (t *Tables) same(o *Tables) bool {
 	f, g := t.Fabric, o.Fabric
 	if t.Engine != o.Engine || !fabric.SameTopology(f, g) || (t.Routing.SL2VL == nil) != (o.Routing.SL2VL == nil) ||
@@ -109,8 +109,8 @@ func (t *Tables) same(o *Tables) bool {
 // LFT is switch s's linear forwarding table, by LID up to Fabric.MaxLID.
 func (t *Tables) LFT(s fabric.NodeID) []fabric.PortNum { return t.Routing.Tables.Row(s) }
 
-// verdict is the first error that the checker found, or what it could not decide, nil
-// for neither.
+// verdict returns the first error that the checker found, or else what it could not decide; nil
+// if there is neither.
 func verdict(v *verify.Result) error {
 	var first *verify.Finding
 	n := 0
@@ -141,8 +141,8 @@ func verdict(v *verify.Result) error {
 // as the dump of a compiled directory has it.
 func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) { t.hops.Row(s, to, hops) }
 
-// ErrSwitches says that OpenSM's table of switches is not the one of the
-// snapshot, or has no room for the tables. Nothing has been written then.
+// ErrSwitches means that OpenSM's table of switches differs from the
+// snapshot's, or has no room for the tables. Nothing has been written.
 var ErrSwitches = &Error{Code: BadSubnet, Err: errors.New("OpenSM's switches have changed, or have no room for the tables")}
 
 // switchGUIDs is the GUID of each switch, by NodeID.
@@ -163,9 +163,9 @@ func (t *Tables) SwitchLIDs() []fabric.LID {
 	return lids
 }
 
-// WantsLIDMatrix says whether OpenSM is about to read its lid matrix: to write it
-// down (-D 0x40), or to build multicast trees. Nothing else reads it, and on large
-// fabrics to fill it takes longer than all the rest.
+// WantsLIDMatrix returns true if OpenSM is about to read its lid matrix: to dump it
+// (-D 0x40), or to build multicast trees. Nothing else reads it, and on large
+// fabrics filling it takes longer than everything else together.
 func (t *Tables) WantsLIDMatrix() bool { return t.snapshot.DumpsTables || t.fullMatrix }
 
 // excuse makes notes of pairs that no cables join, which no engine joins: OpenSM has a

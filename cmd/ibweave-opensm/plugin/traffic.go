@@ -14,13 +14,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// declaredJobs is the file of traffic, and those that it names.
+// declaredJobs has the file of traffic, and the files that it names.
 type declaredJobs struct {
 	sum  [sha256.Size]byte // of all of them, to see whether they have changed
 	file *jobs.File
 }
 
-// readJobs reads a file of traffic. It gives old when that was made of the same bytes. Errors are
+// readJobs reads a file of traffic. It returns old if that was read from the same bytes. Errors are
 // those of files, and *fabric.ParseError.
 func readJobs(name string, old *declaredJobs) (*declaredJobs, error) {
 	all := sha256.New()
@@ -40,9 +40,9 @@ func readJobs(name string, old *declaredJobs) (*declaredJobs, error) {
 	return d, nil
 }
 
-// follow has the compiler make tables for the jobs of the file of traffic as it is now, if there is one. What
-// cannot be read is logged, and what was read before, if anything was, stays. Jobs that are not all in the subnet are logged, too, and
-// change nothing: the tables are for all to all then.
+// follow has the compiler make tables for the jobs in the present file of traffic, if one is configured. If the file
+// cannot be read, the error is logged, and jobs that were read before stay. If not all hosts of the jobs are in the
+// subnet, that is logged too, and the tables are for traffic from all to all.
 func (p *Plugin) follow(opt *compile.Options) {
 	name, old := p.config.Traffic, p.jobs
 	if name == "" {

@@ -53,7 +53,7 @@ func SADump(f *fabric.Fabric, trees []mft.Tree) []byte {
 	return b
 }
 
-// PLFTMap is the text that says which private LFT a packet takes.
+// PLFTMap returns a text with the private LFT that each packet takes.
 func PLFTMap(f *fabric.Fabric, x *adaptive.Selector) []byte {
 	var b []byte
 	for s := range fabric.NodeID(f.NumSwitches()) {
