@@ -204,9 +204,9 @@ func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// place exchanges the paths to the ports on s so that the fewest share switches with those to the hosts' ports on other
-// switches that are placed. Where that is as good, each port takes the paths to the one that is a number of places further. It
-// returns true if fewer share switches than before.
+// place permutes the paths of other switches among the ports on s, so that the fewest meet paths to the same hosts'
+// ports on placed switches; it begins with the best rotation, and swaps two while that is better. It returns false,
+// and changes nothing, if no fewer meet than before.
 func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	ports := x.alike(s)
 	n := len(ports)
