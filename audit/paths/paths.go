@@ -5,6 +5,7 @@ package paths
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -75,6 +76,30 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 		p.Lost = "each SL of the path has VL 15 on the way, which drops packets"
 	}
 	return p
+}
+
+// Compare returns the packet to the first LID of dst by which the tables lead through the ports out, of which the first
+// is that of src's node. If they do by none, it returns the packet to the base LID, and a text that says where they part.
+func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, string) {
+	f := x.Fabric
+	for lid := range f.LIDs(dst) {
+		if path, err := x.Tables.Path(f, src, lid, nil); err == nil && slices.Equal(path, out) {
+			return Packet{src, lid}, ""
+		}
+	}
+	lid := f.LID(dst)
+	path, _ := x.Tables.Path(f, src, lid, nil)
+	k := 0
+	for k < len(path) && k < len(out) && path[k] == out[k] {
+		k++
+	}
+	switch {
+	case k < len(path) && k < len(out):
+		return Packet{src, lid}, fmt.Sprintf("it leaves by %s to %s, where the tables lead by %s to %s", f.PortName(out[k]), f.Name(f.Owner(f.Peer(out[k]))), f.PortName(path[k]), f.Name(f.Owner(f.Peer(path[k]))))
+	case k < len(out):
+		return Packet{src, lid}, fmt.Sprintf("it goes on by %s, where the tables lead no further", f.PortName(out[k]))
+	}
+	return Packet{src, lid}, "it ends before the tables do"
 }
 
 // isBusier compares loads relative to rates; cables of unknown rate count as equally fast.

@@ -29,18 +29,14 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// hop is a line of ibtracert, [1] -> switch 0x200005[3] lid 6 "switch 1,1", or of
-// ibtracert by unicast, [1] -> switch port {0x0000000000200005}[3] lid 6-6 "switch 1,1".
-var hop = regexp.MustCompile(`(?m)^\[(\d+)\] -> (?:switch|ca) (?:port \{)?0x([0-9a-f]+)\}?\[\d+\]`)
+// hop is a line of ibtracert -m, [1] -> switch 0x200005[3] lid 6 "switch 1,1".
+var hop = regexp.MustCompile(`(?m)^\[(\d+)\] -> (?:switch|ca) 0x([0-9a-f]+)\[\d+\]`)
 
-// trace is the ports of switches by which ibtracert says that a packet leaves, and
+// trace is the ports of switches by which ibtracert -m says that a packet leaves, and
 // the node at the end.
 func (s *testbed) trace(t *testing.T, from, to fabric.PortID, args ...string) (out []fabric.PortID, end fabric.NodeID) {
 	t.Helper()
 	text := s.run(t, "ibtracert", append(args, strconv.Itoa(int(s.f.LID(from))), strconv.Itoa(int(s.f.LID(to))))...)
-	// By unicast nodes are named by the GUID of the port.
-	byPort := make(map[fabric.GUID]fabric.NodeID)
-	s.f.EndPorts(func(p fabric.PortID) { byPort[s.f.PortGUID(p)] = s.f.Owner(p) })
 	end = s.f.Owner(from)
 	for _, m := range hop.FindAllStringSubmatch(text, -1) {
 		num := short.Must(strconv.ParseUint(m[1], 10, 8))(t)
@@ -50,9 +46,7 @@ func (s *testbed) trace(t *testing.T, from, to fabric.PortID, args ...string) (o
 		guid := short.Must(strconv.ParseUint(m[2], 16, 64))(t)
 		node, ok := s.f.NodeByGUID(fabric.GUID(guid))
 		if !ok {
-			if node, ok = byPort[fabric.GUID(guid)]; !ok {
-				t.Fatalf("no node %s\n%s", m[2], text)
-			}
+			t.Fatalf("no node %s\n%s", m[2], text)
 		}
 		end = node
 	}
@@ -111,15 +105,13 @@ func TestToolsAgree(t *testing.T) {
 					t.Errorf("ibtracert leaves by %s, which is in no mask", s.f.PortName(p))
 				}
 			}
-			out, end = s.trace(t, from, to)
-			if end != s.f.Owner(to) || len(out) == 0 {
-				t.Errorf("ibtracert comes from %s to %q by unicast, want %s", s.f.PortName(from), s.f.Node(end).Description, s.f.PortName(to))
+			printed := s.run(t, "ibtracert", strconv.Itoa(int(s.f.LID(from))), strconv.Itoa(int(s.f.LID(to))))
+			traces, problems, err := dump.ReadTraces("ibtracert", []byte(printed), s.f, dump.Options{})
+			if err != nil || len(problems) > 0 || len(traces) != 1 || traces[0].Source != from || traces[0].Destination != to {
+				t.Fatalf("%v %v %v\n%s", traces, problems, err, printed)
 			}
-			for _, p := range out {
-				if got := r.Routing.Tables.Row(s.f.Owner(p))[s.f.LID(to)]; got != s.f.Num(p) {
-					t.Errorf("ibtracert leaves to %s by %s, want port %d", s.f.PortName(to), s.f.PortName(p), got)
-				}
-			}
+			path := short.Must(r.Routing.Tables.Path(s.f, from, s.f.LID(to), nil))(t)
+			short.Diff(t, portNames(s.f, traces[0].Out), portNames(s.f, path))
 		}
 	}
 	short.Equal(t, len(used), len(masks), "ibtracert uses ports, the masks have")

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/internal/hostlist"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/page"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -27,18 +28,19 @@ type pathOptions struct {
 	cli.OutputForm
 	allFrom  string
 	allPorts bool
+	traces   string // file of what ibtracert printed
 }
 
 // pathCommand follows packets.
 func (a *app) pathCommand() *cobra.Command {
 	var o pathOptions
 	cmd := &cobra.Command{
-		Use:   "path {DIR | TOPOLOGY --lfts FILE} SRC DST",
+		Use:   "path {DIR | TOPOLOGY --lfts FILE} {SRC DST | --ibtracert FILE}",
 		Short: "the paths between two hosts, and who shares their cables",
 		Args:  a.maxArgs(3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted := 2
-			if o.allFrom != "" {
+			if o.allFrom != "" || o.traces != "" {
 				wanted = 0
 			}
 			var dir []string
@@ -46,7 +48,7 @@ func (a *app) pathCommand() *cobra.Command {
 				dir, args = args[:min(1, len(args))], args[min(1, len(args)):]
 			}
 			if len(args) != wanted || o.Topology == "" && len(dir) == 0 {
-				return usagef("path needs tables, DIR or TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST in their place")
+				return usagef("path needs tables, DIR or TOPOLOGY and --lfts FILE, and behind them SRC and DST, or --all-from HOST or --ibtracert FILE in their place")
 			}
 			o.TakeAdaptive = true
 			if err := a.resolveAudit("path", &o.audit, dir); err != nil {
@@ -59,17 +61,21 @@ func (a *app) pathCommand() *cobra.Command {
 	o.audit.fileFlags(flags)
 	o.choiceFlags(flags)
 	flags.StringVar(&o.allFrom, "all-from", "", "show the paths from `HOST` to all others, a line each")
+	flags.StringVar(&o.traces, "ibtracert", "", "hold the paths in `FILE`, which ibtracert printed, against the tables")
 	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
-	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "all-ports", Not: "all-from", Why: "all ports of the host send then", Note: true})
+	cmd.MarkFlagsMutuallyExclusive("all-from", "ibtracert")
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "all-ports", Not: "all-from", Why: "all ports of the host send then", Note: true},
+		cli.Scope{Flags: "all-ports", Not: "ibtracert", Why: "the file has the ports", Note: true})
 	return cmd
 }
 
 // pathDocument is the JSON form of path.
 type pathDocument struct {
-	Paths []sharedPath `json:"paths"`
-	Lost  int          `json:"lost"`
+	Paths  []sharedPath `json:"paths"`
+	Lost   int          `json:"lost"`
+	Differ int          `json:"differ,omitempty"` // traces that are no path of the tables
 }
 
 // sharedPath is a path, and who shares its busiest cable.
@@ -85,7 +91,11 @@ type sharedPath struct {
 	Choices   []pathChoice `json:"choices,omitempty"`
 	LostShare float64      `json:"lost_share,omitempty"`
 
-	hosts [2]int // how many these are
+	// Differs says where ibtracert went another way, "" where it did not.
+	Differs string `json:"ibtracert_differs,omitempty"`
+
+	hosts  [2]int // how many these are
+	traced bool
 }
 
 // pathChoice is a channel with the share of packets on it if each switch takes all ports of
@@ -120,10 +130,23 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		return inputf("%s: no forwarding tables", cmp.Or(o.Topology, "DIR"))
 	}
 	var packets []paths.Packet
-	if o.allFrom == "" {
+	var traces []dump.Trace
+	switch {
+	case o.traces != "":
+		traces, err = readAs(a, &o.audit, o.traces, func(name string, data []byte) ([]dump.Trace, error) {
+			traces, problems, err := dump.ReadTraces(name, data, f, dump.Options{Lenient: o.Lenient})
+			a.dumpProblems(problems, o.Lenient)
+			return traces, err
+		})
+		if err != nil {
+			return err
+		}
+	case o.allFrom == "":
 		packets, err = paths.PacketsBetween(f, args[0], args[1], o.allPorts)
-	} else if packets, err = paths.PacketsFrom(f, o.allFrom); err != nil {
-		err = fmt.Errorf("--all-from: %w", err)
+	default:
+		if packets, err = paths.PacketsFrom(f, o.allFrom); err != nil {
+			err = fmt.Errorf("--all-from: %w", err)
+		}
 	}
 	if err != nil {
 		return cli.NewUsageError(err)
@@ -136,6 +159,13 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 	}
 	d := &pathDocument{Paths: []sharedPath{}}
 	drawn := &page.Input{State: &o.State}
+	differs := make([]string, len(traces))
+	for i, t := range traces {
+		var p paths.Packet
+		p, differs[i] = finder.Compare(t.Source, t.Destination, t.Out)
+		packets = append(packets, p)
+	}
+	d.Differ = text.CountIf(differs, func(s string) bool { return s != "" })
 	found := make([]paths.Path, len(packets))
 	for i, p := range packets {
 		if found[i] = finder.Find(p.Source, p.LID); found[i].Lost != "" {
@@ -148,7 +178,10 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		shares = paths.Sharers(f, r.Tables, text.Each(busy, func(p paths.Path) fabric.PortID { return p.Channel }))
 	}
 	for i := range found {
-		x := sharedPath{Path: found[i]}
+		x := sharedPath{Path: found[i], traced: o.traces != ""}
+		if x.traced {
+			x.Differs = differs[i]
+		}
 		if src := packets[i].Source; o.State.Adaptive != nil && !f.IsSwitch(f.Owner(src)) {
 			x.spread(drawn, src)
 		}
@@ -158,7 +191,7 @@ func (a *app) path(ctx context.Context, o *pathOptions, args []string) error {
 		}
 		d.Paths = append(d.Paths, x)
 	}
-	return cmp.Or(o.Print(a.stdout, d, func(b *text.Sheet) { d.print(b, o.allFrom != "") }), cli.FindingsIf(d.Lost > 0))
+	return cmp.Or(o.Print(a.stdout, d, func(b *text.Sheet) { d.print(b, o.allFrom != "") }), cli.FindingsIf(d.Lost+d.Differ > 0))
 }
 
 // print writes paths for people.
@@ -224,6 +257,9 @@ func (p *sharedPath) print(b *text.Sheet) {
 		fmt.Fprintf(b, "  lost, %.1f %%: %s\n", 100*p.LostShare, p.Lost)
 	case p.Lost != "":
 		fmt.Fprintf(b, "  lost: %s\n", p.Lost)
+	}
+	if p.traced {
+		fmt.Fprintf(b, "  ibtracert: %s\n", cmp.Or(p.Differs, "the same path"))
 	}
 	if p.Sources != "" {
 		fmt.Fprintf(b, "  on the busiest cable: from %s, %s\n", text.Count(p.hosts[0], "host", "hosts"), hostlist.Shorten(p.Sources))

@@ -1,0 +1,123 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/ibweave/ibweave/fabric"
+)
+
+// Trace is a path that ibtracert followed: its end ports, and the ports by which it leaves nodes.
+type Trace struct {
+	Source, Destination fabric.PortID
+	Out                 []fabric.PortID
+}
+
+// The lines of a trace (dump_endnode and dump_route of ibtracert.c), also with -n:
+//
+//	From ca {0x0000000000100010} portnum 1 lid 18-18 "host 2,2"
+//	[1] -> switch port {0x0000000000200008}[5] lid 13-13 "switch 2,2"
+//	To switch {0x0000000000200008} portnum 0 lid 13-13 "switch 2,2"
+var (
+	traceEnd = regexp.MustCompile(`^(From|To) (?:\w+ )?\{(0x[0-9a-fA-F]{1,16})\}(?: portnum |\[)(\d{1,3})\b`)
+	traceHop = regexp.MustCompile(`^\[(\d{1,3})\] -> (?:\w+ port )?\{(0x[0-9a-fA-F]{1,16})\}\[\d{1,3}\]`)
+)
+
+// ReadTraces reads what ibtracert prints of paths by unicast, one or several of these one after the other, also with
+// -n and -v. name is the file's, for messages.
+//
+// Errors are *fabric.ParseError, and there are no traces then: a line that is cut, an end port or a cable that the
+// fabric lacks, a trace without an end. With Options.Lenient these are Problems, and such a trace is left out.
+func ReadTraces(name string, data []byte, f *fabric.Fabric, opt Options) ([]Trace, []fabric.Problem, error) {
+	r := &traceReader{textReader: newTextReader(name, data, opt), f: f}
+	r.eachLine(func(at int, line []byte) error {
+		err := r.readLine(at, bytes.TrimSpace(line))
+		if err != nil {
+			r.open = false
+		}
+		return err
+	})
+	if r.open && !r.failed {
+		r.add(r.lastLine(len(data)), fabric.Truncated, fmt.Errorf("the last trace has no line that begins with To: %w", ErrTruncated))
+	}
+	if !r.began {
+		return nil, nil, r.notForm(Recognize(data), "trace", "what ibtracert prints")
+	}
+	return finish(&r.textReader, r.list)
+}
+
+// traceReader collects traces.
+type traceReader struct {
+	textReader
+	f     *fabric.Fabric
+	list  []Trace
+	now   Trace
+	node  fabric.NodeID // where the trace has come to
+	open  bool          // a trace has begun and not ended
+	began bool
+}
+
+// readLine reads a line; those of shells and libraries, and the hops of -v before a trace, say nothing.
+func (r *traceReader) readLine(at int, line []byte) error {
+	end, hop := traceEnd.FindSubmatch(line), traceHop.FindSubmatch(line)
+	switch {
+	case end != nil:
+		num, _ := strconv.Atoi(string(end[3]))
+		p, err := r.find(string(end[2]), num)
+		if r.began = true; err != nil {
+			return err
+		}
+		if string(end[1]) == "From" {
+			if r.open {
+				r.drop(at, "the trace before this one has no line that begins with To")
+			}
+			r.open, r.node, r.now = true, r.f.Owner(p), Trace{Source: p}
+			return nil
+		}
+		if r.open && r.node != r.f.Owner(p) {
+			return fmt.Errorf("the trace ends at %s, but the line before leads to %s", r.f.Name(r.f.Owner(p)), r.f.Name(r.node))
+		}
+		if r.now.Destination = p; r.open {
+			r.list = append(r.list, r.now)
+		}
+		r.open = false
+	case hop != nil && r.open:
+		num, _ := strconv.Atoi(string(hop[1]))
+		if num == 0 || num > int(r.f.Node(r.node).NumPorts) {
+			return fmt.Errorf("%s has no port %d", r.f.Name(r.node), num)
+		}
+		out := r.f.Port(r.node, fabric.PortNum(num))
+		to := r.f.Peer(out)
+		if guid, err := fabric.ParseGUID(string(hop[2])); err != nil || to == fabric.NoPort || r.endGUID(to) != guid {
+			return fmt.Errorf("the fabric has no cable from %s to a port with GUID %s: take the trace and the topology at the same time", r.f.PortName(out), hop[2])
+		}
+		r.now.Out, r.node = append(r.now.Out, out), r.f.Owner(to)
+	case hop == nil && (beginsWith(line, "From ") || beginsWith(line, "To ") || beginsWith(line, "[")) && !bytes.Contains(line, []byte("ibtracert")):
+		return errors.New("want a line of a trace by unicast, such as [1] -> switch port {0x0000000000200008}[5] lid 13-13 \"switch 2,2\"")
+	}
+	return nil
+}
+
+// endGUID is the GUID of a port of an adapter, or of the switch of a port.
+func (r *traceReader) endGUID(p fabric.PortID) fabric.GUID {
+	if r.f.IsSwitch(r.f.Owner(p)) {
+		p = r.f.PortBase(r.f.Owner(p))
+	}
+	return r.f.PortGUID(p)
+}
+
+// find is the end port of a node with a number.
+func (r *traceReader) find(node string, num int) (fabric.PortID, error) {
+	guid, err := fabric.ParseGUID(node)
+	n, known := r.f.NodeByGUID(guid)
+	switch {
+	case err != nil || !known:
+		return fabric.NoPort, fmt.Errorf("the fabric has no node %s", node)
+	case num > int(r.f.Node(n).NumPorts) || (num == 0) != r.f.IsSwitch(n):
+		return fabric.NoPort, fmt.Errorf("%s has no end port %d", r.f.Name(n), num)
+	}
+	return r.f.Port(n, fabric.PortNum(num)), nil
+}
