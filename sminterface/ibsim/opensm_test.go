@@ -71,13 +71,20 @@ func TestNotUp(t *testing.T) {
 
 func TestTimeout(t *testing.T) {
 	s, _ := startTwin(t, mesh4x4(t))
+	// A program that never attaches: ibsim ends when a client is gone in the middle of that (sim_ctl_new_client), and how
+	// soon OpenSM begins with it depends on the machine.
+	never := filepath.Join(t.TempDir(), "never")
+	short.Check(t, os.WriteFile(never, []byte("#!/bin/sh\nexec sleep 600\n"), 0o700))
 	for _, limit := range []time.Duration{1, time.Millisecond} {
-		run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Timeout: limit})
+		run, err := RunOpenSM(t.Context(), s, OpenSMConfig{Timeout: limit, Program: never})
 		if !errors.Is(err, context.DeadlineExceeded) || run != nil && run.UP {
 			t.Errorf("%+v, %v", run, err)
 		}
 	}
-	// And the place that it had is free.
+	// The place of one that is killed once it is attached is free.
+	o := short.Must(StartOpenSM(t.Context(), s, OpenSMConfig{}))(t)
+	short.Check(t, o.Process.Kill())
+	_ = o.Stop()
 	if run, err := RunOpenSM(t.Context(), s, OpenSMConfig{}); err != nil || !run.UP {
 		t.Errorf("%+v, %v", run, err)
 	}
