@@ -162,13 +162,26 @@ func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err er
 		x.greatest = max(x.greatest, uint64(x.loads[c])*x.units[c])
 	}
 	spare := max(sum/100/capacityUnits, hostSpare-len(busiest)/32)
-	for pass := range 8 {
+	limits := []int{0, 0, -1, 0, spare, -1, spare, -1}
+	if channels := x.f.Channels(); len(channels) > 0 && x.shifts[channels[0]] == nil {
+		limits = limits[:2] // the others are about shifts, which are not counted
+	}
+	next := 0 // leaf: a pass that did not come to all is followed by one that goes on there
+	for pass := range limits {
 		x.work = 0
-		for _, from := range x.leaves {
+		for range x.leaves {
+			if x.work > hostWork || ctx.Err() != nil {
+				break
+			}
+			from := x.leaves[next]
+			next = (next + 1) % len(x.leaves)
 			ports := x.endsBehind(from)
 			for _, p := range ports {
-				grows := x.exchange(from, p, ports, []int{0, 0, -1, 0, spare, -1, spare, -1}[pass])
-				if pass == 4 || pass == 6 {
+				limit := limits[pass]
+				if limit > 0 {
+					limit = spare
+				}
+				if grows := x.exchange(from, p, ports, limit); limit > 0 {
 					spare -= max(0, grows)
 				}
 			}
@@ -230,6 +243,9 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 			turns[(k-i+n)%n] += costs[i][k]
 			costs[i][k] = costs[i][k]*n*n + max(k-i, i-k) // of equal ones near LIDs stay near
 		}
+	}
+	if x.work > hostWork {
+		return false // costs are not those of all sources
 	}
 	turn := slices.Index(turns, slices.Min(turns))
 	by, least := make([]int, n), 0 // by port: whose paths it gets

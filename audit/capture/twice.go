@@ -34,6 +34,13 @@ func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 	f := withOwners(s.Fabric, list)
 	x := verify.NewFinding(Rules, DuplicateLID, 0, "")
 	x.Fingerprint = Fingerprint(DuplicateLID, 1)
+	former := make(map[fabric.PortID][]fabric.LID) // without a port, by the end port that the tables lead to
+	for lid := fabric.LID(1); s.Tables != nil && lid <= s.Tables.MaxLID(); lid++ {
+		if f.LIDPort(lid) == fabric.NoPort {
+			p := BareEnd(f, s.Tables, lid)
+			former[p] = append(former[p], lid)
+		}
+	}
 	var unsure []fabric.PortID
 	var words []string
 	for _, c := range list {
@@ -43,7 +50,7 @@ func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 			unsure = append(unsure, c.ports[0])
 		}
 		if len(words) < few {
-			words = append(words, c.describe(f, s))
+			words = append(words, c.describe(f, s, former))
 		}
 	}
 	x.Ports = append(x.Ports, verify.EndpointsOf(f, unsure...)...)
@@ -114,7 +121,7 @@ func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 }
 
 // describe says which port has the LID of which, and what to do.
-func (c *claim) describe(f *fabric.Fabric, s *state.State) string {
+func (c *claim) describe(f *fabric.Fabric, s *state.State, former map[fabric.PortID][]fabric.LID) string {
 	name := func(p fabric.PortID) string {
 		if at := f.Attachment(p); at != p && at != fabric.NoPort {
 			return f.PortName(p) + " at " + f.PortName(at)
@@ -130,14 +137,8 @@ func (c *claim) describe(f *fabric.Fabric, s *state.State) string {
 		return fmt.Sprintf("%s have LID %d; %s; taken as that of the first", text.List(text.Each(ports, name), "and"), c.lid, why)
 	}
 	return strings.Join(text.Each(ports[1:], func(p fabric.PortID) string {
-		var former []fabric.LID // without a port, which the tables lead to p
-		for lid := fabric.LID(1); lid <= s.Tables.MaxLID(); lid++ {
-			if f.LIDPort(lid) == fabric.NoPort && BareEnd(f, s.Tables, lid) == p {
-				former = append(former, lid)
-			}
-		}
 		cure := "give it another LID, and restart its port"
-		if len(former) == 1<<f.LMC(p) {
+		if former := former[p]; len(former) == 1<<f.LMC(p) {
 			cure = fmt.Sprintf("the tables have LID %d for it, so give it that back (guid2lid), and restart its port", former[0])
 		}
 		return fmt.Sprintf("%s is the intruder: it has LID %d, which the tables lead to %s; %s", name(p), c.lid, name(c.ports[0]), cure)

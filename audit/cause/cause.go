@@ -54,6 +54,7 @@ func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	if s.Tables != nil {
 		g.tellMixture(s.Tables)
 	}
+	r.CauseSwitches = nil
 	for i := range g.list {
 		c := &g.list[i]
 		slices.Sort(c.Findings)

@@ -82,7 +82,10 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 // is that of src's node. If they do by none, it returns the packet to the base LID, and a text that says where they part.
 func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, string) {
 	f := x.Fabric
-	for lid := range f.LIDs(dst) {
+	if src == dst && len(out) == 0 {
+		return Packet{src, f.LID(dst)}, ""
+	}
+	for lid := range f.AllLIDs(dst) {
 		if path, err := x.Tables.Path(f, src, lid, nil); err == nil && slices.Equal(path, out) {
 			return Packet{src, lid}, ""
 		}

@@ -66,16 +66,16 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if in.Findings {
 		in.findings = append(in.findings, capture.TableFindings(problems)...)
 	}
+	twice := make(map[string]bool) // how lines of tables begin that name another port for a LID that several ports have
+	for _, p := range in.State.Problems {
+		if p.Kind == fabric.DuplicateLID {
+			twice[fmt.Sprintf("LID %d belongs to ", p.LID)] = true
+		}
+	}
 	a.dumpProblems(slices.DeleteFunc(slices.Clone(problems), func(p fabric.Problem) bool {
-		return capture.RuleOf(p.Kind) != "" || in.Findings && (p.Kind == fabric.Notice || p.Kind == fabric.Gone || p.Kind == verify.FileChanged) || p.Kind == fabric.Contradiction && in.isTwice(p)
+		begin, _, _ := strings.Cut(p.Message, "0x")
+		return capture.RuleOf(p.Kind) != "" || in.Findings && (p.Kind == fabric.Notice || p.Kind == fabric.Gone || p.Kind == verify.FileChanged) || p.Kind == fabric.Contradiction && twice[begin]
 	}), in.Lenient)
-}
-
-// isTwice reports whether a line of tables names another port for a LID that several ports have.
-func (in *audit) isTwice(line fabric.Problem) bool {
-	return slices.ContainsFunc(in.State.Problems, func(p fabric.Problem) bool {
-		return p.Kind == fabric.DuplicateLID && strings.HasPrefix(line.Message, fmt.Sprintf("LID %d belongs to 0x", p.LID))
-	})
 }
 
 // readAs reads a file that parse understands.

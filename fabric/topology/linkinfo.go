@@ -189,6 +189,9 @@ func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 	return link, bytes.Contains(text, []byte("Down"))
 }
 
+// maxAdapterPort is the highest number that a port of an adapter has.
+const maxAdapterPort = 4
+
 // addAdapters adds rows for adapters if the text has rows of switches only (--switches-only). A port at the
 // other end of a switch's row whose node has no rows is taken for an adapter's; without -l its GUID is made
 // of its LID and port number.
@@ -229,7 +232,7 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 			return rows, nil // an adapter has rows, so all have
 		}
 	}
-	known, adapters := "GUID", 0
+	known, adapters, made := "GUID", 0, make(map[fabric.GUID]string)
 	for i := range len(rows) {
 		x := &rows[i]
 		n := of(&x.peer, x.peer.guid != 0)
@@ -239,8 +242,8 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 		const lost = "link dropped"
 		var err error
 		switch {
-		case len(ports[n]) > 1:
-			err = p.fail(x.at, p.column(x.at), lost, "connected to port %d of %q here, which has other ports and no rows: a switch has rows; is the text cut short?", x.peer.num, x.peer.name)
+		case len(ports[n]) > 1 || x.peer.num > maxAdapterPort:
+			err = p.fail(x.at, p.column(x.at), lost, "connected to port %d of %q here, which has no rows and more ports than an adapter: a switch has rows; is the text cut short?", x.peer.num, x.peer.name)
 		case x.peer.guid == 0 && x.peer.lid == 0:
 			err = p.fail(x.at, p.column(x.at), lost, "connected to %q here, which has no rows, GUID or LID: want iblinkinfo -l, which has GUIDs, or of the whole fabric, not of switches only", x.peer.name)
 		}
@@ -250,10 +253,19 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 			}
 			continue
 		}
-		x.peer.kind = fabric.CA
 		if x.peer.guid == 0 {
-			x.peer.guid, known = fabric.MadeGUID(x.peer.lid, x.peer.num), "LID and name, and have made up GUIDs: iblinkinfo -l has theirs"
+			guid := fabric.MadeGUID(x.peer.lid, x.peer.num)
+			if other, taken := made[guid]; taken && other != x.peer.name {
+				x.linked = false
+				if err := p.fail(x.at, p.column(x.at), lost, "port %d of %q has LID %d, which %q has, too: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, x.peer.lid, other); err != errDropped {
+					return nil, err
+				}
+				continue
+			}
+			made[guid] = x.peer.name
+			x.peer.guid, known = guid, "LID and name, and have made up GUIDs: iblinkinfo -l has theirs"
 		}
+		x.peer.kind = fabric.CA
 		y := *x
 		y.own, y.peer, y.peer.bad = x.peer, x.own, ""
 		x.peer.bad = "" // of one LID, the adapter's row tells

@@ -64,13 +64,22 @@ func TestLinkInfoOfSwitchesCut(t *testing.T) {
 	const row = "           1    %[ ] ==( 4X 10.0 Gbps Active/  LinkUp)==>       2   %[ ] \"spine\" ( )\n"
 	text := "Switch: 0x100 leaf:\n" + strings.ReplaceAll(row, "%", "1") + strings.ReplaceAll(row, "%", "2")
 	_, _, err := Parse("info", []byte(text), Options{})
-	if err == nil || !strings.Contains(err.Error(), `info:2:57: connected to port 1 of "spine" here, which has other ports and no rows`) {
+	if err == nil || !strings.Contains(err.Error(), `info:2:57: connected to port 1 of "spine" here, which has no rows and more ports than an adapter`) {
 		t.Error(err)
 	}
 	f, problems, err := Parse("info", []byte(text), Options{Lenient: true})
 	short.Check(t, err)
 	if f.NumLinks() != 0 || len(problems) != 2 {
 		t.Error(f.NumLinks(), list(problems))
+	}
+	one := "Switch: 0x100 leaf:\n" + strings.ReplaceAll(row, "%", "17")
+	if _, _, err := Parse("info", []byte(one), Options{}); err == nil || !strings.Contains(err.Error(), `connected to port 17 of "spine"`) {
+		t.Error(err)
+	}
+	twice := "Switch: 0x100 leaf:\n" + strings.ReplaceAll(row, "%", "1") + strings.Replace(strings.ReplaceAll(row, "%", "1"), "spine", "other", 1)
+	_, _, err = Parse("info", []byte(strings.Replace(twice, "1    1[", "1    2[", 1)), Options{})
+	if err == nil || !strings.Contains(err.Error(), `port 1 of "other" has LID 2, which "spine" has, too`) {
+		t.Error(err)
 	}
 	text = strings.Replace(text[:len(text)/2+20], "2    1[", "0    1[", 1)
 	_, _, err = Parse("info", []byte(strings.Replace(text, "       2 ", "       0 ", 1)), Options{})

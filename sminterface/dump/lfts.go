@@ -377,7 +377,8 @@ func (r *lftReader) findOwners() {
 		}
 		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s%s", l, guid, name[:min(len(name), 70)]) // a description has 64 bytes at most
 		if p := r.f.LIDPort(fabric.LID(l)); p != fabric.NoPort {
-			if r.f.PortGUID(p).IsMade() {
+			desc := "'" + r.f.Node(r.f.Owner(p)).Description + "'"
+			if r.f.PortGUID(p).IsMade() && bytes.Contains(line, []byte("# Channel Adapter ")) != bytes.Contains(line, []byte("(Channel Adapter ")) && bytes.Contains(line, []byte(desc)) {
 				continue
 			}
 			err = fmt.Errorf("LID %d belongs to %s, %s, in the fabric, here to %s", l, r.f.PortGUID(p), r.f.PortName(p), guid)

@@ -22,8 +22,10 @@ type Trace struct {
 //	[1] -> switch port {0x0000000000200008}[5] lid 13-13 "switch 2,2"
 //	To switch {0x0000000000200008} portnum 0 lid 13-13 "switch 2,2"
 var (
-	traceEnd = regexp.MustCompile(`^(From|To) (?:\w+ )?\{(0x[0-9a-fA-F]{1,16})\}(?: portnum |\[)(\d{1,3})\b`)
-	traceHop = regexp.MustCompile(`^\[(\d{1,3})\] -> (?:\w+ port )?\{(0x[0-9a-fA-F]{1,16})\}\[\d{1,3}\]`)
+	traceEnd = regexp.MustCompile(`^(From|To) (?:\w+ )?\{(0x[0-9a-fA-F]{1,16})\}(?: portnum |\[)(\d{1,3})\b(?: lid (\d{1,5})-)?`)
+	traceHop = regexp.MustCompile(`^\[(\d{1,3})\] -> (?:\w+ port )?\{(0x[0-9a-fA-F]{1,16})\}\[(\d{1,3})\]`)
+	// traceLine is what such a line begins with, though it may be broken.
+	traceLine = regexp.MustCompile(`^(?:(?:From|To) (?:\w+ )?\{|\[\d{1,3}\] ->)`)
 )
 
 // ReadTraces reads what ibtracert prints of paths by unicast, one or several of these one after the other, also with
@@ -36,7 +38,7 @@ func ReadTraces(name string, data []byte, f *fabric.Fabric, opt Options) ([]Trac
 	r.eachLine(func(at int, line []byte) error {
 		err := r.readLine(at, bytes.TrimSpace(line))
 		if err != nil {
-			r.open = false
+			r.open, r.broken = false, true
 		}
 		return err
 	})
@@ -52,12 +54,13 @@ func ReadTraces(name string, data []byte, f *fabric.Fabric, opt Options) ([]Trac
 // traceReader collects traces.
 type traceReader struct {
 	textReader
-	f     *fabric.Fabric
-	list  []Trace
-	now   Trace
-	node  fabric.NodeID // where the trace has come to
-	open  bool          // a trace has begun and not ended
-	began bool
+	f      *fabric.Fabric
+	list   []Trace
+	now    Trace
+	node   fabric.NodeID // where the trace has come to
+	open   bool          // a trace has begun and not ended
+	broken bool          // it is left out
+	began  bool          // an end of a trace was read
 }
 
 // readLine reads a line; those of shells and libraries, and the hops of -v before a trace, say nothing.
@@ -66,7 +69,7 @@ func (r *traceReader) readLine(at int, line []byte) error {
 	switch {
 	case end != nil:
 		num, _ := strconv.Atoi(string(end[3]))
-		p, err := r.find(string(end[2]), num)
+		p, err := r.find(string(end[2]), num, string(end[4]))
 		if r.began = true; err != nil {
 			return err
 		}
@@ -74,16 +77,22 @@ func (r *traceReader) readLine(at int, line []byte) error {
 			if r.open {
 				r.drop(at, "the trace before this one has no line that begins with To")
 			}
-			r.open, r.node, r.now = true, r.f.Owner(p), Trace{Source: p}
+			r.open, r.broken, r.node, r.now = true, false, r.f.Owner(p), Trace{Source: p}
 			return nil
 		}
-		if r.open && r.node != r.f.Owner(p) {
-			return fmt.Errorf("the trace ends at %s, but the line before leads to %s", r.f.Name(r.f.Owner(p)), r.f.Name(r.node))
-		}
-		if r.now.Destination = p; r.open {
+		hops := len(r.now.Out)
+		switch {
+		case r.broken:
+		case !r.open:
+			err = errors.New("a trace without a line that begins with From")
+		case r.node != r.f.Owner(p), hops > 0 && !r.f.IsSwitch(r.node) && r.f.Peer(r.now.Out[hops-1]) != p:
+			err = fmt.Errorf("the trace ends at %s, but the line before leads to another port", r.f.PortName(p))
+		default:
+			r.now.Destination = p
 			r.list = append(r.list, r.now)
 		}
-		r.open = false
+		r.open, r.broken = false, false
+		return err
 	case hop != nil && r.open:
 		num, _ := strconv.Atoi(string(hop[1]))
 		if num == 0 || num > int(r.f.Node(r.node).NumPorts) {
@@ -91,11 +100,11 @@ func (r *traceReader) readLine(at int, line []byte) error {
 		}
 		out := r.f.Port(r.node, fabric.PortNum(num))
 		to := r.f.Peer(out)
-		if guid, err := fabric.ParseGUID(string(hop[2])); err != nil || to == fabric.NoPort || r.endGUID(to) != guid {
-			return fmt.Errorf("the fabric has no cable from %s to a port with GUID %s: take the trace and the topology at the same time", r.f.PortName(out), hop[2])
+		if guid, err := fabric.ParseGUID(string(hop[2])); err != nil || to == fabric.NoPort || r.endGUID(to) != guid || strconv.Itoa(int(r.f.Num(to))) != string(hop[3]) {
+			return fmt.Errorf("the fabric has no cable from %s to port %s of GUID %s: take the trace and the topology at the same time", r.f.PortName(out), hop[3], hop[2])
 		}
 		r.now.Out, r.node = append(r.now.Out, out), r.f.Owner(to)
-	case hop == nil && (beginsWith(line, "From ") || beginsWith(line, "To ") || beginsWith(line, "[")) && !bytes.Contains(line, []byte("ibtracert")):
+	case hop == nil && traceLine.Match(line):
 		return errors.New("want a line of a trace by unicast, such as [1] -> switch port {0x0000000000200008}[5] lid 13-13 \"switch 2,2\"")
 	}
 	return nil
@@ -109,8 +118,8 @@ func (r *traceReader) endGUID(p fabric.PortID) fabric.GUID {
 	return r.f.PortGUID(p)
 }
 
-// find is the end port of a node with a number.
-func (r *traceReader) find(node string, num int) (fabric.PortID, error) {
+// find is the end port of a node with a number, and with a LID if that is not "".
+func (r *traceReader) find(node string, num int, lid string) (fabric.PortID, error) {
 	guid, err := fabric.ParseGUID(node)
 	n, known := r.f.NodeByGUID(guid)
 	switch {
@@ -119,5 +128,9 @@ func (r *traceReader) find(node string, num int) (fabric.PortID, error) {
 	case num > int(r.f.Node(n).NumPorts) || (num == 0) != r.f.IsSwitch(n):
 		return fabric.NoPort, fmt.Errorf("%s has no end port %d", r.f.Name(n), num)
 	}
-	return r.f.Port(n, fabric.PortNum(num)), nil
+	p := r.f.Port(n, fabric.PortNum(num))
+	if lid != "" && lid != strconv.Itoa(int(r.f.LID(p))) {
+		return fabric.NoPort, fmt.Errorf("%s has LID %d in the fabric, %s here", r.f.PortName(p), r.f.LID(p), lid)
+	}
+	return p, nil
 }

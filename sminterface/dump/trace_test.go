@@ -45,9 +45,11 @@ func TestReadTracesRefused(t *testing.T) {
 		{"To ca {0x0000000000100010} portnum 1 lid 18-18 \"host 2,2\"\n", "", `traces:4: the last trace has no line that begins with To`},
 		{"200006} portnum 0", "299999} portnum 0", `traces:1: the fabric has no node 0x0000000000299999`},
 		{"portnum 0", "portnum 2", `traces:1: "switch 2,0" has no end port 2`},
-		{"[2] -> switch port {0x0000000000200007}", "[4] -> switch port {0x0000000000200007}", `traces:2: the fabric has no cable from "switch 2,0"[4] to a port with GUID 0x0000000000200007`},
+		{"[2] -> switch port {0x0000000000200007}", "[4] -> switch port {0x0000000000200007}", `traces:2: the fabric has no cable from "switch 2,0"[4] to port 4 of GUID 0x0000000000200007`},
+		{"}[4] lid", "}[3] lid", `traces:2: the fabric has no cable from "switch 2,0"[2] to port 3 of GUID 0x0000000000200007`},
+		{"lid 10-10", "lid 9-9", `traces:1: "switch 2,0"[0] has LID 10 in the fabric, 9 here`},
 		{"[5] -> ca", "[77] -> ca", `traces:4: "switch 2,2" has no port 77`},
-		{"To ca {0x0000000000100010}", "To ca {0x0000000000100000}", `traces:5: the trace ends at "host 0,0", but the line before leads to "host 2,2"`},
+		{"To ca {0x0000000000100010} portnum 1 lid 18", "To ca {0x0000000000100000} portnum 1 lid 2", `traces:5: the trace ends at "host 0,0"[1], but the line before leads to another port`},
 		{"[2] -> switch port {", "[2] -> switch {", `traces:2: want a line of a trace by unicast`},
 	} {
 		data := []byte(strings.Replace(whole, c.old, c.now, 1))
@@ -60,7 +62,14 @@ func TestReadTracesRefused(t *testing.T) {
 			t.Errorf("%s: %d traces, %v, %v", c.want, len(list), problems, err)
 		}
 	}
-	_, _, err := ReadTraces("traces", []byte("rc 255\n"), f, Options{})
+	_, _, err := ReadTraces("traces", []byte(whole[strings.Index(whole, "\n")+1:]), f, Options{})
+	if err == nil || !strings.Contains(err.Error(), "traces:4: a trace without a line that begins with From") {
+		t.Error(err)
+	}
+	if list, _, err := ReadTraces("traces", []byte("[2026-01-01] x\n"+whole+"[root@head ~]# date\n"), f, Options{}); err != nil || len(list) != 1 {
+		t.Error(list, err)
+	}
+	_, _, err = ReadTraces("traces", []byte("rc 255\n"), f, Options{})
 	if err == nil || !strings.Contains(err.Error(), "no trace; want what ibtracert prints") {
 		t.Error(err)
 	}
