@@ -58,7 +58,7 @@ func (b *balancer) balance(ctx context.Context) error {
 	}
 	bound := BoundLoad(b.fab)
 	b.even = b.greatestLoad() <= bound
-	for range b.countAgain() {
+	for range min(againWork/b.countVisits(), maxAgain) {
 		if b.greatestLoad() <= bound {
 			break
 		}
@@ -303,11 +303,6 @@ func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place fu
 func (b *balancer) placeAgain(ctx context.Context) error {
 	loaded := slices.DeleteFunc(slices.Clone(b.jobs), func(j balancerJob) bool { return len(j.lids) == 0 })
 	return b.placeRoutes(ctx, loaded, (*chooser).replaceJob)
-}
-
-// countAgain is how often LIDs take their paths again.
-func (b *balancer) countAgain() int {
-	return min(againWork/b.countVisits(), maxAgain)
 }
 
 // countVisits estimates how many channels are visited when all LIDs take their paths once.

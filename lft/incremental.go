@@ -97,7 +97,7 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 		engine: e, index: x, now: now, load: make([]int64, x.NumPorts()),
 		stride:        (int(x.MaxLID)/BlockSize + 1) * BlockSize,
 		rows:          NewTables(n, x.MaxLID).entries,
-		dist:          newDistances(n),
+		dist:          distances{n: n, hops: make([]uint8, n*n), down: make([]bool, n*n)},
 		updateScratch: newUpdateScratch(n),
 	}
 	l.countChanges()

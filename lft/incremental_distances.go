@@ -22,10 +22,6 @@ type formerDistances struct {
 	down []bool
 }
 
-func newDistances(n int) distances {
-	return distances{n: n, hops: make([]uint8, n*n), down: make([]bool, n*n)}
-}
-
 // distancesTo is the distances to one slot.
 func (d *distances) distancesTo(t int32) (hops []uint8, down []bool) {
 	a, b := int(t)*d.n, int(t+1)*d.n

@@ -79,7 +79,7 @@ func (c *Certificate) Check(s *state.State, copying Copying) error {
 	if err := k.check(c); err != nil || s.Multicast == nil {
 		return err
 	}
-	return newRecheckMulticast(k, s.Multicast, s.SL2VL).trees()
+	return (&recheckMulticast{recheck: k, m: s.Multicast, sl2vl: s.SL2VL, came: make([]uint16, k.f.NumPorts())}).trees()
 }
 
 // CheckAdaptive is Check for adaptive tables: the numbers must increase along every

@@ -24,10 +24,6 @@ type copied struct {
 	vl fabric.VL     // that it came on
 }
 
-func newRecheckMulticast(k *recheck, m *mft.Plan, sl2vl *lft.SL2VL) *recheckMulticast {
-	return &recheckMulticast{recheck: k, m: m, sl2vl: sl2vl, came: make([]uint16, k.f.NumPorts())}
-}
-
 // trees checks the dependencies of all trees, and of MLIDs without one as
 // Check says.
 func (k *recheckMulticast) trees() error {

@@ -16,10 +16,6 @@ type forest struct {
 	path  []int32
 }
 
-func newForest(n int) forest {
-	return forest{next: make([]int32, n), depth: make([]int32, n), end: make([]int32, n), order: make([]int32, 0, n), path: make([]int32, 0, n)}
-}
-
 // Depths of switches that are not in the tree.
 const (
 	depthUnknown  = -1 - iota

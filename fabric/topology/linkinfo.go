@@ -3,6 +3,7 @@ package topology
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -216,15 +217,13 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 	}
 	listed := make(map[node]bool)
 	for i := range rows {
-		if x := &rows[i]; x.linked {
-			add(of(&x.peer, x.peer.guid != 0), x.peer.num)
-		}
-	}
-	for i := range rows {
 		x := &rows[i]
 		for _, n := range []node{of(&x.own, true), of(&x.own, false)} {
 			listed[n] = true
 			add(n, x.own.num)
+		}
+		if x.linked {
+			add(of(&x.peer, x.peer.guid != 0), x.peer.num)
 		}
 	}
 	for i := range rows {
@@ -239,31 +238,26 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 		if !x.linked || listed[n] {
 			continue
 		}
-		const lost = "link dropped"
-		var err error
+		wrong, guid := "", fabric.MadeGUID(x.peer.lid, x.peer.num)
+		other, taken := made[guid]
 		switch {
 		case len(ports[n]) > 1 || x.peer.num > maxAdapterPort:
-			err = p.fail(x.at, p.column(x.at), lost, "connected to port %d of %q here, which has no rows and more ports than an adapter: a switch has rows; is the text cut short?", x.peer.num, x.peer.name)
-		case x.peer.guid == 0 && x.peer.lid == 0:
-			err = p.fail(x.at, p.column(x.at), lost, "connected to %q here, which has no rows, GUID or LID: want iblinkinfo -l, which has GUIDs, or of the whole fabric, not of switches only", x.peer.name)
+			wrong = fmt.Sprintf("connected to port %d of %q here, which has no rows and more ports than an adapter: a switch has rows; is the text cut short?", x.peer.num, x.peer.name)
+		case x.peer.guid != 0:
+		case x.peer.lid == 0:
+			wrong = fmt.Sprintf("connected to %q here, which has no rows, GUID or LID: want iblinkinfo -l, which has GUIDs, or of the whole fabric, not of switches only", x.peer.name)
+		case taken && other != x.peer.name:
+			wrong = fmt.Sprintf("port %d of %q has LID %d, which %q has, too: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, x.peer.lid, other)
+		default:
+			made[guid] = x.peer.name
+			x.peer.guid, known = guid, "LID and name, and have made up GUIDs: iblinkinfo -l has theirs"
 		}
-		if err != nil {
-			if x.linked = false; err != errDropped {
+		if wrong != "" {
+			x.linked = false
+			if err := p.fail(x.at, p.column(x.at), "link dropped", "%s", wrong); err != errDropped {
 				return nil, err
 			}
 			continue
-		}
-		if x.peer.guid == 0 {
-			guid := fabric.MadeGUID(x.peer.lid, x.peer.num)
-			if other, taken := made[guid]; taken && other != x.peer.name {
-				x.linked = false
-				if err := p.fail(x.at, p.column(x.at), lost, "port %d of %q has LID %d, which %q has, too: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, x.peer.lid, other); err != errDropped {
-					return nil, err
-				}
-				continue
-			}
-			made[guid] = x.peer.name
-			x.peer.guid, known = guid, "LID and name, and have made up GUIDs: iblinkinfo -l has theirs"
 		}
 		x.peer.kind = fabric.CA
 		y := *x

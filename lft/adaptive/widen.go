@@ -41,7 +41,7 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	ok := false
 	var err error
 	if !w.several && r.Order != nil {
-		w.setOrder(w.sortByKey())
+		w.setOrder(graph.TopologicalByKey(w.numNodes(), func(int32) []int32 { return nil }, w.upDownKeys()))
 		if ok, err = w.widenAll(ctx); err != nil {
 			return nil, err
 		}
@@ -170,11 +170,6 @@ func (w *widener) upDownKeys() []int32 {
 		}
 	}
 	return keys
-}
-
-// sortByKey lists the nodes in the order of upDownKeys.
-func (w *widener) sortByKey() []int32 {
-	return graph.TopologicalByKey(w.numNodes(), func(int32) []int32 { return nil }, w.upDownKeys())
 }
 
 // setOrder numbers the nodes.

@@ -100,7 +100,11 @@ func (r *traceReader) readLine(at int, line []byte) error {
 		}
 		out := r.f.Port(r.node, fabric.PortNum(num))
 		to := r.f.Peer(out)
-		if guid, err := fabric.ParseGUID(string(hop[2])); err != nil || to == fabric.NoPort || r.endGUID(to) != guid || strconv.Itoa(int(r.f.Num(to))) != string(hop[3]) {
+		end := to // which has the GUID
+		if to != fabric.NoPort && r.f.IsSwitch(r.f.Owner(to)) {
+			end = r.f.PortBase(r.f.Owner(to))
+		}
+		if guid, err := fabric.ParseGUID(string(hop[2])); err != nil || to == fabric.NoPort || r.f.PortGUID(end) != guid || strconv.Itoa(int(r.f.Num(to))) != string(hop[3]) {
 			return fmt.Errorf("the fabric has no cable from %s to port %s of GUID %s: take the trace and the topology at the same time", r.f.PortName(out), hop[3], hop[2])
 		}
 		r.now.Out, r.node = append(r.now.Out, out), r.f.Owner(to)
@@ -108,14 +112,6 @@ func (r *traceReader) readLine(at int, line []byte) error {
 		return errors.New("want a line of a trace by unicast, such as [1] -> switch port {0x0000000000200008}[5] lid 13-13 \"switch 2,2\"")
 	}
 	return nil
-}
-
-// endGUID is the GUID of a port of an adapter, or of the switch of a port.
-func (r *traceReader) endGUID(p fabric.PortID) fabric.GUID {
-	if r.f.IsSwitch(r.f.Owner(p)) {
-		p = r.f.PortBase(r.f.Owner(p))
-	}
-	return r.f.PortGUID(p)
 }
 
 // find is the end port of a node with a number, and with a LID if that is not "".

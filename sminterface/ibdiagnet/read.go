@@ -1,6 +1,7 @@
 package ibdiagnet
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"errors"
@@ -143,7 +144,7 @@ func newDraft(name string, opt Options) *draft {
 
 // readText reads all rows, and notes missing parts.
 func (d *draft) readText(from io.Reader) error {
-	r := newLineReader(from)
+	r := &lineReader{from: bufio.NewReaderSize(from, maxLine)}
 	promised := false // the first line says that the text ends with an index
 	first, err := r.from.Peek(maxFirst)
 	if err == nil || err == io.EOF {

@@ -63,10 +63,6 @@ type lineReader struct {
 	half   bool // the last line has no end: the text may go on behind it
 }
 
-func newLineReader(from io.Reader) *lineReader {
-	return &lineReader{from: bufio.NewReaderSize(from, maxLine)}
-}
-
 // next gives a line without its end, valid until the next call. io.EOF comes alone.
 func (r *lineReader) next() ([]byte, error) {
 	line, err := r.from.ReadSlice('\n')
