@@ -129,7 +129,7 @@ func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	return load + n.count*x.places/n.width*nearWeight/(nearUnit*nearUnit)*x.unit[c]
 }
 
-// age makes count that of a later place.
+// age brings count up to date for a later place: it halves about every width places.
 func (n *nearRoutes) age(place uint64) {
 	if n.count > 0 {
 		gap := place - n.place

@@ -231,7 +231,8 @@ func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	return c.nearDown[k]
 }
 
-// countWord counts for word w of the targets, of which only those at distance h from s matter.
+// countWord counts the shortest next hops from s that are lost, for the 64 targets of word w
+// of the bit sets: for those at distance h from s.
 func (c *counter) countWord(h int, s fabric.NodeID, w int) {
 	k, rank := int(s)*c.words+w, c.Rank[s]
 	links := c.to[c.first[s]:c.first[s+1]]

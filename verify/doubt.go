@@ -59,8 +59,8 @@ func (l *lanes) mayDrop() []Undecided {
 	return list
 }
 
-// unknown counts the paths from switches, and from ports with a row of their own, whose
-// SL is not known.
+// unknown counts the paths of unknown SL: those from switches, and those from source ports
+// that have a row of their own in the path SLs.
 func (l *lanes) unknown() (n int64) {
 	for s := range fabric.NodeID(l.f.NumSwitches()) {
 		n += l.unknownOf(l.sls.Given(s))

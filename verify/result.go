@@ -171,8 +171,9 @@ type PartitionCounts struct {
 	List       []Partition `json:"list"` // by P_Key; never nil
 }
 
-// Partition is who is in a partition. Hosts are named as few words, with numbers in brackets;
-// ports of switches and aggregation nodes are members as well.
+// Partition is who is in a partition. Full and Limited count all member ports, those of
+// switches and aggregation nodes too; the strings name hosts only, as
+// names.Fold folds them, with numbers in brackets.
 type Partition struct {
 	PKey         fabric.PKey `json:"pkey"`           // without the bit of the membership
 	Name         string      `json:"name,omitempty"` // in partitions.conf

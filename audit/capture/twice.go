@@ -120,7 +120,8 @@ func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 	return f
 }
 
-// describe says which port has the LID of which, and what to do.
+// describe says which ports have one LID, which of them are intruders, as far as the tables
+// tell, and what to do.
 func (c *claim) describe(f *fabric.Fabric, s *state.State, former map[fabric.PortID][]fabric.LID) string {
 	name := func(p fabric.PortID) string {
 		if at := f.Attachment(p); at != p && at != fabric.NoPort {

@@ -175,7 +175,8 @@ func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
 	return list[0].deps, nil
 }
 
-// each has workers look at all blocks, and joins the dependencies that they find for the first one.
+// each has workers look at all blocks, and returns the workers. The dependencies that all of
+// them found are then in deps of the first one.
 func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
 	list, err := par.ForEachWith(ctx, 0, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
 		look(w, b)

@@ -93,8 +93,9 @@ func (t *Traffic) Aggregate(tables *lft.Tables, radix int) (trees []*Reduction, 
 	return trees, text.Each(sortedPairs(pairs), func(pair [2]int32) *Meeting { return pairs[pair] })
 }
 
-// Reductions places a tree for each part of the works with an all-reduce of several ports, nil for other parts, in the
-// order of PartsOf. A switch has at most radix children.
+// Reductions places an aggregation tree for each part that has an all-reduce among several
+// ports. list has an element for each part, in the order of PartsOf, nil for the other parts.
+// A switch has at most radix children.
 func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) {
 	x := &reducer{f: t.f, tables: tables, radix: radix, adds: make([]bool, t.f.NumSwitches()), used: make(map[fabric.PortID]bool)}
 	for s := range fabric.NodeID(t.f.NumSwitches()) {

@@ -122,8 +122,8 @@ func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err erro
 	return steps, isWritten, err
 }
 
-// A word is text without blanks and quotation marks, or text between these, in which a backslash is before a mark
-// or a backslash that is meant.
+// A word is text without blanks and quotation marks, or text between quotation marks, or both
+// joined. Between the marks \" and \\ stand for a mark and a backslash.
 var (
 	word    = regexp.MustCompile(`(?s)(?:[^ \t\n"]|"(?:[^"\\]|\\.)*")+`)
 	quoted  = regexp.MustCompile(`(?s)"(?:[^"\\]|\\.)*"`)

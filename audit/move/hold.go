@@ -125,7 +125,8 @@ func (h *holder) loops(lid fabric.LID) bool {
 	}) > 0
 }
 
-// add adds to heads the switch that an entry of switch s leads to on the cables of f, if any.
+// add appends to heads the switch to which port entry of switch s leads in f, if it leads to
+// a switch.
 func (h *holder) add(f *fabric.Fabric, s fabric.NodeID, entry fabric.PortNum) {
 	if entry <= f.Node(s).NumPorts {
 		if to := f.PeerSwitch(f.Port(s, entry)); to != fabric.NoNode {

@@ -24,8 +24,8 @@ type Paper struct {
 // NewPaper is paper on w.
 func NewPaper(w io.Writer) *Paper { return &Paper{w: w} }
 
-// Set finds out what a writer shows: color is the value of --color. The error says which
-// values there are.
+// Set sets colour and width to what screen can show; color is the value of --color. The
+// error, for another value than auto, always and never, names these.
 func (p *Paper) Set(screen io.Writer, color string) error {
 	if color != "auto" && color != "always" && color != "never" {
 		return fmt.Errorf("--color %q: want auto, always or never", color)

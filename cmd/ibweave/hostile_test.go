@@ -127,6 +127,7 @@ var inputs = map[string]string{
 	"path --path-sl":           "path -t D/fabric.ibnetdiscover --lfts D/opensm-lfts.dump --sl2vl D/opensm-sl2vl.dump --path-sl X --all-from 0x0000000000100000",
 	"path --far":               "path -t D/fabric.ibnetdiscover --far X --all-from 0x0000000000100000",
 	"path --plft":              "path -t D/fabric.ibnetdiscover --far D/ibdiagnet2.far --plft X --all-from 0x0000000000100000",
+	"path --ibtracert":         "path D --ibtracert X",
 	"path --node-name-map":     "path D --node-name-map X --all-from 0x0000000000100000",
 	"rails arguments":          "rails H",
 	"rails --topology":         "rails -t X",

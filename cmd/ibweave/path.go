@@ -66,8 +66,7 @@ func (a *app) pathCommand() *cobra.Command {
 	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
 	a.fabricFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("all-from", "ibtracert")
-	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "all-ports", Not: "all-from", Why: "all ports of the host send then", Note: true},
-		cli.Scope{Flags: "all-ports", Not: "ibtracert", Why: "the file has the ports", Note: true})
+	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "all-ports", Not: "all-from ibtracert", Why: "it says which ports send", Note: true})
 	return cmd
 }
 

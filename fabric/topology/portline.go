@@ -157,8 +157,9 @@ const (
 	maxLabel = 32
 )
 
-// readable says whether readLabel reads a label back that a port line has, behind which
-// ports of other nodes than switches have their GUID.
+// readable returns true if readLabel would read a label back from the line of a port. On a
+// line of a switch it must be short or have slashes; on others any label but N/A will do, since
+// the port's GUID stands in brackets behind it.
 func readable(label string, ofSwitch bool) bool {
 	return IsLabel([]byte(label)) && label != "N/A" && (!ofSwitch || len(label) <= maxPlain || strings.Contains(label, "/"))
 }

@@ -62,8 +62,9 @@ func (x *arrivals) inject(c int32, turn func(a, b int32) bool) bool {
 	return ok
 }
 
-// offer sends by a channel all that comes to its switch. It returns false and changes nothing if that
-// is not allowed.
+// offer sends by channel c all packets that come to the switch it leaves, those of that
+// switch's own senders too. It returns false and changes nothing if turn refuses a
+// dependency or a packet would be dropped.
 func (x *arrivals) offer(c int32, turn func(a, b int32) bool) bool {
 	mark := len(x.log)
 	if x.inject(c, turn) && x.forward(c, turn) {

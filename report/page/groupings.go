@@ -190,9 +190,9 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 // mostInRow is how many switches the widest row of a tree has that is drawn as rows alone.
 const mostInRow = 512
 
-// onTiles places the pods of a wide tree as tiles, in lines of equal length, and what is above
-// them in tiles over these: rows of this many switches would be too long to see pods in them. It
-// is false where there are no pods.
+// onTiles places the pods of a wide tree as tiles, in lines of equal length, and the switches
+// above the pods over all of them; in single long rows one could not see the pods. It returns
+// false, and places nothing, where there are no pods.
 func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
 		return false

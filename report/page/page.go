@@ -61,7 +61,7 @@ type Input struct {
 
 	// Base, if not nil, has the compiler in the page try changes: what package session packed.
 	Base []byte
-	// Compiler is the program that does, in WebAssembly, as gzip.
+	// Compiler is the compiler that tries changes when there is a Base: WebAssembly, as gzip.
 	Compiler []byte
 
 	// MaxEntries bounds the forwarding tables in a page; 0 for DefaultMaxEntries.

@@ -141,8 +141,8 @@ func (c *Counters) Line(f *fabric.Fabric, p fabric.PortID) *Line {
 	return &c.Lines[p]
 }
 
-// Set gives a counter of a port of f a value. What Value made of 64 bits stands beside that of
-// PortCounters.
+// Set gives a counter of a port of f a value. A value of 64 bits and one of PortCounters are
+// kept side by side; Get chooses between them.
 func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterValue) {
 	column := &c.short[k]
 	if v.wide {

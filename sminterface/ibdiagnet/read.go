@@ -120,15 +120,12 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 
 // Read reads a database. name is for messages.
 //
-// Errors are *fabric.ParseError and those of from; the database is then nil. Errors of a
-// strict read are: no section NODES or LINKS, numbers that are none or out of range, two
-// rows that say different things of one node, port or cable, and a LID that two ports
-// have. With Options.Strict all Problems are errors but contradictions and loopback plugs. With Options.Lenient these are Problems, and what is wrong is left out.
-//
-// The fabric is that which ibnetdiscover would print: LIDs and labels are as in PORTS and
-// PORT_HIERARCHY_INFO. Where the two ends of a cable have different widths or speeds the
-// slower one counts, and a Contradiction says so. A port that has a cable to itself
-// counts as one without a cable.
+// Errors are *fabric.ParseError and those of from; the database is then nil. Errors always:
+// no section NODES or LINKS, and a header row of NODES, PORTS or LINKS without a column that
+// is needed. Errors too, but with Options.Lenient left out and listed as Problems: numbers
+// that are none or out of range, two rows that say different things of one node, port or
+// cable, and a LID that two ports have. Options.Strict makes all Problems errors, but
+// contradictions and loopback plugs.
 func Read(name string, from io.Reader, opt Options) (*Database, error) {
 	d := newDraft(name, opt)
 	if err := d.readText(from); err != nil {

@@ -12,8 +12,7 @@ func isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// killGroup kills a child that isolate was used on, and its children; of
-// another child, it only.
+// killGroup kills a child and, if isolate was used on it, its children.
 func killGroup(p *os.Process) error {
 	if syscall.Kill(-p.Pid, syscall.SIGKILL) == nil {
 		return nil

@@ -158,7 +158,7 @@ type reader struct{ *yamlfile.File }
 type keys = map[string]func(*yaml.Node) error
 
 // ParseConfig reads a configuration file. Errors are *fabric.ParseError: text that is not
-// YAML, unknown or duplicate keys, values that are not of the kind.
+// YAML, unknown or duplicate keys, values that their key cannot have.
 func ParseConfig(name string, data []byte) (*Config, error) {
 	c := defaults()
 	c.File = name

@@ -164,7 +164,8 @@ func (m *masks) renew(t *Tables) {
 	m.grid, m.detected = nil, false
 }
 
-// wish translates a box.
+// wish returns what a box asks for: the senders and receivers of all its groups, and MGID,
+// SL and scheme of the group with the lowest MGID.
 func (m *masks) wish(box *Box) wish {
 	w := wish{mlid: box.MLID}
 	for i := range box.Groups {
