@@ -40,7 +40,7 @@ func checkAll(t *testing.T, r *lft.Routing, tables *adaptive.Tables) *verify.Res
 	return short.Must(verify.CheckAdaptive(context.Background(), &state.State{Fabric: r.Fabric, Adaptive: tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs}, verify.Options{}))(t)
 }
 
-// isProven says whether there is a certificate for all packets, and nothing is found that is not
+// isProven returns true if there is a certificate for all packets, and nothing is found that is not
 // found of the static tables alone.
 func isProven(v, static *verify.Result) bool {
 	cert := v.Certificate()
@@ -54,7 +54,7 @@ func onlyStatic(r *lft.Routing) *adaptive.Tables {
 	return &adaptive.Tables{Groups: make([][]adaptive.Group, r.Fabric.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(r.Tables)}}
 }
 
-// sameChoices says whether two tables are equal.
+// sameChoices returns true if two tables are equal.
 func sameChoices(a, b *adaptive.Tables) bool {
 	for s := range a.Groups {
 		if !slices.Equal(a.PLFTs[0].Row(fabric.NodeID(s)), b.PLFTs[0].Row(fabric.NodeID(s))) ||

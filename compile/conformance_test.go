@@ -78,7 +78,7 @@ func route(t testing.TB, e lft.Engine, f *fabric.Fabric) *lft.Routing {
 	return short.Must(e.Route(context.Background(), f, lft.Options{}))(t)
 }
 
-// inDomain says whether an engine must route the kind of fabric of that name.
+// inDomain returns true if an engine must route the kind of fabric of that name.
 // myrinet4 is a ring of four switches.
 func inDomain(e lft.Engine, kind string) bool {
 	switch e.Name() {

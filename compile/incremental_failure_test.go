@@ -36,7 +36,7 @@ func wholeAndDamaged(t *testing.T) (whole, damaged *fabric.Fabric) {
 	return whole, whole.Without(cables[0])
 }
 
-// panics says whether a step failed by a panic.
+// panics returns true if a step failed by a panic.
 func panics(step compile.Step) bool {
 	var p *par.Panic
 	return errors.As(step.Failure, &p)

@@ -92,7 +92,7 @@ func TestDefaultScheme(t *testing.T) {
 // judgeDefault says what the default schemes came to, and why that is wrong.
 func judgeDefault(t *testing.T, f *fabric.Fabric, e *compile.Engine, opt compile.Options, res *compile.Result, err error, groups []mft.Group) (what, why string) {
 	t.Helper()
-	// named says whether all schemes have been tried for some group.
+	// named returns true if all schemes have been tried for some group.
 	named := func(r *lft.Routing, text string) bool {
 		_, noMesh := mesh.Detect(r.Fabric, mesh.DetectOptions{})
 		for i := range groups {

@@ -193,7 +193,7 @@ func (x *flooded) visit(in fabric.PortID) {
 	x.path = x.path[:len(x.path)-1]
 }
 
-// exact says whether each receiver but the sender got one copy, and no other port any.
+// exact returns true if each receiver but the sender got one copy, and no other port any.
 func (x *flooded) exact(sender fabric.PortID, receivers []fabric.PortID) bool {
 	want := map[fabric.PortID]int{}
 	for _, p := range receivers {
@@ -204,7 +204,7 @@ func (x *flooded) exact(sender fabric.PortID, receivers []fabric.PortID) bool {
 	return !x.loops && maps.Equal(want, x.copies)
 }
 
-// exactTrees says whether flooding finds nothing wrong with trees.
+// exactTrees returns true if flooding finds nothing wrong with trees.
 func exactTrees(f *fabric.Fabric, tables *mft.Tables, trees []mft.Tree) bool {
 	for i := range trees {
 		for _, s := range trees[i].Senders {
@@ -216,7 +216,7 @@ func exactTrees(f *fabric.Fabric, tables *mft.Tables, trees []mft.Tree) bool {
 	return true
 }
 
-// delivery says whether a result has a finding about who gets packets.
+// delivery returns true if a result has a finding about who gets packets.
 func delivery(r *verify.Result) bool {
 	m := r.Multicast
 	return m.Missing+m.Duplicates+m.Loops+m.Stray > 0

@@ -180,7 +180,7 @@ var (
 	verdicts = regexp.MustCompile(`(?m)^verdict +[a-z]|"verdict":|drifted;|cannot route|not support`)
 )
 
-// startsProgram says whether a line of a block is a command, and not the first of a file of bounds.
+// startsProgram returns true if a line of a block is a command, and not the first of a file of bounds.
 func startsProgram(line string) bool {
 	if strings.HasPrefix(line, "ibweave bound 1 ") {
 		return false
@@ -378,7 +378,7 @@ func checkGoTest(args []string) (wrong []string) {
 	return wrong
 }
 
-// has says whether a package has what an alternative of -run or -bench names.
+// has returns true if a package has what an alternative of -run or -bench names.
 func (p *testsOf) has(kind, pattern string) bool {
 	test, sub, _ := strings.Cut(pattern, "/")
 	is := func(pattern string) func(string) bool { return regexp.MustCompile(pattern).MatchString }

@@ -93,7 +93,7 @@ func (d *destination) isSameKind(i, j int) bool {
 	return d.passed[i] == d.passed[j] && (d.sources[i] == 0) == (d.sources[j] == 0)
 }
 
-// areAlike says whether next hops lead to the same switches from two switches.
+// areAlike returns true if next hops lead to the same switches from two switches.
 func (d *destination) areAlike(b *balancer, i, j int) bool {
 	ports, to := d.hops.Ports(i), b.to[d.at[i].base:]
 	others, toOthers := d.hops.Ports(j), b.to[d.at[j].base:]

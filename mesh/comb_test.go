@@ -429,7 +429,7 @@ func together(unicast map[channel]map[channel]bool, r *lft.Routing, p *mft.Plan)
 	return after
 }
 
-// hasCycle says whether channels wait for each other in a cycle, by taking
+// hasCycle returns true if channels wait for each other in a cycle, by taking
 // away those that wait for none that is left.
 func hasCycle(after map[channel]map[channel]bool) bool {
 	before := make(map[channel][]channel)

@@ -284,7 +284,7 @@ func (r *reading) corner(s fabric.NodeID) bool {
 	})
 }
 
-// agrees says whether a corner is where the numbers of the ports begin.
+// agrees returns true if a corner is where the numbers of the ports begin.
 func (r *reading) agrees(s fabric.NodeID) bool {
 	return !slices.ContainsFunc(r.axes, func(a *axis) bool {
 		return !a.ring && a.aligned() && a.coord[s] != 0

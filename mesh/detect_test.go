@@ -101,7 +101,7 @@ func (w wiring) build(rng *rand.Rand) (f *fabric.Fabric, number []int) {
 	return f, number
 }
 
-// connected says whether the switches are one part.
+// connected returns true if the switches are one part.
 func (w wiring) connected() bool {
 	tree := make([]int, w.switches)
 	for s := range tree {

@@ -275,7 +275,7 @@ func waitsFor(t testing.TB, r *lft.Routing) map[channel]map[channel]bool {
 	return after
 }
 
-// waitInCycle says whether channels can wait for each other in a cycle, by a plain
+// waitInCycle returns true if channels can wait for each other in a cycle, by a plain
 // search for an order of all of them.
 func waitInCycle(t testing.TB, r *lft.Routing) bool {
 	t.Helper()

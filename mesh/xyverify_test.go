@@ -180,7 +180,7 @@ func TestCombDependencies(t *testing.T) {
 	}
 }
 
-// closed says whether dependencies close a cycle: whether some are left once
+// closed returns true if dependencies close a cycle: whether some are left once
 // all channels that nothing waits for are taken away, again and again.
 func closed(deps map[[2]fabric.PortID]bool) bool {
 	for {

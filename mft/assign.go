@@ -64,7 +64,7 @@ func IsIPoIB(m MGID) bool {
 	return m.Is6() && (s == signatureIPv4 || s == signatureIPv6)
 }
 
-// IsNamedBySA says whether only a subnet administrator makes a group with this
+// IsNamedBySA returns true if only a subnet administrator makes a group with this
 // MGID, when it is asked to create one without: OpenSM refuses requests to
 // create it (osm_sa_mcmember_record.c, validate_requested_mgid).
 func IsNamedBySA(m MGID) bool {

@@ -438,7 +438,7 @@ func (x *trial) checkWitness(t *testing.T, copying Copying, dead *DeadlockError)
 	}
 }
 
-// hasLoops says whether CAs' packets can wait for each other in a cycle.
+// hasLoops returns true if CAs' packets can wait for each other in a cycle.
 func hasLoops(r *verify.Result) bool { return r.CreditLoops.Count+r.Multicast.CreditLoops > 0 }
 
 // TestRandomRoutings compares what verify says of random fabrics and routings, half

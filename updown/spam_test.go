@@ -751,7 +751,7 @@ func slowExtended(w *SPAMNetwork, s, t fabric.NodeID, tree bool) bool {
 	return false
 }
 
-// isExtendedAncestor says whether down cross channels, or none, and then tree channels
+// isExtendedAncestor returns true if down cross channels, or none, and then tree channels
 // down, or none, lead from s to t.
 func (w *SPAMNetwork) isExtendedAncestor(s, t fabric.NodeID) bool {
 	return w.above[int(t)*len(w.parent)+int(s)] != unrelated

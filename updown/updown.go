@@ -319,7 +319,7 @@ func (x *tree) growByHops(t int32) bool {
 	return true
 }
 
-// isDown says whether a switch only goes down. All that are as near have hops, and all that are
+// isDown returns true if a switch only goes down. All that are as near have hops, and all that are
 // nearer have down.
 func (x *tree) isDown(u int32) bool {
 	h := x.hops[u]

@@ -108,7 +108,7 @@ func newNetwork(s *slow) *network {
 	return n
 }
 
-// leaves says whether a packet that is in a channel goes to its owner next. Nothing stops it,
+// leaves returns true if a packet that is in a channel goes to its owner next. Nothing stops it,
 // so that it need not stay in a state.
 func (n *network) leaves(c, k int) bool {
 	return !slices.ContainsFunc(n.moves[c][k], func(to int) bool { return to != gone })
@@ -672,7 +672,7 @@ func (j *judgement) worse(was *judgement) string {
 // creditRules are about the same: which of them speaks depends on whether there is an escape.
 var creditRules = map[string]bool{verify.AdaptiveCreditLoop: true, verify.AdaptiveEscape: true, verify.ManagementAdaptiveCreditLoop: true, verify.ManagementAdaptiveEscape: true}
 
-// says says whether there is a finding of a rule that there was not before. A rule can be
+// says returns true if there is a finding of a rule that there was not before. A rule can be
 // undecided where it is not known which packets take which PLFT.
 func (j *judgement) says(rule string, was *judgement) bool {
 	for x := range j.found {

@@ -163,7 +163,7 @@ func (w *searcher) compare(plft int, s int32) (n int) {
 // set is the set of a node.
 func (w *searcher) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
 
-// owns says whether the only port of a sender is the owner of the LIDs.
+// owns returns true if the only port of a sender is the owner of the LIDs.
 func (w *searcher) owns(x *senderGroup, d *dest) bool {
 	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
 }

@@ -373,7 +373,7 @@ func (u *usable) toward(t fabric.NodeID) {
 	}
 }
 
-// isFed says whether packets come to s from a switch that is farther from the destination.
+// isFed returns true if packets come to s from a switch that is farther from the destination.
 func (u *usable) isFed(s fabric.NodeID) bool {
 	dist := u.distances.Distance
 	return slices.ContainsFunc(u.f.Neighbors(s), func(o fabric.NodeID) bool { return dist[o] == dist[s]+1 && u.reached[o] })

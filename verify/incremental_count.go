@@ -122,7 +122,7 @@ func (w *IncrementalChecker) renumber() bool {
 	return len(order) == x.NumPorts()
 }
 
-// rises says whether a dependency leads to a greater number.
+// rises returns true if a dependency leads to a greater number.
 func (w *IncrementalChecker) rises(pair int) bool {
 	x := w.now.Index
 	s, _ := slices.BinarySearchFunc(w.at, pair+1, func(at, pair int) int { return at - pair })

@@ -296,7 +296,7 @@ func (w *mcWorker) copiesBehind(arc int32) mcBehind {
 	return *n
 }
 
-// dropped says whether the SL-to-VL table by which a packet leaves a switch drops
+// dropped returns true if the SL-to-VL table by which a packet leaves a switch drops
 // an SL.
 func (w *mcWorker) dropped(sl fabric.SL, in fabric.PortNum, arc int32) bool {
 	return w.vlOf(in, w.ports[arc], sl) == lft.DropVL

@@ -111,7 +111,7 @@ func (s *slow) walk(from fabric.PortID, lid fabric.LID) (path []fabric.PortID, h
 	return path, hops, circling
 }
 
-// joined says whether cables join two end ports, through switches.
+// joined returns true if cables join two end ports, through switches.
 func (s *slow) joined(from, to fabric.PortID) bool {
 	f := s.f
 	at := f.Owner(from)

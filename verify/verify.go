@@ -297,7 +297,7 @@ func countLIDs(f *fabric.Fabric) (ca, switches int64) {
 // lidsOf is the number of LIDs that a port answers to.
 func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
 
-// mute says whether a CA port can send nothing for its own SL-to-VL table.
+// mute returns true if a CA port can send nothing for its own SL-to-VL table.
 func (p *plan) mute(port fabric.PortID) bool {
 	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
 }

@@ -220,7 +220,7 @@ func (c *checker) checkNodes() {
 // maxPorts bounds the ports of a finding that stands for many.
 const maxPorts = 100
 
-// oneHost says whether nodes are all parts of one device.
+// oneHost returns true if nodes are all parts of one device.
 func (c *checker) oneHost(nodes []fabric.NodeID) bool {
 	system := c.f.Node(nodes[0]).SystemGUID
 	return system != 0 && !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return c.f.Node(n).SystemGUID != system })

@@ -376,7 +376,7 @@ func without(t testing.TB, f *fabric.Fabric, lost fabric.PortID, r *rand.Rand) *
 	return rewire(t, f, slices.DeleteFunc(cablesOf(f), func(c cable) bool { return c.a == lost || c.b == lost }), r)
 }
 
-// dead is what discovery sees of f when nodes are dead.
+// dead returns the part of f that discovery finds when nodes do not answer.
 func dead(t testing.TB, f *fabric.Fabric, nodes ...fabric.NodeID) *fabric.Fabric {
 	t.Helper()
 	var cables []fabric.PortID

@@ -255,7 +255,7 @@ func (b *block) dropMisfits(x *blockFinder) {
 	}
 }
 
-// isRegular says whether a block lacks at most a quarter of its cables. Where it has one
+// isRegular returns true if a block lacks at most a quarter of its cables. Where it has one
 // switch on a level, four on the other show that there is a rule, and two do in the first
 // round if nothing is missing.
 func (b *block) isRegular(first bool) bool {

@@ -59,7 +59,7 @@ func RuleOf(kind fabric.ProblemKind) string { return rules[kind] }
 const maxPorts = 100
 
 // Findings makes one finding of all problems that belong to a rule, in the order of Rules; those of DuplicateLID are
-// left to SettleLIDs, which knows the tables. f is what was read.
+// left to SettleLIDs, which has the tables as well. f is the fabric that was read.
 func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {

@@ -343,7 +343,7 @@ func (m *mix) next(s int32, l fabric.LID, updated bool) (out fabric.PortID, to i
 	return out, -1
 }
 
-// loops says whether some state, a bit for each switch that is updated, loops.
+// loops returns true if some state, a bit for each switch that is updated, loops.
 func (m *mix) loops(l fabric.LID, state uint32) bool {
 	for start := range int32(m.f.NumSwitches()) {
 		s := start

@@ -149,7 +149,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// cutsOff says whether hosts that stay are cut off from each other without a part.
+// cutsOff returns true if hosts that stay are cut off from each other without a part.
 func cutsOff(f *fabric.Fabric, p *drain.Part) bool {
 	rest := f.Without(p.Cables...)
 	seen := make(map[int32]bool)

@@ -209,7 +209,7 @@ func (c *cluster) drawPattern(random *rand.Rand, d *demand, sets [][]fabric.Port
 	}
 }
 
-// about says whether two amounts are the same up to the rounding of bytes, and same whether two times are.
+// about returns true if two amounts are the same up to the rounding of bytes, same if two times are.
 func about(a, b float64) bool { return same(a, b) || math.Abs(a-b) < 0.1 }
 func same(a, b float64) bool  { return math.Abs(a-b) <= 1e-5*math.Max(a, b) }
 

@@ -596,8 +596,8 @@ func FuzzParse(f *testing.F) {
 
 // TestNoStateLoops draws 1,000 plans, of moves and of drains, and follows packets for every LID through every
 // state that they allow: each state's tables, all orders of writes from one to the next, switches written in
-// part too, and cables of which any number has been moved already, there and back. None loops, LIDs of ports
-// that are down, gone or never were there included. The loads are those that the routes add up to.
+// part too, and any number of the cables moved already, there and back. No packet loops, not even one to a LID of
+// a port that is down, gone or never was there. The loads are those that the routes add up to.
 func TestNoStateLoops(t *testing.T) {
 	var n tally
 	for seed := uint64(3500); seed < short.Of[uint64](4700, 3540); seed++ { // 4546 moves switches that lead through each other

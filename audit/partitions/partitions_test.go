@@ -157,7 +157,7 @@ func start(t *testing.T) *live {
 	return &live{sim, c, d}
 }
 
-// write has OpenSM write the tables of a partitions.conf, and says whether it refused it.
+// write returns the tables that OpenSM writes for a partitions.conf, and true if OpenSM refused it.
 func (l *live) write(t *testing.T, conf string, options ...string) (tables [][]fabric.PKey, refused bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -186,7 +186,7 @@ func broken(r *Result) (list []verify.Finding) {
 	})
 }
 
-// hold compares what we make of a file with what OpenSM makes of it, and says whether it takes
+// hold compares the tables that we and OpenSM make of a file. It returns true if OpenSM takes
 // the file.
 func (l *live) hold(t *testing.T, conf string) bool {
 	t.Helper()

@@ -167,7 +167,7 @@ type chaosGroup struct {
 	members map[fabric.PortID]mad.JoinState
 }
 
-// full says whether a full member of the group is among ports.
+// full returns true if a full member of the group is among ports.
 func (g *chaosGroup) full(ports []bool) bool {
 	for p, state := range g.members {
 		if ports[p] && state == mad.FullMember {

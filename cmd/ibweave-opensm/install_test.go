@@ -293,7 +293,7 @@ func TestCompiledDirectory(t *testing.T) {
 	}
 }
 
-// readFile is what a file has.
+// readFile returns the bytes of a file.
 func readFile(t testing.TB, name string) []byte {
 	t.Helper()
 	data := short.Must(os.ReadFile(name))(t)

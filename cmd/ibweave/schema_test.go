@@ -104,7 +104,7 @@ func schemaName(args []string) string {
 	}
 }
 
-// printsJSON says whether a command line asks for JSON.
+// printsJSON returns true if a command line asks for JSON.
 func printsJSON(args []string) bool {
 	i := slices.Index(args, "--format")
 	return i >= 0 && i+1 < len(args) && args[i+1] == "json" || slices.Contains(args, "--format=json")

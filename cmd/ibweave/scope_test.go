@@ -130,7 +130,7 @@ func TestWithoutEffect(t *testing.T) {
 	}
 }
 
-// byDefault says whether a condition holds without any flag.
+// byDefault returns true if a condition holds without any flag.
 func byDefault(c *cobra.Command, condition string) bool {
 	_, ok := cli.Holds(condition, c.Flags())
 	return ok

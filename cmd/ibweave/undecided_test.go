@@ -390,7 +390,7 @@ func (w *whole) leaveOut(t *rapid.T, list []*piece) string {
 	return fmt.Sprintf("%s %s lines %d to %d", at.flag, at.form, from+1, to)
 }
 
-// refers says whether the tables have an entry of a LID of a node.
+// refers returns true if the tables have an entry of a LID of a node.
 func (w *whole) refers(n fabric.NodeID) bool {
 	for lid := fabric.LID(1); lid <= w.Fabric.MaxLID(); lid++ {
 		if p := w.Fabric.LIDPort(lid); p == fabric.NoPort || w.Fabric.Owner(p) != n {
@@ -436,7 +436,7 @@ func (w *whole) open(list []*piece) (rules []string) {
 	return slices.Compact(rules)
 }
 
-// hasGap says whether an entry leads to a switch that has none for the LID.
+// hasGap returns true if an entry leads to a switch that has none for the LID.
 func (w *whole) hasGap() bool {
 	f := w.Fabric
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -452,7 +452,7 @@ func (w *whole) hasGap() bool {
 	return false
 }
 
-// hasMaskGap says whether a mask leads to a switch that has none for the MLID.
+// hasMaskGap returns true if a mask leads to a switch that has none for the MLID.
 func (w *whole) hasMaskGap() bool {
 	f := w.Fabric
 	for i := range w.plan.Tables.MLIDs() {

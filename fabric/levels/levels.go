@@ -250,7 +250,7 @@ func (r *ranker) foldDown(c int32) bool {
 	return any
 }
 
-// isLikeBelow says whether s, on level c+1, has three quarters of its neighbours on level c
+// isLikeBelow returns true if s, on level c+1, has three quarters of its neighbours on level c
 // in common with one switch of level c-1, and has hosts or is not more like another one of
 // its own level.
 func (r *ranker) isLikeBelow(s fabric.NodeID, c int32) bool {

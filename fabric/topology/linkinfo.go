@@ -338,5 +338,5 @@ func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
 	return nil
 }
 
-// sameLID says whether two ports have the same LID, also where it cannot be.
+// sameLID returns true if two ports have the same LID, also where it cannot be.
 func (l *listPort) sameLID(m *listPort) bool { return l.lid == m.lid && l.bad == m.bad }

@@ -330,7 +330,7 @@ func deserved(t *rapid.T, noisy *noisyText, g *fabric.Fabric, problems []fabric.
 	short.Diff(t, ends(g, x.InvalidLIDs), ends(noisy.Fabric, noisy.InvalidLIDs), "LIDs that cannot be", noisy.Data)
 }
 
-// onePort says whether a switch has one port: without types it looks like an adapter.
+// onePort returns true if a switch has one port: without types it looks like an adapter.
 func onePort(f *fabric.Fabric) bool {
 	return slices.ContainsFunc(f.Switches(), func(s fabric.NodeID) bool { return f.Node(s).NumPorts == 1 })
 }
@@ -377,7 +377,7 @@ func endOf(f *fabric.Fabric, p fabric.PortID) fabric.PortID {
 	return p
 }
 
-// twins says whether two nodes with a cable have the same description and LID.
+// twins returns true if two nodes with a cable have the same description and LID.
 func twins(f *fabric.Fabric) bool {
 	seen := map[string]fabric.NodeID{}
 	for p := range fabric.PortID(f.NumPorts()) {

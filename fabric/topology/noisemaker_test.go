@@ -108,7 +108,7 @@ func (m *maker) listInvalid() {
 	})
 }
 
-// cabled says whether an end port has a cable, the node of a management port any.
+// cabled returns true if an end port has a cable, the node of a management port any.
 func cabled(f *fabric.Fabric, p fabric.PortID) bool {
 	n := f.Owner(p)
 	if !f.IsSwitch(n) {

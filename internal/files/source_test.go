@@ -87,7 +87,7 @@ func TestNoOtherRoomOpensFiles(t *testing.T) {
 	}
 }
 
-// allowed says whether a function, as file:name, is in theirOwn: itself, its file or its
+// allowed returns true if a function, as file:name, is in theirOwn: itself, its file or its
 // folder.
 func allowed(where string) bool {
 	for name := range theirOwn {

@@ -395,7 +395,7 @@ func (p *paths) loadChoices(root fabric.NodeID, lids []fabric.LID) {
 	}
 }
 
-// isCandidate says whether a channel is no choice yet and leads nearer.
+// isCandidate returns true if a channel is no choice yet and leads nearer.
 func (p *paths) isCandidate(c int32) bool {
 	to := p.depth[p.w.to[c]]
 	return !p.chosen[c] && to >= 0 && to < p.depth[p.w.from[c]]

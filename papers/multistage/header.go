@@ -22,7 +22,7 @@ import (
 // port b.
 type Outputs uint8
 
-// Has says whether port b, 0 or 1, is among them.
+// Has returns true if port b, 0 or 1, is among them.
 func (o Outputs) Has(b int) bool { return o>>b&1 != 0 }
 
 // Header is a multicast header of fixed size that elements route by: the

@@ -17,7 +17,7 @@ var trials = flag.Int("trials", 1, "a factor for how many slots and worms the te
 // by twice as much one comparison of ten thousand is, and there are a hundred.
 const halves = 2
 
-// has says whether a value is in the interval made wider by the factor halves.
+// has returns true if a value is in the interval made wider by the factor halves.
 func has(e Estimate, v float64) bool { return math.Abs(v-e.Mean) <= halves*e.Half }
 
 func simulate(t testing.TB, o SlotOptions) *SlotResult {

@@ -281,7 +281,7 @@ func (x *wormNet) goesTogether(stage, at, in int) bool {
 	return true
 }
 
-// hasNextFlit says whether a buffer has the next flit that its first worm sends to
+// hasNextFlit returns true if a buffer has the next flit that its first worm sends to
 // output b.
 func (x *wormNet) hasNextFlit(l, b int) bool {
 	q := x.fifo[l]

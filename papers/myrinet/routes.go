@@ -51,14 +51,14 @@ func NewUpDown(f *fabric.Fabric, root fabric.NodeID) (*UpDown, error) {
 	return u, nil
 }
 
-// Goes says whether the channel that leaves a switch by a port to another switch
+// Goes returns true if the channel that leaves a switch by a port to another switch
 // goes up.
 func (u *UpDown) Goes(p fabric.PortID) (up bool) {
 	to := u.fab.Owner(u.fab.Peer(p))
 	return u.order.Rank[to] < u.order.Rank[u.fab.Owner(p)]
 }
 
-// Tree says whether the cable of a port between switches is in the spanning tree.
+// Tree returns true if the cable of a port between switches is in the spanning tree.
 func (u *UpDown) Tree(p fabric.PortID) bool {
 	peer := u.fab.Peer(p)
 	return u.up[u.fab.Owner(p)] == p || u.up[u.fab.Owner(peer)] == peer

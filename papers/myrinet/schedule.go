@@ -123,7 +123,7 @@ type Group struct {
 	Sends []Send
 }
 
-// Ordered says whether all members get the messages of the group in one order, as
+// Ordered returns true if all members get the messages of the group in one order, as
 // long as no host sends a message before one that it has to send again.
 func (g *Group) Ordered() bool {
 	return g.Method == Tree || g.Method == Doubling || g.Method == Circuit && g.Hops == 0

@@ -196,13 +196,13 @@ const (
 	mostGrowth = 1.5
 )
 
-// steady says whether latencies are those of a network that carries its load, and not of how
+// steady returns true if latencies are those of a network that carries its load, and not of how
 // long it was measured.
 func (f flow) steady() bool {
 	return float64(f.came-f.went) <= max(leastLeft, mostLeft*float64(f.came)) && !(f.late > mostGrowth*f.early)
 }
 
-// allSteady says whether all draws carry their load, and the mean latency of all does not grow:
+// allSteady returns true if all draws carry their load, and the mean latency of all does not grow:
 // that of one may have too few messages to tell.
 func allSteady(draws []flow) bool {
 	var all flow

@@ -445,7 +445,7 @@ func (p *Panel) isJoined(c *Curve) bool {
 	return c.Form != PointsOnly && p.X.Categories == nil && p.Y.Names == nil
 }
 
-// hasPoints says whether a curve without a name is the points of another one.
+// hasPoints returns true if a curve without a name is the points of another one.
 func (p *Panel) hasPoints(of *Curve) bool {
 	return slices.ContainsFunc(p.Curves, func(c Curve) bool { return c.Name == "" && c.Look == of.Look })
 }

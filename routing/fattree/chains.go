@@ -312,7 +312,7 @@ func (c *chains) listParallels(u int32) (groups [][]uplink) {
 	return groups
 }
 
-// isFull says whether the tree is full: all leaves with hosts have as many, all switches of a level
+// isFull returns true if the tree is full: all leaves with hosts have as many, all switches of a level
 // as many uplinks, and none is missing. So shifts of the hosts are as free of contention
 // as the shape allows.
 func (c *chains) isFull() bool {

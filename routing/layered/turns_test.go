@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 )
 
-// hasCycle says whether the turns of a layer close a cycle.
+// hasCycle returns true if the turns of a layer close a cycle.
 func hasCycle(l *layer) bool {
 	return graph.FirstCycle(len(l.to), func(c int32) (next []int32) {
 		for e := l.turn[c]; e < l.turn[c+1]; e++ {

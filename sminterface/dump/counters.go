@@ -185,7 +185,7 @@ func greater(short, wide CounterValue) CounterValue {
 	return v
 }
 
-// Has says whether a port has a counter.
+// Has returns true if a port has a counter.
 func (c *Counters) Has(p fabric.PortID) bool {
 	for k := range CounterCount {
 		if c.Get(k, p).Known {

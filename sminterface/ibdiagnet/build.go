@@ -81,7 +81,7 @@ func (b *builder) addNodes() {
 	}
 }
 
-// takeGUID says whether a port can have a GUID, which no other port may have.
+// takeGUID returns true if a port can have a GUID, which no other port may have.
 func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	if other, twice := b.guids[g]; twice && other != p {
 		b.note(fabric.Contradiction, line, nil, "port GUID %s of %s is that of %s too: left out", g, p, other)

@@ -62,7 +62,7 @@ func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	return true
 }
 
-// KeepsTo says whether all entries of tables for the hosts of switch d keep to the LegalPorts for it.
+// KeepsTo returns true if all entries of tables for the hosts of switch d keep to the LegalPorts for it.
 func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
 	hosts := f.HostsOn(d)
 	for s := range fabric.NodeID(f.NumSwitches()) {

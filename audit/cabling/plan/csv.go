@@ -177,7 +177,7 @@ func (r *reader) header(rows []csvRow) (*header, int, error) {
 		[required]string{"StartDevice", "StartPort", "EndDevice", "EndPort"}[missing])
 }
 
-// isCable says whether a row without a header may be a cable: both ports have a number.
+// isCable returns true if a row without a header may be a cable: both ports have a number.
 func isCable(fields []string) bool {
 	const digits = "0123456789"
 	return len(fields) >= required && !strings.HasPrefix(fields[0], "#") && fields[0] != "" && fields[2] != "" &&

@@ -347,7 +347,7 @@ func FuzzPlan(f *testing.F) {
 			v, findings := e.Judge(cabling.Check(g, cabling.Options{Expected: e.Fabric, Invented: e.Invented}))
 			for _, x := range findings {
 				if x.Message == "" {
-					t.Fatal("a finding that says nothing")
+					t.Fatal("a finding without a message")
 				}
 			}
 			return v

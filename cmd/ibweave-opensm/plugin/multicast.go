@@ -200,7 +200,7 @@ func (m *masks) wish(box *Box) wish {
 	return w
 }
 
-// joinable says whether masks can lead to an end port: it is a switch's or has a
+// joinable returns true if masks can lead to an end port: it is a switch's or has a
 // cable to a switch, and that is not apart from the others.
 func (t *Tables) joinable(p fabric.PortID) bool {
 	at := t.Fabric.Attachment(p)

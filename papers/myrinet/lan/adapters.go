@@ -340,7 +340,7 @@ func (a *adapters) tail(host, hop int32) {
 	a.freeWorm = append(a.freeWorm, w)
 }
 
-// slow says whether the processor takes any time.
+// slow returns true if the processor takes any time.
 func (x *Adapters) slow() bool { return x.Handle > 0 || x.HandleByte > 0 }
 
 // handle has the processor pass a copy on when it is done with those before.
@@ -392,7 +392,7 @@ type lane struct {
 
 type laneKey struct{ group, at, to int32 }
 
-// ordered says whether a copy is of a group that all members get in one order.
+// ordered returns true if a copy is of a group that all members get in one order.
 func (a *adapters) ordered(c int32) bool {
 	return a.o.Adapters.Acks && a.s.Groups[a.msgs[a.copies[c].msg].group].Ordered()
 }

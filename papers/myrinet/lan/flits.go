@@ -363,7 +363,7 @@ func (c *crossing) wait() {
 	}
 }
 
-// blocked says whether any branch is.
+// blocked returns true if any branch is.
 func (x *switches) blocked(c *crossing) bool {
 	return slices.ContainsFunc(c.outs, func(w way) bool {
 		return !w.owned && x.owner[w.port] != 0 || !x.fits(w.port)
@@ -424,7 +424,7 @@ func (x *switches) drop(in fabric.PortID) {
 	x.moved = true
 }
 
-// fits says whether there is room behind a port.
+// fits returns true if there is room behind a port.
 func (x *switches) fits(port fabric.PortID) bool {
 	peer := x.o.Fabric.Peer(port)
 	return !x.o.Fabric.IsSwitch(x.o.Fabric.Owner(peer)) || x.room[peer] > 0
@@ -476,7 +476,7 @@ func (x *switches) close(c *crossing) {
 	}
 }
 
-// flagged says whether a port is multicast-IDLE.
+// flagged returns true if a port is multicast-IDLE.
 func (x *switches) flagged(port fabric.PortID) bool {
 	for _, c := range x.through {
 		if c == nil || len(x.worms) == 0 || x.unicast(c.worm) {

@@ -340,7 +340,7 @@ func (a *adapters) length(h *adapter) int32 {
 	return int32(min(n, most))
 }
 
-// measures says whether it is the time of the measurement.
+// measures returns true if it is the time of the measurement.
 func (a *adapters) measures() bool {
 	return a.n.now >= a.o.Warmup && a.n.now < a.o.Warmup+a.o.Time
 }
