@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
@@ -131,11 +132,19 @@ func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		if err != nil {
 			return &LIDError{err}
 		}
+		var hosts [][]fabric.PortID
+		listHosts := func() error { hosts = lft.HostPorts(g); return nil }
+		if opt.Route.Previous == nil { // or tables may be kept, which does without
+			listHosts = par.Go(listHosts) // while the engine orders switches on one CPU
+		}
 		if r.Routing, err = e.Route(ctx, g, opt.routeOptions()); err != nil {
 			return err
 		}
 		if !r.Routing.Kept {
-			if err := r.Routing.SeparateHosts(ctx); err != nil {
+			if err := listHosts(); err != nil {
+				return err
+			}
+			if err := r.Routing.SeparateHosts(ctx, hosts); err != nil {
 				return err
 			}
 		}

@@ -207,10 +207,14 @@ const maxRebalance = 1e6
 // they cannot be kept.
 func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options) (r *Result, why string, err error) {
 	f := found.Fabric
+	empty := lft.NewTables(f.NumSwitches(), 0) // as most have where the switches were just started
+	if ChangesSince(&lft.Routing{Fabric: f, Tables: empty}, found) == (Changes{}) {
+		return nil, "the switches have no tables", nil
+	}
 	cleaned, entries := lft.NewTables(f.NumSwitches(), f.MaxLID()), 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for lid, num := range found.Tables.Row(s) {
-			if num > f.Node(s).NumPorts { // which most are where the switches were just started
+			if num > f.Node(s).NumPorts {
 				continue
 			}
 			owner := f.LIDPort(fabric.LID(lid))

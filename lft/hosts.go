@@ -2,6 +2,7 @@ package lft
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -54,9 +55,13 @@ const (
 	hostSources = 32
 	// hostPasses bounds how often it looks at each port, and hostWork how many paths it follows.
 	hostPasses = 20
-	// hostSpare is how many routes more may be on the busiest channels of all shifts, less one for 32 hosts.
-	hostSpare = 24
-	hostWork  = 1 << 20
+	hostWork   = 1 << 20
+	// costBusier is the cost of a route on a channel that becomes the busiest of a shift. To meet a route there costs 1.
+	costBusier = 1000
+	// hostSpare is which part of all routes of shifts exchanges may cost together: about a hundredth of the bandwidth.
+	hostSpare = 68
+	// hostBusier is how many routes more may be on the busiest channels of all shifts where a hundredth is less.
+	hostBusier = 24
 	// shiftCounts bounds the numbers of routes by channel and shift.
 	shiftCounts = 1 << 24
 )
@@ -72,6 +77,7 @@ type hostSeparator struct {
 	search  int
 	work    int
 	list    []fabric.PortID // of path
+	next    int             // index in leaves: where exchangeOnce begins
 
 	loads    []int64   // routes, by channel
 	units    []uint64  // see LoadUnits
@@ -81,11 +87,10 @@ type hostSeparator struct {
 	busiest  []uint64  // by shift: the greatest load of a channel before exchanges
 }
 
-// newHostSeparator is for tables; hosts are HostPorts.
-func newHostSeparator(r *Routing) (x *hostSeparator, hosts [][]fabric.PortID) {
+// newHostSeparator is for tables, and the HostPorts of their fabric.
+func newHostSeparator(r *Routing, hosts [][]fabric.PortID) *hostSeparator {
 	f := r.Fabric
-	x = &hostSeparator{f: f, r: r, others: map[fabric.PortID][]fabric.PortID{}, seen: make([]int, f.NumSwitches())}
-	hosts = HostPorts(f)
+	x := &hostSeparator{f: f, r: r, others: map[fabric.PortID][]fabric.PortID{}, seen: make([]int, f.NumSwitches())}
 	for _, ports := range hosts {
 		for i, p := range ports {
 			x.others[p] = slices.Concat(ports[:i], ports[i+1:])
@@ -96,19 +101,19 @@ func newHostSeparator(r *Routing) (x *hostSeparator, hosts [][]fabric.PortID) {
 			x.leaves = append(x.leaves, s)
 		}
 	}
-	return x, hosts
+	return x
 }
 
 // SeparateHosts has the switches lead to the ports of a host by different switches. It exchanges paths to ports on one
 // switch: all switches then send to the one port as they did to the other. So loads stay as they are, and so do
 // dependencies of channels, paths and their SLs. It exchanges the places in CAOrder, too. Where paths still meet
 // that have an order and one VL, switches with hosts exchange entries, as far as the greatest load stays. It returns ctx's error.
-func (r *Routing) SeparateHosts(ctx context.Context) error {
-	x, hosts := newHostSeparator(r)
+// hosts are HostPorts of the fabric.
+func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) error {
 	if len(hosts) == 0 {
 		return nil
 	}
-	f := r.Fabric
+	x, f := newHostSeparator(r, hosts), r.Fabric
 	work := 0
 	for p, others := range x.others {
 		work += len(others) + len(f.HostsOn(f.PeerSwitch(p)))
@@ -140,17 +145,14 @@ func (r *Routing) SeparateHosts(ctx context.Context) error {
 	return nil
 }
 
-// exchangeAll exchanges entries of switches with hosts, pass after pass: so that no shift is busier than with the tables before,
-// then so that shifts that are busier become less so, then so that the shifts together are busier by a hundredth at most, or by some routes
-// in a small fabric.
+// exchangeAll exchanges entries of switches with hosts, pass after pass: first those that cost shifts nothing, then dearer ones, up to
+// 1/hostSpare of their routes together, then those by which shifts are busier, up to a hundredth more than with the tables before.
+// A pass with a limit below 0 exchanges entries by which shifts gain.
 func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
 	now := x.r.Tables
 	x.units, x.r.Tables = LoadUnits(x.f), before
 	x.countShifts()
-	busiest, sum := x.busiest, 0
-	for _, n := range busiest {
-		sum += int(n)
-	}
+	busiest, most := x.busiest, x.sumBusiest()*101/100
 	if x.r.Tables = now; before != now {
 		x.countShifts()
 		x.busiest = busiest
@@ -161,33 +163,47 @@ func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err er
 	for _, c := range x.f.Channels() {
 		x.greatest = max(x.greatest, uint64(x.loads[c])*x.units[c])
 	}
-	spare := max(sum/100/capacityUnits, hostSpare-len(busiest)/32)
-	limits := []int{0, 0, -1, 0, spare, -1, spare, -1}
-	if channels := x.f.Channels(); len(channels) > 0 && x.shifts[channels[0]] == nil {
-		limits = limits[:2] // the others are about shifts, which are not counted
+	limits := []int{0, -1, 16, 64, -1, 256, costBusier - 1}
+	if x.shifts == nil {
+		limits = []int{0, 0}
 	}
-	next := 0 // leaf: a pass that did not come to all is followed by one that goes on there
-	for pass := range limits {
-		x.work = 0
-		for range x.leaves {
-			if x.work > hostWork || ctx.Err() != nil {
-				break
-			}
-			from := x.leaves[next]
-			next = (next + 1) % len(x.leaves)
-			ports := x.endsBehind(from)
-			for _, p := range ports {
-				limit := limits[pass]
-				if limit > 0 {
-					limit = spare
-				}
-				if grows := x.exchange(from, p, ports, limit); limit > 0 {
-					spare -= max(0, grows)
-				}
-			}
-		}
+	spare := len(busiest) * len(busiest) / hostSpare
+	for _, limit := range limits {
+		spare -= x.exchangeOnce(ctx, limit, spare)
+	}
+	if loads := x.loads; x.shifts != nil {
+		x.countShifts()
+		x.loads, spare = loads, costBusier*max(most-x.sumBusiest(), hostBusier*capacityUnits)/capacityUnits
+		x.exchangeOnce(ctx, math.MaxInt, spare)
+		x.exchangeOnce(ctx, -1, 0)
 	}
 	return ctx.Err()
+}
+
+// sumBusiest adds up the greatest loads of all shifts.
+func (x *hostSeparator) sumBusiest() (sum int) {
+	for _, n := range x.busiest {
+		sum += int(n)
+	}
+	return sum
+}
+
+// exchangeOnce looks at each path of switches with hosts for an exchange of a cost up to limit, and up to spare together. It returns what
+// they cost. A pass that did not come to all is followed by one that goes on there.
+func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cost int) {
+	x.work = 0
+	for range x.leaves {
+		if x.work > hostWork || ctx.Err() != nil {
+			break
+		}
+		from := x.leaves[x.next]
+		x.next = (x.next + 1) % len(x.leaves)
+		ports := x.endsBehind(from)
+		for _, p := range ports {
+			cost += max(0, x.exchange(from, p, ports, min(limit, spare-cost)))
+		}
+	}
+	return cost
 }
 
 // endsBehind lists the ports on other switches with hosts that only the hosts of a switch send to by it.
@@ -343,10 +359,9 @@ func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) 
 
 // exchange has a switch with hosts send to p by another switch, where the path meets those to other ports of p's host and another one that is
 // no longer meets none. If need be, it sends to another of the ports, which went by that switch, as it did to p. No channel gets
-// more than the greatest load. It takes the first exchange that makes no shift busier, else the one that does so the least, by limit
-// at most. With a limit below 0 it looks at paths that meet none, for an exchange by which shifts are less busy. It returns by how much
-// they are busier.
-func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (grows int) {
+// more than the greatest load. It takes the exchange of the least cost, by add, up to limit. With a limit below 0 it looks at paths that
+// meet none. It returns the cost.
+func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (cost int) {
 	path := x.path(from, p)
 	hops := len(path)
 	if x.work += len(x.others[p]) + 1; x.work > hostWork || limit < 0 && x.add(from, p, path, -1)-x.add(from, p, path, 1) == 0 || x.meets(from, p) == (limit < 0) {
@@ -356,7 +371,7 @@ func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fa
 	outs, _ := x.f.SwitchLinks(from)
 	was := row[x.f.LID(p)]
 	by, other, least := was, fabric.NoPort, limit+1
-	for i := 0; i < len(outs) && least > min(limit, 0); i++ {
+	for i := 0; i < len(outs) && (x.shifts != nil || least > 0); i++ {
 		out := x.f.Num(outs[i])
 		if out == was {
 			continue
@@ -367,7 +382,7 @@ func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fa
 				by, other, least = out, fabric.NoPort, one
 			}
 			for _, q := range ports {
-				if q == p || row[x.f.LID(q)] != out || least <= min(limit, 0) {
+				if q == p || row[x.f.LID(q)] != out || x.shifts == nil && least == 0 {
 					continue
 				}
 				x.work += 8
@@ -381,16 +396,16 @@ func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fa
 		x.send(from, p, was)
 	}
 	if other != fabric.NoPort {
-		grows = x.send(from, other, was)
+		cost = x.send(from, other, was)
 	}
-	return grows + x.send(from, p, by)
+	return cost + x.send(from, p, by)
 }
 
-// send has a switch send to p by a port. It returns by how much that makes shifts busier.
+// send has a switch send to p by a port. It returns the cost, by add.
 func (x *hostSeparator) send(from fabric.NodeID, p fabric.PortID, out fabric.PortNum) int {
-	grows := x.add(from, p, x.path(from, p), -1)
+	cost := x.add(from, p, x.path(from, p), -1)
 	x.r.Tables.Row(from)[x.f.LID(p)] = out
-	return grows + x.add(from, p, x.path(from, p), 1)
+	return cost + x.add(from, p, x.path(from, p), 1)
 }
 
 // meets returns true if the path from a switch to p meets those to other ports of p's host.
@@ -420,26 +435,32 @@ func (x *hostSeparator) hasRoom(from fabric.NodeID, p fabric.PortID) bool {
 	return !slices.ContainsFunc(x.path(from, p), func(c fabric.PortID) bool { return uint64(x.loads[c])*x.units[c] > x.greatest })
 }
 
-// add adds the routes from a switch to p, by a path, to loads and shifts; it takes them off where by is -1. It returns by how much that makes shifts
-// busier: how many more routes are above what the busiest channel of the shift had.
-func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.PortID, by int) (grows int) {
+// add adds the routes from a switch to p, by a path, to loads and shifts; it takes them off where by is -1. It returns what that costs the
+// shifts: 1 for each route that one meets on a channel, and costBusier where more are there than on the busiest channel of the shift before.
+func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.PortID, by int) (cost int) {
 	hosts := x.f.HostsOn(from)
 	for _, c := range path {
 		x.loads[c] += int64(by * len(hosts))
-		if x.shifts[c] == nil || x.places[p] == 0 {
+		if x.shifts == nil || x.places[p] == 0 {
 			continue
 		}
+		shifts, unit := x.shifts[c], x.units[c]
 		for _, h := range hosts {
-			if x.places[h] > 0 {
-				k := (x.places[p] - x.places[h] + len(x.busiest)) % len(x.busiest)
-				n := x.shifts[c][k] + int32(by)
-				if x.shifts[c][k] = n; uint64(max(n, n-int32(by)))*x.units[c] > x.busiest[k] {
-					grows += by
-				}
+			k := x.places[p] - x.places[h]
+			if k < 0 {
+				k += len(shifts)
+			}
+			if x.places[h] == 0 {
+				continue
+			}
+			less := min(shifts[k], shifts[k]+int32(by))
+			shifts[k] += int32(by)
+			if cost += by * int(less); uint64(less+1)*unit > x.busiest[k] {
+				cost += by * costBusier
 			}
 		}
 	}
-	return grows
+	return cost
 }
 
 // countShifts counts the routes of each shift on each channel, where that takes no more than shiftCounts numbers: in shift k each host sends to
@@ -450,12 +471,13 @@ func (x *hostSeparator) countShifts() {
 		order = slices.Clone(x.f.CAPorts())
 		slices.SortStableFunc(order, func(a, b fabric.PortID) int { return int(x.f.LID(a)) - int(x.f.LID(b)) })
 	}
-	x.places, x.busiest, x.shifts = make([]int, x.f.NumPorts()), make([]uint64, len(order)), make([][]int32, x.f.NumPorts())
+	x.places, x.busiest, x.shifts = make([]int, x.f.NumPorts()), make([]uint64, len(order)), nil
 	x.loads = make([]int64, x.f.NumPorts())
 	channels := x.f.Channels()
 	if len(order)*len(channels) > shiftCounts {
 		return
 	}
+	x.shifts = make([][]int32, x.f.NumPorts())
 	for i, p := range order {
 		if p != fabric.NoPort && x.f.LID(p) != 0 {
 			x.places[p] = i + 1
@@ -489,7 +511,8 @@ type Meeting struct {
 // path of the tables to a port meets one to another port in a switch that neither is on, and another cable leads to a
 // path that is no longer and meets none.
 func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
-	x, hosts := newHostSeparator(&Routing{Fabric: f, Tables: t})
+	hosts := HostPorts(f)
+	x := newHostSeparator(&Routing{Fabric: f, Tables: t}, hosts)
 	for _, ports := range hosts {
 		m := Meeting{Port: fabric.NoPort}
 		for _, from := range x.leaves {

@@ -114,7 +114,12 @@ func blockAt(row []fabric.PortNum, from int) *[BlockSize]fabric.PortNum {
 	if from+BlockSize <= len(row) {
 		return (*[BlockSize]fabric.PortNum)(row[from:])
 	}
-	b := slices.Repeat([]fabric.PortNum{fabric.NoPath}, BlockSize)
-	copy(b, row[min(from, len(row)):])
-	return (*[BlockSize]fabric.PortNum)(b)
+	if from >= len(row) {
+		return &emptyBlock
+	}
+	b := emptyBlock
+	copy(b[:], row[from:])
+	return &b
 }
+
+var emptyBlock = [BlockSize]fabric.PortNum(slices.Repeat([]fabric.PortNum{fabric.NoPath}, BlockSize))
