@@ -67,7 +67,7 @@ func startSlurm(t *testing.T, nodes, settings string, files map[string]string, d
 			go func() { done <- cmd.Wait() }()
 			select {
 			case <-done:
-			case <-time.After(20 * time.Second):
+			case <-time.After(5 * time.Minute): // it hangs
 				cmd.Process.Kill()
 				<-done
 			}

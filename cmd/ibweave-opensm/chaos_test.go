@@ -283,7 +283,7 @@ func (c *chaos) openSM(see func(message string)) ibsim.OpenSMConfig {
 		c.t.Fatal(err)
 	}
 	return ibsim.OpenSMConfig{
-		Program: program, Engine: c.engine, Dir: c.place, Timeout: time.Minute, Files: c.named,
+		Program: program, Engine: c.engine, Dir: c.place, Timeout: hung, Files: c.named,
 		Env: []string{"SIM_HOST=" + c.twin.NodeID(c.sm), "OSM_CACHE_DIR=" + filepath.Join(c.dir, "cache")},
 		Options: append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + file, "sweep_interval 0",
 			"transaction_timeout 100", "long_transaction_timeout 300", "sm_priority " + strconv.Itoa(c.priority), "honor_guid2lid_file TRUE",
@@ -358,7 +358,7 @@ func (c *chaos) takeOver(do func()) {
 	case <-waits:
 	case s := <-up:
 		c.fail("another OpenSM does not wait: %v", s.err)
-	case <-time.After(time.Minute):
+	case <-time.After(hung):
 		c.fail("another OpenSM does not wait")
 	}
 	// ibsim loses what it has handed to a program that ends, and a program on ibsim has no timeouts of the
@@ -707,7 +707,7 @@ func (c *chaos) settle() {
 // sweep lets OpenSM sweep, and notes how large it is then.
 func (c *chaos) sweep() {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), hung)
 	defer cancel()
 	if err := c.o.Sweep(ctx); err != nil {
 		c.fail("OpenSM does not end a sweep: %v", err)

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
@@ -204,7 +203,7 @@ func TestLimits(t *testing.T) {
 			short.Check(t, os.WriteFile(script, []byte("#!/bin/bash\n"+tc.limit+"\nexec opensm \"$@\"\n"), 0o700))
 			var log []string
 			run, err := ibsim.RunOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
-				Program: script, Engine: "ibweave-updn,dor", Dir: s.dir, Options: []string{"event_plugin_name ibweave-opensm"}, Timeout: time.Minute,
+				Program: script, Engine: "ibweave-updn,dor", Dir: s.dir, Options: []string{"event_plugin_name ibweave-opensm"}, Timeout: hung,
 				Line: func(l ibsim.LogLine) { log = append(log, l.Message) },
 			})
 			if err != nil || !run.UP {
@@ -275,7 +274,7 @@ func TestCompiledDirectory(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(temp, outdir.GUID2LIDName), read(filepath.Join(dir, outdir.GUID2LIDName)))
 	// Where no engine serves OpenSM tries for ever.
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	defer cancel()
 	cmd := sim.Command(ctx, "opensm", "-o", "-D", "0x43", "-F", filepath.Join(dir, outdir.PluginOpenSMName), "-f", filepath.Join(temp, "opensm.log"))
 	cmd.Env = append(cmd.Env, "OSM_TMP_DIR="+temp, "OSM_CACHE_DIR="+temp)

@@ -164,7 +164,7 @@ func TestSignals(t *testing.T) {
 		if err != nil {
 			t.Errorf("OpenSM, told to end: %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(hung):
 		t.Error("OpenSM does not end on SIGTERM")
 	}
 }

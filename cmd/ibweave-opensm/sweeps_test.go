@@ -120,7 +120,7 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 	writeFile(t, config, []byte(unbalanced))
 	// ibsim keeps the place of a client that is killed, unless it is told.
 	first, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
-		Engine: "ibweave-" + engine, Dir: t.TempDir(), Timeout: 30 * time.Second,
+		Engine: "ibweave-" + engine, Dir: t.TempDir(), Timeout: hung,
 		Options: append([]string{"event_plugin_name ibweave-opensm", "event_plugin_options --config " + config, "sweep_interval 0", "sm_priority 9"}, polling...),
 		Line: func(l ibsim.LogLine) {
 			if strings.HasPrefix(l.Message, "ibweave: ERR ") {
@@ -133,7 +133,7 @@ func handOver(t *testing.T, engine string, f *fabric.Fabric, err error) {
 	s.join(t, c, 3)
 	sweep := func() {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), hung)
 		defer cancel()
 		short.Check(t, first.Sweep(ctx))
 	}
@@ -230,7 +230,7 @@ func TestManySweeps(t *testing.T) {
 	s := startAlone(t, f, err) // it measures memory
 	routed := 0
 	o, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
-		Engine: "ibweave-updn", Dir: s.dir, Timeout: time.Minute, Flags: 0x07,
+		Engine: "ibweave-updn", Dir: s.dir, Timeout: hung, Flags: 0x07,
 		Options: []string{"event_plugin_name ibweave-opensm", "sweep_interval 0"},
 		Line: func(l ibsim.LogLine) {
 			if strings.HasPrefix(l.Message, "ibweave: ERR ") {
@@ -254,7 +254,7 @@ func TestManySweeps(t *testing.T) {
 			command = "Link " + port(cable[0]) + " " + port(s.f.Peer(cable[0]))
 		}
 		short.Check(t, s.Console(t.Context(), command, nil))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), hung)
 		err := o.Sweep(ctx)
 		cancel()
 		short.Check(t, err)

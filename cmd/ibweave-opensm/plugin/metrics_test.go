@@ -23,16 +23,12 @@ import (
 // readMetrics waits until a file of metrics has a line, and gives it to promtool.
 func readMetrics(t *testing.T, file, line string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
-		text, _ := os.ReadFile(file)
-		if regexp.MustCompile("(?m)^" + line + "$").Match(text) {
-			promtool(t, text)
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("no line %s in %s", line, text)
-		}
-	}
+	var text []byte
+	short.Await(t, func() bool {
+		text, _ = os.ReadFile(file)
+		return regexp.MustCompile("(?m)^" + line + "$").Match(text)
+	}, "no line ", line, " in ", file)
+	promtool(t, text)
 }
 
 // promtool checks metrics with Prometheus' own tool, where tests may start it.
@@ -156,11 +152,10 @@ func TestMetricsKilled(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestMetricsKilled$")
 		cmd.Env = append(os.Environ(), "IBWEAVE_METRICS="+file)
 		short.Check(t, cmd.Start())
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-			if _, err := os.Stat(file); err == nil {
-				break
-			}
-		}
+		short.Await(t, func() bool {
+			_, err := os.Stat(file)
+			return err == nil
+		}, "no metrics")
 		time.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
 		cmd.Process.Kill()
 		cmd.Wait()
