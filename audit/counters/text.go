@@ -216,7 +216,8 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 	fmt.Fprintln(w)
 	for _, c := range cables {
 		for i, e := range c.Ends {
-			if len(e.Errors) == 0 || c.Evidence == Wire && !e.onWire() {
+			onWire := slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.Counter) })
+			if len(e.Errors) == 0 || c.Evidence == Wire && !onWire {
 				continue
 			}
 			fmt.Fprintf(w, "  %s\t%s", e.Port.Unquoted(), c.Ends[1-i].Port.Unquoted())
@@ -232,11 +233,6 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 		}
 	}
 	_ = w.Flush() // a buffer takes all
-}
-
-// onWire reports whether the port counted errors on the wire.
-func (e End) onWire() bool {
-	return slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.Counter) })
 }
 
 // cellOf returns the count of an error at a port, - for none.

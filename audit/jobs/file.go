@@ -41,7 +41,6 @@ import (
 // File is traffic as it is written.
 type File struct {
 	text       *yamlfile.File
-	root       *yaml.Node
 	background float64
 	jobs       []job
 }
@@ -102,7 +101,7 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{file: file, name: name, open: open, x: &File{text: file, root: root}, slurm: make(map[string]slurmJob)}
+	r := &reader{file: file, name: name, open: open, x: &File{text: file}, slurm: make(map[string]slurmJob)}
 	var list *yaml.Node
 	err = file.Mapping(root, map[string]func(*yaml.Node) error{
 		"slurm": r.slurmFile,

@@ -49,8 +49,8 @@ func changes(d *diff.Result, old, now *fabric.Fabric) (list []page.Change) {
 	node := func(n diff.NodeRef) []page.End { return []page.End{{GUID: n.GUID, Switch: n.Type == "switch"}} }
 	cable := func(f *fabric.Fabric, ends ...diff.PortRef) (list []page.End) {
 		for _, p := range ends {
-			_, isSwitch := f.SwitchByGUID(p.GUID)
-			list = append(list, page.End{GUID: p.GUID, Switch: isSwitch, Port: p.Port})
+			_, isSwitch := f.SwitchByGUID(p.Node)
+			list = append(list, page.End{GUID: p.Node, Switch: isSwitch, Port: p.Port})
 		}
 		return list
 	}
