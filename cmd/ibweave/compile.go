@@ -94,9 +94,6 @@ func (a *app) compileCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.readHostGroups(); err != nil {
-				return err
-			}
 			return a.compile(cmd.Context(), c)
 		},
 	}
@@ -274,7 +271,10 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 	if err != nil {
 		return err
 	}
-	if err := c.judge(ctx, a, &s.Judgement); err != nil {
+	stage := a.startStage("compare")
+	s.Judgement, err = choice.Judge(ctx, c.result, c.choice)
+	stage.End()
+	if err != nil {
 		return err
 	}
 	failed := c.result.Verify.Fails(verify.Error)
@@ -500,7 +500,11 @@ func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
 func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.NodeID, error) {
 	if len(list) == 1 {
 		if _, err := fabric.ParseGUID(list[0]); err != nil {
-			return a.switchFile(f, list[0])
+			data, err := a.readInput(list[0])
+			if err != nil {
+				return nil, err
+			}
+			return open.ReadSwitches(list[0], data, f)
 		}
 	}
 	var found []fabric.NodeID
@@ -523,14 +527,6 @@ func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err e
 		opt.Roots, err = a.switches(f, "--roots", list)
 	}
 	return err
-}
-
-func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error) {
-	data, err := a.readInput(name)
-	if err != nil {
-		return nil, err
-	}
-	return open.ReadSwitches(name, data, f)
 }
 
 // printInstall prints how to install the tables in OpenSM.
@@ -598,8 +594,10 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if s.Trees != nil {
 		s.Trees.Print(b)
 	}
-	if s.Adaptive != nil {
-		adaptiveText(b, s.Adaptive)
+	if x := s.Adaptive; x != nil { // how much choice the switches have
+		b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(x.Adaptive), text.Grouped(x.Entries), x.Ports, x.Widest)
+		b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(x.MaxGroups, "group", "groups"), text.Grouped(x.Limit))
+		b.Row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 	}
 	if s.Traffic != nil {
 		s.Traffic.Print(b)
@@ -618,13 +616,6 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if !s.Verify.Fails(verify.Error) {
 		s.printInstall(b)
 	}
-}
-
-// adaptiveText prints how much choice the switches have.
-func adaptiveText(b *text.Sheet, a *compile.Adaptive) {
-	b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
-	b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
-	b.Row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 }
 
 // printFiles lists what was written.

@@ -158,7 +158,10 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			return nil, flagError("host-group", err)
+			if err = fmt.Errorf("--host-group: %w", err); !is[*fabric.ParseError](err) { // which names a line of the file
+				err = cli.NewUsageError(err)
+			}
+			return nil, err
 		}
 		if t.allowed == nil {
 			t.allowed = make(map[fabric.NodeID]bool)

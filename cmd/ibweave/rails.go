@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -61,10 +60,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 	d := &rails.Document{}
 	d.Result, err = rails.Find(f, pattern)
 	if err != nil {
-		if errors.Is(err, rails.ErrNoRails) || errors.Is(err, rails.ErrTooMany) {
-			return inputf("%s: %w; want descriptions like \"n001 mlx5_0\", a --host-regexp, or a --node-name-map", o.Topology, err)
-		}
-		return err
+		return inputf("%s: %w; want descriptions like \"n001 mlx5_0\", a --host-regexp, or a --node-name-map", o.Topology, err)
 	}
 	wanted, err := o.listed(d.Result)
 	if err != nil {

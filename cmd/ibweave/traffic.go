@@ -51,9 +51,6 @@ func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) err
 	if err := oneStdin(o.Topology, o.LFTs, o.traffic); err != nil {
 		return err
 	}
-	if err := a.readHostGroups(); err != nil {
-		return err
-	}
 	file, err := jobs.Read(o.traffic, a.readInput)
 	if err != nil {
 		return err
