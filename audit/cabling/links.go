@@ -271,7 +271,8 @@ func (c *checker) checkLevels(s *Shape) {
 	for i, p := range f.CAPorts() {
 		at := f.CASwitches()[i]
 		if s.Certain && s.level != nil && at != fabric.NoNode && s.level[at] > 0 && f.PortCounts(p, fabric.ForShape) {
-			c.add(HostOnSpine, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
+			c.add(HostOnSpine, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d",
+				f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
 		}
 	}
 	for level := int32(0); s.Kind == Tree && int(level) < len(s.Levels)-1; level++ {

@@ -172,7 +172,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 	s.MissingSwitches = len(s.holes)
 	s.ExtraCables = len(s.surplus)
 	s.Missing, s.misfits = []Lack{}, nil
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		if lacks[sw] == 0 {
 			continue
 		}
@@ -244,7 +244,7 @@ func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 	for d := range lead {
 		lead[d] = make([]int, int(fabric.MaxPortNum)+1)
 	}
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		for d := range lead {
 			ports := g.Ports(sw, mesh.Dir(d))
 			if len(ports) > 0 {
@@ -262,7 +262,7 @@ func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 			s.holes = append(s.holes, hole{g.Coordinates(at), holePorts(g, at, lead, s.Parallel, free)})
 		}
 	}
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		for dim := range g.Dims {
 			d := mesh.Plus(dim)
 			other := g.Neighbor(sw, d)
@@ -303,7 +303,7 @@ func gridKind(g mesh.Shape) (kind, name string) {
 // holePorts is the ports of its neighbours that would lead to a missing switch.
 func holePorts(g *mesh.Grid, hole int, lead [][]int, parallel int, free []bool) []fabric.PortID {
 	var list []fabric.PortID
-	for sw := range fabric.NodeID(g.Fabric.NumSwitches()) {
+	for _, sw := range g.Fabric.Switches() {
 		for d := range lead {
 			if g.Next(g.Position(sw), mesh.Dir(d)) == hole {
 				list = append(list, likely(g.Fabric, sw, lead[d], parallel, free)...)

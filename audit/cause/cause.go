@@ -508,10 +508,7 @@ func (g *grouper) sum(c *verify.Cause) {
 	}
 	if len(first.Ports) == 1 {
 		at := first.Ports[0]
-		var ports []fabric.PortNum
-		for _, k := range c.Findings {
-			ports = append(ports, g.r.Findings[k].Ports[0].Port)
-		}
+		ports := text.Each(c.Findings, func(k int) fabric.PortNum { return g.r.Findings[k].Ports[0].Port })
 		slices.Sort(ports)
 		if tail, ok := strings.CutPrefix(first.Message, at.String()+" has no "); ok {
 			c.Text = fmt.Sprintf("%s[%s] have no %s", at.Name, ranges(ports), tail)

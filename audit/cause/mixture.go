@@ -26,7 +26,8 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 	}
 	if few, most := findMixture(g.f, t); few != nil {
 		c := &g.list[i]
-		c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s", names(few), names(most), c.Text)
+		c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s",
+			names(few), names(most), c.Text)
 		c.Follows = []string{"the tables do not tell which of the two sets is the older one: ibweave diff with tables from before the change lists the switches with new ones"}
 		if len(few) > shownSwitches {
 			c.Switches = text.Each(few, func(s fabric.NodeID) verify.SwitchRef { return verify.SwitchOf(g.f, s) })

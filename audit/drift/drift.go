@@ -172,7 +172,7 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		c.per[n] = Switch{SwitchRef: verify.SwitchOf(f, fabric.NodeID(n)), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
 		c.unread[n] = c.findUnread(fabric.NodeID(n))
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -260,7 +260,12 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 		return p, r.file.Fail(n, "pattern %s has no size; want one, like size: 64M", name)
 	}
 	if file != nil {
-		m, err := r.matrix(*file)
+		name = yamlfile.Beside(r.name, file.text)
+		data, err := r.open(name)
+		if err != nil {
+			return p, err
+		}
+		m, err := ReadMatrix(name, data)
 		if err != nil {
 			return p, err
 		}

@@ -122,7 +122,7 @@ func GroupLoads(ctx context.Context, x *state.State, g *groups.Group) (c page.Co
 	}
 	var ends []fabric.PortID
 	var all, own []int
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		for _, p := range f.HostsOn(s) {
 			if member[f.Owner(p)] {
 				own = append(own, len(ends))

@@ -78,7 +78,7 @@ func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 		e.number[n], err = out.AddNode(x)
 		return err
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		e.number[n] = -1
 		if !in[n] {
 			continue
@@ -149,13 +149,13 @@ func (b *binder) members(switches, hosts bool) []bool {
 	f := b.f
 	in := make([]bool, f.NumNodes())
 	systems := map[string]bool{}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		in[n] = b.mentioned[n] || hosts && !f.IsSwitch(n) || switches && f.IsSwitch(n)
 		if in[n] && f.IsSwitch(n) {
 			systems[b.x.systemOf(n)] = true
 		}
 	}
-	for n := range fabric.NodeID(f.NumSwitches()) {
+	for _, n := range f.Switches() {
 		in[n] = in[n] || b.x.systemOf(n) != "" && systems[b.x.systemOf(n)]
 	}
 	for _, p := range f.CAPorts() {

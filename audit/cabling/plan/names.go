@@ -144,7 +144,7 @@ func withoutDomain(name string) string {
 // newIndex indexes the names of f. It takes O(nodes).
 func newIndex(f *fabric.Fabric) *index {
 	x := &index{f: f, parts: make([]names.Chip, f.NumSwitches()), whole: table{}, system: table{}, host: table{}}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		for _, name := range []string{f.Name(n).Text, f.Node(n).Description} {
 			if name == "" {
 				continue
