@@ -73,9 +73,9 @@ func (a *app) compareCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", rootsUsage)
-	c.OutputForm.Define(flags, "`FORM` of the output: text or json")
-	c.Threshold.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
+	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", "")
+	c.OutputForm.Define(flags, "output")
+	c.Threshold.Define(flags, "; what is undecided fails with all but never")
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
 	a.fabricFlags(cmd)

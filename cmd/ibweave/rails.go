@@ -39,8 +39,8 @@ func (a *app) railsCommand() *cobra.Command {
 	o.audit.routedFlags(flags, &o.engine)
 	o.pattern.define(flags)
 	flags.StringVar(&o.hosts, "host", "", "list the ports of `HOSTS`, a name or a list with numbers in brackets")
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
-	o.Threshold.Define(flags, cli.FailOnUsage)
+	o.OutputForm.Define(flags, "output")
+	o.Threshold.Define(flags, "")
 	a.fabricFlags(cmd)
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "host", Not: "format=json", Why: cli.Unsaid, Note: true})
 	return cmd
