@@ -47,10 +47,6 @@ type prepared struct {
 // scratch, or a lower bound of it. Beyond that all is routed from scratch.
 const MaxDrift = 2
 
-// largeChange is of how many LIDs all entries may have to be looked at: a quarter of all.
-// Beyond that it is quicker to route from scratch, except on small fabrics.
-func largeChange(f *fabric.Fabric) int { return max(1000, int(f.MaxLID())/4) }
-
 // Step describes the work of Incremental.Run.
 type Step struct {
 	// Kept says that entries changed only where they had to.
@@ -207,10 +203,6 @@ const maxRebalance = 1e6
 // they cannot be kept.
 func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options) (r *Result, why string, err error) {
 	f := found.Fabric
-	empty := lft.NewTables(f.NumSwitches(), 0) // as most have where the switches were just started
-	if ChangesSince(&lft.Routing{Fabric: f, Tables: empty}, found) == (Changes{}) {
-		return nil, "the switches have no tables", nil
-	}
 	cleaned, entries := lft.NewTables(f.NumSwitches(), f.MaxLID()), 0
 	for s := range fabric.NodeID(f.NumSwitches()) {
 		for lid, num := range found.Tables.Row(s) {
@@ -227,7 +219,7 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 			}
 		}
 	}
-	if entries == 0 {
+	if entries == 0 { // as where the switches were just started
 		return nil, "the switches have no tables", nil
 	}
 	before := &lft.Routing{Engine: c.engine.Name(), Fabric: f, Tables: cleaned}
@@ -467,7 +459,8 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	}
 	was := c.router.Snapshot()
 	now, ok := was.Index.Snapshot(f)
-	if !ok || !c.router.Update(now, largeChange(f)) {
+	// With all entries of more LIDs to look at, it is quicker to route from scratch.
+	if !ok || !c.router.Update(now, max(1000, int(f.MaxLID())/4)) {
 		step.Why = "the change is too large, or has new switches, higher LIDs or an order that does not serve"
 		return nil, nil
 	}

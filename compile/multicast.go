@@ -115,28 +115,22 @@ func (m *multicaster) rows() []int32 {
 	return row
 }
 
-// scheme makes a scheme by its name.
-func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, error) {
-	switch name {
-	case unionRowScheme:
-		return mft.UnionRow{Class: m.rows()}, nil
-	case combScheme:
-		return m.comb, nil
-	}
-	return NewScheme(ctx, name, m.r)
-}
-
 // NewScheme returns the multicast scheme of a name for a routing. updn-tree has the order of the routing, or one of its
 // own where that has none. Errors: ctx's, and a name that is none.
 func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
-	if name == unionRowScheme {
-		return mft.UnionRow{Class: newMulticaster(r, &Options{}).rows()}, nil
-	}
-	if name == updnTreeScheme {
-		if r.Order != nil {
-			return mft.UpdnTree{Order: r.Order}, nil
-		}
-		order, err := updown.ChooseOrder(ctx, r.Fabric, nil)
+	return newMulticaster(r, &Options{}).scheme(ctx, name)
+}
+
+func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, error) {
+	switch {
+	case name == unionRowScheme:
+		return mft.UnionRow{Class: m.rows()}, nil
+	case name == combScheme && m.comb != nil:
+		return m.comb, nil
+	case name == updnTreeScheme && m.r.Order != nil:
+		return mft.UpdnTree{Order: m.r.Order}, nil
+	case name == updnTreeScheme:
+		order, err := updown.ChooseOrder(ctx, m.r.Fabric, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -285,8 +279,7 @@ func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 // the operator to mend.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
 	plan, err := m.planChain(ctx, groups)
-	var refused *mft.RefusedError
-	if !m.whole && errors.As(err, &refused) && refused.Scheme != regionScheme {
+	if refused, is := errors.AsType[*mft.RefusedError](err); is && !m.whole && refused.Scheme != regionScheme {
 		m.whole = true
 		return m.planChain(ctx, groups)
 	}
@@ -328,8 +321,7 @@ func (m *multicaster) planChain(ctx context.Context, groups []mft.Group) (*mft.P
 		return max(0, slices.Index(names, name))
 	}
 	plan, err := m.fit(ctx, groups, opt, names...)
-	var refused *mft.RefusedError
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*mft.RefusedError](err); is {
 		if noComb != "" {
 			refused.Tried = append(refused.Tried, noComb)
 		}

@@ -41,7 +41,8 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 		verdict = "is undecided, and so fails"
 	}
 	fmt.Fprintf(&b, "## ibweave: %s %s\n\n", literal(opt.subject()), verdict)
-	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n", text.CountGrouped(len(r.Findings), "finding", "findings"), text.CountGrouped(failed, "fails", "fail"), text.Grouped(waived))
+	fmt.Fprintf(&b, "%s, of which %s and %s waived.\n\n",
+		text.CountGrouped(len(r.Findings), "finding", "findings"), text.CountGrouped(failed, "fails", "fail"), text.Grouped(waived))
 	b.WriteString("```text\n")
 	var lines text.Sheet
 	size(&lines, r)

@@ -5,11 +5,14 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/metrics"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -38,12 +41,9 @@ var Forms = []Form{
 
 // FormByName finds a form.
 func FormByName(name string) (*Form, error) {
-	var names []string
-	for i := range Forms {
-		if Forms[i].Name == name {
-			return &Forms[i], nil
-		}
-		names = append(names, Forms[i].Name)
+	names := text.Each(Forms, func(f Form) string { return f.Name })
+	if i := slices.Index(names, name); i >= 0 {
+		return &Forms[i], nil
 	}
 	return nil, fmt.Errorf("format %q: want one of %s", name, strings.Join(names, ", "))
 }
@@ -93,10 +93,7 @@ func (o *Options) rules() []verify.Rule {
 
 // subject is the name of what was checked: tables, or a topology without any.
 func (o *Options) subject() string {
-	if o.Tables == "" {
-		return o.Topology
-	}
-	return o.Tables
+	return cmp.Or(o.Tables, o.Topology)
 }
 
 // place is where a finding is.

@@ -96,9 +96,7 @@ func sarifUndecided(u verify.Undecided, message object, index map[string]int, op
 	if !ok {
 		i = -1
 	}
-	h := fnv.New64a()
-	fmt.Fprintf(h, "undecided %s %s", u.Rule, u.Reason)
-	print := fmt.Sprintf("%016x", h.Sum64()) // the same in each run
+	print := hashOf("undecided %s %s", u.Rule, u.Reason) // the same in each run
 	return object{
 		"ruleId": u.Rule, "ruleIndex": i, "kind": "open", "level": "none", "message": message,
 		"locations":           []object{{"physicalLocation": physical(opt.subject(), 1)}},
@@ -144,7 +142,13 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) object 
 	if where != nil {
 		at["logicalLocations"] = where
 	}
-	prints := object{"finding/v1": fingerprint(f)}
+	path := ""
+	if f.Switch == 0 && f.LID == 0 {
+		for _, hop := range f.Witness {
+			path += fmt.Sprintf(" %s/%d/%d", hop.Switch, hop.Port, hop.VL)
+		}
+	}
+	prints := object{"finding/v1": hashOf("%s %s %d%s", f.Rule, f.Switch, f.LID, path)}
 	if f.Fingerprint != "" {
 		prints["finding/v2"], prints["primaryLocationLineHash"] = f.Fingerprint, f.Fingerprint+":1"
 	}
@@ -186,15 +190,10 @@ func cut(s string) string {
 	return s[:strings.LastIndexAny(s, " \n")] + " ..."
 }
 
-// fingerprint names a finding across runs.
-func fingerprint(f *verify.Finding) string {
+// hashOf is the hash of a text in hexadecimal.
+func hashOf(format string, args ...any) string {
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %s %d", f.Rule, f.Switch, f.LID)
-	if f.Switch == 0 && f.LID == 0 {
-		for _, hop := range f.Witness {
-			fmt.Fprintf(h, " %s/%d/%d", hop.Switch, hop.Port, hop.VL)
-		}
-	}
+	fmt.Fprintf(h, format, args...)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 

@@ -154,16 +154,16 @@ func (c *checker) checkComponents() {
 		explained[ends[0]], explained[ends[1]] = true, true
 	}
 	size := make([]int, f.NumNodes()) // by root
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		size[part.Find(n)]++
 	}
 	largest := fabric.NodeID(0)
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		if size[n] > size[largest] {
 			largest = n
 		}
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		switch {
 		case !cabled[n]:
 			if !explained[n] {
@@ -183,10 +183,10 @@ func (c *checker) checkComponents() {
 func (c *checker) checkNodes() {
 	f := c.f
 	byName := make(map[string][]fabric.NodeID)
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		byName[f.Name(n).Text] = append(byName[f.Name(n).Text], n)
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		name := f.Name(n).Text
 		nodes := byName[name]
 		if name == "" || n != nodes[0] || len(nodes) == 1 || c.oneHost(nodes) || !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return f.Kind(n) != fabric.AggregationKind }) {
@@ -200,7 +200,7 @@ func (c *checker) checkNodes() {
 	}
 
 	owner := make(map[fabric.GUID]fabric.PortID) // port 0 for a node, whose GUID no other node has
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		owner[f.Node(n).GUID] = f.PortBase(n)
 	}
 	for p := f.PortBase(fabric.NodeID(f.NumSwitches())); p < fabric.PortID(f.NumPorts()); p++ {

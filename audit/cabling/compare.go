@@ -58,7 +58,7 @@ func (m *comparison) matchNodes() {
 		return names
 	}
 	found, expected := listNames(m.f, m.Back), listNames(m.e, m.Node)
-	for n := range fabric.NodeID(m.f.NumNodes()) {
+	for _, n := range m.f.Nodes() {
 		x, description := m.f.Node(n), m.f.Name(n).Text
 		at := expected[nameOf(m.f, n)]
 		if m.Back[n] != fabric.NoNode || description == "" || len(found[nameOf(m.f, n)]) != 1 || len(at) != 1 {
@@ -90,7 +90,7 @@ func (m *comparison) addStrangers() {
 			text.CountGrouped(n, "node", "nodes"), m.meant())
 		return
 	}
-	for o := range fabric.NodeID(m.e.NumNodes()) {
+	for _, o := range m.e.Nodes() {
 		peers := peersOf(m.e, o)
 		if m.Node[o] != fabric.NoNode || len(peers) == 0 {
 			continue
@@ -105,7 +105,7 @@ func (m *comparison) addStrangers() {
 		m.markNamed(ports...)
 		m.addStranger(MissingNode, m.e, o, len(peers), ports, "%s is not there, nor %s of it, to %s")
 	}
-	for n := range fabric.NodeID(m.f.NumNodes()) {
+	for _, n := range m.f.Nodes() {
 		if ports := peersOf(m.f, n); m.Back[n] == fabric.NoNode && len(ports) > 0 {
 			m.addStranger(ExtraNode, m.f, n, len(ports), ports, "%s is not in the "+m.meant()+"; it has %s, to %s")
 		}

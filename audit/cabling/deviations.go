@@ -19,7 +19,8 @@ func (c *checker) addDeviations(s *Shape) {
 		for i := range h.ports {
 			c.joined = append(c.joined, [2]fabric.NodeID{f.Owner(h.ports[0]), f.Owner(h.ports[i])})
 		}
-		c.add(MissingSwitch, 1, verify.EndpointsOf(f, h.ports...), "the %s has no switch at %s; %s should lead there", s.Name, h.name, portList(verify.EndpointsOf(f, h.ports...)))
+		c.add(MissingSwitch, 1, verify.EndpointsOf(f, h.ports...), "the %s has no switch at %s; %s should lead there",
+			s.Name, h.name, portList(verify.EndpointsOf(f, h.ports...)))
 	}
 	m := &comparison{checker: c, shape: s.Name}
 	m.clear()

@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // maxSteps bounds the search of embed.
@@ -24,7 +25,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	if n > m || m > 1<<12 {
 		return nil
 	}
-	have, want, byDegree := adjacency(f), adjacency(full), firstNodes(n)
+	have, want, byDegree, all := adjacency(f), adjacency(full), f.Switches(), full.Switches()
 	slices.SortStableFunc(byDegree, func(a, b fabric.NodeID) int { return len(have[b]) - len(have[a]) })
 	search := graph.NewSearch[fabric.NodeID](n)
 	for _, s := range byDegree {
@@ -40,7 +41,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 			return true
 		}
 		s := search.Order[i]
-		candidates := firstNodes(m)
+		candidates := all
 		if before := search.From[s]; before != fabric.NoNode {
 			candidates = want[place[before]]
 		}
@@ -67,23 +68,11 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	return place
 }
 
-// firstNodes lists n nodes from the first one on.
-func firstNodes(n int) []fabric.NodeID {
-	list := make([]fabric.NodeID, n)
-	for i := range list {
-		list[i] = fabric.NodeID(i)
-	}
-	return list
-}
-
 // adjacency is by switch the switches that its cables lead to, each once and in ascending order.
 func adjacency(f *fabric.Fabric) [][]fabric.NodeID {
-	list := make([][]fabric.NodeID, f.NumSwitches())
-	for s := range list {
-		_, to := f.SwitchLinks(fabric.NodeID(s))
-		list[s] = slices.Compact(slices.Sorted(slices.Values(to)))
-	}
-	return list
+	return text.Each(f.Switches(), func(s fabric.NodeID) []fabric.NodeID {
+		return slices.Compact(slices.Sorted(slices.Values(f.Neighbors(s))))
+	})
 }
 
 // embedded makes a shape of f as a part of full: what full has and f has not is
@@ -143,12 +132,7 @@ func towardSwitches(f *fabric.Fabric) []int {
 // recognizeShufflenet recognizes bidirectional (p, k) shufflenets of at least two columns, k
 // p^k switches, with at most an eighth of their cables missing.
 func recognizeShufflenet(f *fabric.Fabric) *Shape {
-	n := f.NumSwitches()
-	most := 0
-	for sw := range fabric.NodeID(n) {
-		ports, _ := f.SwitchLinks(sw)
-		most = max(most, len(ports))
-	}
+	n, most := f.NumSwitches(), slices.Max(degrees(f))
 	for p := 2; 2*p <= most+1; p++ {
 		for k, column := 2, p*p; k*column <= n; k, column = k+1, column*p {
 			if k*column != n || 2*p < most {
@@ -193,7 +177,7 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 		return found
 	case Mesh, Torus, MixedGrid, Hypercube, Ring, Line:
 		sorted := func(dims []int) []int { return slices.Sorted(slices.Values(dims)) }
-		s = recognizeGridOf(f, want.Dims)
+		s = recognizeGrid(f, want.Dims)
 		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // in another order
 			s = found
 		}

@@ -45,7 +45,7 @@ func (s census) usual(but fabric.Link, share int) fabric.Link {
 		if link == but {
 			n--
 		}
-		if n > most || n == most && n > 0 && slower(link, best) {
+		if n > most || n == most && n > 0 && cmp.Or(cmp.Compare(link.Mbps(), best.Mbps()), cmp.Compare(link.Width, best.Width), cmp.Compare(link.Speed, best.Speed)) < 0 {
 			best, most = link, n
 		}
 	}
@@ -76,10 +76,6 @@ func (s census) total() int {
 		n += k
 	}
 	return n
-}
-
-func slower(a, b fabric.Link) bool {
-	return cmp.Or(cmp.Compare(a.Mbps(), b.Mbps()), cmp.Compare(a.Width, b.Width), cmp.Compare(a.Speed, b.Speed)) < 0
 }
 
 // below returns true if a is narrower or slower than b; an unknown width or speed does
@@ -275,7 +271,8 @@ func (c *checker) checkLevels(s *Shape) {
 	for i, p := range f.CAPorts() {
 		at := f.CASwitches()[i]
 		if s.Certain && s.level != nil && at != fabric.NoNode && s.level[at] > 0 && f.PortCounts(p, fabric.ForShape) {
-			c.add(HostOnSpine, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d", f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
+			c.add(HostOnSpine, 1, verify.EndpointsOf(f, p, f.Peer(p)), "%s is cabled to %s, on level %d of %d",
+				f.PortName(p), f.PortName(f.Peer(p)), s.level[at]+1, len(s.Levels))
 		}
 	}
 	for level := int32(0); s.Kind == Tree && int(level) < len(s.Levels)-1; level++ {

@@ -97,7 +97,8 @@ func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 		n := text.CountIf(like, func(k int) bool { return k == usual })
 		if len(chips) < usual && 4*n >= 3*len(like) {
 			short[chips[0]] = true
-			p.add(UnevenPlanes, usual-len(chips), nodeEndpoints(p.f, chips...), "%s has %d planes, and %d of the %d systems like it have %d", p.systemName(chips), len(chips), n, len(like), usual)
+			p.add(UnevenPlanes, usual-len(chips), nodeEndpoints(p.f, chips...), "%s has %d planes, and %d of the %d systems like it have %d",
+				p.systemName(chips), len(chips), n, len(like), usual)
 		}
 	}
 	return short

@@ -146,7 +146,8 @@ func Recognize(f *fabric.Fabric) *Shape {
 		return &Shape{Kind: OneSwitch, Name: "single switch", Missing: []Lack{}, Fit: 1, Certain: true}
 	}
 	var s *Shape
-	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, recognizeGrid, recognizeShufflenet} {
+	anyGrid := func(f *fabric.Fabric) *Shape { return recognizeGrid(f, nil) }
+	for _, try := range []func(*fabric.Fabric) *Shape{recognizeBanyan, recognizeFatTree, anyGrid, recognizeShufflenet} {
 		if s = try(f); s == nil {
 			continue
 		}
@@ -171,7 +172,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 	s.MissingSwitches = len(s.holes)
 	s.ExtraCables = len(s.surplus)
 	s.Missing, s.misfits = []Lack{}, nil
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		if lacks[sw] == 0 {
 			continue
 		}
@@ -206,12 +207,7 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 
 // describeIrregular describes what fits no shape.
 func describeIrregular(f *fabric.Fabric) *Shape {
-	n := f.NumSwitches()
-	low, high := 1<<30, 0
-	for sw := range fabric.NodeID(n) {
-		ports, _ := f.SwitchLinks(sw)
-		low, high = min(low, len(ports)), max(high, len(ports))
-	}
+	low, high := slices.Min(degrees(f)), slices.Max(degrees(f))
 	// Levels are those of half of the cables, which join neighbouring ones, and of seven of eight hosts, on leaves.
 	if level := levels.Of(f); slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8 {
 		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
@@ -223,15 +219,17 @@ func describeIrregular(f *fabric.Fabric) *Shape {
 	if low == high {
 		degree = countCables(low)
 	}
-	return &Shape{Kind: Irregular, Name: fmt.Sprintf("irregular: %d switches with %s to other switches each", n, degree)}
+	return &Shape{Kind: Irregular, Name: fmt.Sprintf("irregular: %d switches with %s to other switches each", f.NumSwitches(), degree)}
 }
 
-// recognizeGrid recognizes meshes, tori and hypercubes, with cables that do not fit when
-// these are at most an eighth.
-func recognizeGrid(f *fabric.Fabric) *Shape { return recognizeGridOf(f, nil) }
+// degrees counts by switch the cables to other switches.
+func degrees(f *fabric.Fabric) []int {
+	return text.Each(f.Switches(), func(s fabric.NodeID) int { return len(f.Neighbors(s)) })
+}
 
-// recognizeGridOf is recognizeGrid for given dimensions, nil for any.
-func recognizeGridOf(f *fabric.Fabric, dims []int) *Shape {
+// recognizeGrid recognizes meshes, tori and hypercubes of given dimensions, nil for any, with cables that do not fit when
+// these are at most an eighth.
+func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 	g, err := mesh.Detect(f, mesh.DetectOptions{Dims: dims, LeaveOut: true})
 	if err != nil || 8*len(g.Extra) > switchCables(f) {
 		return nil
@@ -246,7 +244,7 @@ func recognizeGridOf(f *fabric.Fabric, dims []int) *Shape {
 	for d := range lead {
 		lead[d] = make([]int, int(fabric.MaxPortNum)+1)
 	}
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		for d := range lead {
 			ports := g.Ports(sw, mesh.Dir(d))
 			if len(ports) > 0 {
@@ -264,7 +262,7 @@ func recognizeGridOf(f *fabric.Fabric, dims []int) *Shape {
 			s.holes = append(s.holes, hole{g.Coordinates(at), holePorts(g, at, lead, s.Parallel, free)})
 		}
 	}
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		for dim := range g.Dims {
 			d := mesh.Plus(dim)
 			other := g.Neighbor(sw, d)
@@ -305,7 +303,7 @@ func gridKind(g mesh.Shape) (kind, name string) {
 // holePorts is the ports of its neighbours that would lead to a missing switch.
 func holePorts(g *mesh.Grid, hole int, lead [][]int, parallel int, free []bool) []fabric.PortID {
 	var list []fabric.PortID
-	for sw := range fabric.NodeID(g.Fabric.NumSwitches()) {
+	for _, sw := range g.Fabric.Switches() {
 		for d := range lead {
 			if g.Next(g.Position(sw), mesh.Dir(d)) == hole {
 				list = append(list, likely(g.Fabric, sw, lead[d], parallel, free)...)

@@ -29,7 +29,7 @@ func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fa
 		used  []int // by port number
 	}
 	uses := make(map[any]*use)
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		k := classOf(n)
 		u := uses[k]
 		if u == nil {
@@ -43,7 +43,7 @@ func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fa
 			}
 		}
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		k := classOf(n)
 		u := uses[k]
 		for num := fabric.PortNum(1); k != nil && num <= f.Node(n).NumPorts; num++ {

@@ -61,7 +61,8 @@ func NameLane(s *state.State, r *verify.Result) {
 	}
 	for i := range r.Findings {
 		x := &r.Findings[i]
-		x.Message = strings.Replace(x.Message, " wait for each other; ", " wait for each other if all packets are on one VL, which is assumed without SL-to-VL tables (--sl2vl FILE, with --path-sl FILE); ", 1)
+		x.Message = strings.Replace(x.Message, " wait for each other; ",
+			" wait for each other if all packets are on one VL, which is assumed without SL-to-VL tables (--sl2vl FILE, with --path-sl FILE); ", 1)
 	}
 }
 
@@ -90,7 +91,7 @@ func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 // not, or port 0; NoPort where they do not agree, or end at no port or in a loop.
 func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := fabric.NoPort
-	for first := range fabric.NodeID(f.NumSwitches()) {
+	for _, first := range f.Switches() {
 		s := first
 		for n := 0; lft.Entry(t.Row(first), lid) != fabric.NoPath; n++ {
 			num := lft.Entry(t.Row(s), lid)
@@ -153,7 +154,8 @@ func nameUnowned(s *state.State, r *verify.Result) {
 			}
 		}
 		x.Severity = verify.Warning
-		x.Message = fmt.Sprintf("%s is gone: the tables lead to %s, which has no cable; look %s and its cable, and capture again once it is up", who, s.Fabric.PortName(end), look)
+		x.Message = fmt.Sprintf("%s is gone: the tables lead to %s, which has no cable; look %s and its cable, and capture again once it is up",
+			who, s.Fabric.PortName(end), look)
 	}
 	for i := range r.Undecided {
 		u := &r.Undecided[i]

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // How much is looked at to find the two ends of a cable.
@@ -16,12 +17,7 @@ const (
 // is lost at the other, or loses it at a third port, and it is nearer to it than any other switch that does: one
 // hop nearer than the switch that lost it was.
 func (g *grouper) pairCables(w *walker) {
-	var ends []*loss
-	for _, x := range g.losses {
-		if x.fate == noCable {
-			ends = append(ends, x)
-		}
-	}
+	ends := text.Where(g.losses, func(x *loss) bool { return x.fate == noCable })
 	if len(ends) > maxEnds {
 		return
 	}

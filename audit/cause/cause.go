@@ -35,7 +35,8 @@ const hostRules = 3
 func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	g := grouper{r: r, f: s.Fabric, t: s.Tables, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
-		w := newWalker(s.Fabric, s.Tables)
+		n := s.Fabric.NumSwitches()
+		w := &walker{f: s.Fabric, t: s.Tables, end: make([]*loss, n), state: make([]uint8, n), found: make(map[spot]*loss)}
 		g.losses = w.findLosses()
 		g.pairCables(w)
 		g.joinRows()
@@ -75,25 +76,15 @@ func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	}
 	slices.SortStableFunc(g.list, func(a, b verify.Cause) int {
 		return cmp.Or(
-			compareWaived(a.Waiver, b.Waiver),
 			cmp.Compare(b.Severity, a.Severity),
 			slices.Compare(b.Pairs[:], a.Pairs[:]),
 			cmp.Compare(b.Routes, a.Routes),
 			cmp.Compare(a.Findings[0], b.Findings[0]),
 		)
 	})
-	r.Causes = g.list
+	isWaived := func(c verify.Cause) bool { return c.Waiver != nil }
+	r.Causes = append(text.Where(g.list, func(c verify.Cause) bool { return !isWaived(c) }), text.Where(g.list, isWaived)...)
 	return nil
-}
-
-func compareWaived(a, b *verify.Waiver) int {
-	switch {
-	case (a == nil) == (b == nil):
-		return 0
-	case a == nil:
-		return -1
-	}
-	return 1
 }
 
 // grouper makes causes of findings.
@@ -281,12 +272,8 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 		c.Text = x.headline(g.f, g.t)
 	}
 	c.Text += ": " + pairText(c.Pairs)
-	var switches []string
-	for s, sends := range from {
-		if sends {
-			switches = append(switches, g.f.Name(fabric.NodeID(s)).String())
-		}
-	}
+	senders := text.Where(g.f.Switches(), func(s fabric.NodeID) bool { return from[s] })
+	switches := text.Each(senders, func(s fabric.NodeID) string { return g.f.Name(s).String() })
 	if unrouted {
 		c.Follows = append(c.Follows, "not routed by the subnet manager")
 	}
@@ -334,12 +321,8 @@ func (g *grouper) breaksBlocks(x *loss) bool {
 
 // hasEntries reports whether a switch has any entry.
 func (g *grouper) hasEntries(s fabric.NodeID) bool {
-	for _, x := range g.r.Findings {
-		if x.Rule == verify.EmptyTable && x.Switch == g.f.Node(s).GUID {
-			return false
-		}
-	}
-	return true
+	guid := g.f.Node(s).GUID
+	return !slices.ContainsFunc(g.r.Findings, func(x verify.Finding) bool { return x.Rule == verify.EmptyTable && x.Switch == guid })
 }
 
 // rules lists the rules of a cause but that in its head; "" where there is none.
@@ -525,10 +508,7 @@ func (g *grouper) sum(c *verify.Cause) {
 	}
 	if len(first.Ports) == 1 {
 		at := first.Ports[0]
-		var ports []fabric.PortNum
-		for _, k := range c.Findings {
-			ports = append(ports, g.r.Findings[k].Ports[0].Port)
-		}
+		ports := text.Each(c.Findings, func(k int) fabric.PortNum { return g.r.Findings[k].Ports[0].Port })
 		slices.Sort(ports)
 		if tail, ok := strings.CutPrefix(first.Message, at.String()+" has no "); ok {
 			c.Text = fmt.Sprintf("%s[%s] have no %s", at.Name, ranges(ports), tail)

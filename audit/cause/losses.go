@@ -35,10 +35,6 @@ type spot struct {
 	fate fate
 }
 
-func (a spot) compare(b spot) int {
-	return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.port, b.port), cmp.Compare(a.fate, b.fate))
-}
-
 // loss counts the packets that are lost at a spot.
 type loss struct {
 	spot
@@ -46,12 +42,6 @@ type loss struct {
 	from    []bool       // by switch: some of its ports, or its port 0, send packets that are lost here
 	pairs   verify.Pairs
 	transit bool // some of them are neither from the switch nor to a port on it
-}
-
-// newWalker is for static tables of f.
-func newWalker(f *fabric.Fabric, t *lft.Tables) *walker {
-	n := f.NumSwitches()
-	return &walker{f: f, t: t, end: make([]*loss, n), state: make([]uint8, n), found: make(map[spot]*loss)}
 }
 
 // findLosses follows packets from all switches to all LIDs, and returns where they are lost, in the order of
@@ -91,7 +81,9 @@ func (w *walker) findLosses() []*loss {
 			list = append(list, x)
 		}
 	}
-	slices.SortFunc(list, func(a, b *loss) int { return a.spot.compare(b.spot) })
+	slices.SortFunc(list, func(a, b *loss) int {
+		return cmp.Or(cmp.Compare(a.s, b.s), cmp.Compare(a.port, b.port), cmp.Compare(a.fate, b.fate))
+	})
 	return list
 }
 

@@ -26,7 +26,8 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 	}
 	if few, most := findMixture(g.f, t); few != nil {
 		c := &g.list[i]
-		c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s", names(few), names(most), c.Text)
+		c.Text = fmt.Sprintf("tables of two routings, as of a change half written: %s lead LIDs by other neighbors than %s, which agree; %s",
+			names(few), names(most), c.Text)
 		c.Follows = []string{"the tables do not tell which of the two sets is the older one: ibweave diff with tables from before the change lists the switches with new ones"}
 		if len(few) > shownSwitches {
 			c.Switches = text.Each(few, func(s fabric.NodeID) verify.SwitchRef { return verify.SwitchOf(g.f, s) })
@@ -41,9 +42,7 @@ func findMixture(f *fabric.Fabric, t *lft.Tables) (few, most []fabric.NodeID) {
 	var order []string
 	of := make(map[string][]fabric.NodeID)
 	for s := range fabric.NodeID(f.NumSwitches()) {
-		near := slices.Clone(f.Neighbors(s))
-		slices.Sort(near)
-		key := fmt.Sprint(slices.Compact(near))
+		key := fmt.Sprint(slices.Compact(slices.Sorted(slices.Values(f.Neighbors(s)))))
 		if of[key] == nil {
 			order = append(order, key)
 		}
@@ -86,10 +85,8 @@ func splitBy(f *fabric.Fabric, t *lft.Tables, list []fabric.NodeID) (few, most [
 // both send to the same one.
 func agreement(f *fabric.Fabric, t *lft.Tables, a, b fabric.NodeID) float64 {
 	next := func(s fabric.NodeID, lid int) fabric.NodeID {
-		if e := t.Row(s)[lid]; e > 0 && e <= f.Node(s).NumPorts {
-			if peer := f.Peer(f.Port(s, e)); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {
-				return f.Owner(peer)
-			}
+		if _, peer := t.Step(f, s, fabric.LID(lid)); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {
+			return f.Owner(peer)
 		}
 		return fabric.NoNode
 	}

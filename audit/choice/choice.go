@@ -123,7 +123,8 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 	if len(running) == 0 {
 		return nil, nil, &RefusedError{list, lanes}
 	}
-	soonest := findSoonest(running)
+	fastest := slices.MinFunc(running, func(x, y *Candidate) int { return cmp.Compare(x.Jobs, y.Jobs) }).Jobs // time of jobs
+	soonest := text.Where(running, func(c *Candidate) bool { return part(c.Jobs, fastest) <= equal })
 	best := least(soonest)
 	c := &Choice{Engine: best.Engine, Candidates: list, Better: better(best, list)}
 	among := fmt.Sprintf("of %d engines", len(running))
@@ -251,12 +252,6 @@ func listRunning(list []Candidate, lanes int) (running []*Candidate) {
 		}
 	}
 	return slices.DeleteFunc(running, func(c *Candidate) bool { return flawless && c.hasErrors() })
-}
-
-// findSoonest lists the candidates with the least time of jobs.
-func findSoonest(list []*Candidate) []*Candidate {
-	best := slices.MinFunc(list, func(x, y *Candidate) int { return cmp.Compare(x.Jobs, y.Jobs) }).Jobs
-	return slices.DeleteFunc(slices.Clone(list), func(c *Candidate) bool { return part(c.Jobs, best) > equal })
 }
 
 // least sets the losses of candidates, and finds the first with the least.

@@ -136,7 +136,7 @@ func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Count
 	if t == nil {
 		return x.Report, nil
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		for p := range f.Cabled(s) {
 			x.judge(p)
 		}

@@ -198,7 +198,7 @@ func (x *explainer) findRestarts() []float64 {
 		}
 		x.Restarts = append(x.Restarts, Restart{h.Name, isSwitch, links, int(least)})
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		find(names.Host{Name: f.Name(s).Label(), Nodes: []fabric.NodeID{s}})
 	}
 	hosts, others := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind, fabric.AggregationKind)

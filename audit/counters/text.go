@@ -86,13 +86,21 @@ func (d *Document) printHot(b *text.Sheet) {
 		fmt.Fprintln(b, "routing is adaptive: routes are those of the static ports")
 	}
 	if d.Stopped > 0 {
-		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), wrapped, or was reset\n", text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
+		fmt.Fprintf(b, "%s not known: a counter of 32 bits stands still at its end, 17 GB (perfquery -x has 64 bits), wrapped, or was reset\n",
+			text.CountGrouped(d.Stopped, "channel's bytes are", "channels' bytes are"))
 	}
 	if len(d.Hot) == 0 {
 		fmt.Fprintf(b, "no channel is hot or congested, with %g times the mean\n", d.Asked.Hot)
 		return
 	}
-	fmt.Fprintf(b, "%s hot or congested, with %g times the mean or more: %s\n", text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.Asked.Hot, d.causes())
+	var causes []string
+	for _, c := range Causes {
+		if n := text.CountIf(d.Hot, func(h sharedChannel) bool { return h.Cause == c }); n > 0 {
+			causes = append(causes, text.Grouped(n)+" "+string(c))
+		}
+	}
+	fmt.Fprintf(b, "%s hot or congested, with %g times the mean or more: %s\n",
+		text.CountGrouped(len(d.Hot), "channel is", "channels are"), d.Asked.Hot, strings.Join(causes, ", "))
 	w := b.Table()
 	shown := d.Hot[:min(d.Asked.Top, len(d.Hot))]
 	if len(shown) > 0 {
@@ -104,7 +112,8 @@ func (d *Document) printHot(b *text.Sheet) {
 		if h.Use > 0 {
 			use = text.Percent(h.Use)
 		}
-		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i+1, h.Cause, h.From.Unquoted(), h.To.Unquoted(), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
+		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
+			i+1, h.Cause, h.From.Unquoted(), h.To.Unquoted(), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
 	}
 	_ = w.Flush() // a buffer takes all
 	if n := len(d.Hot) - len(shown); n > 0 {
@@ -119,17 +128,6 @@ func (d *Document) printHot(b *text.Sheet) {
 			shown[i].printSharers(b, i+1)
 		}
 	}
-}
-
-// causes counts the hot channels by cause.
-func (d *Document) causes() string {
-	var list []string
-	for _, c := range Causes {
-		if n := text.CountIf(d.Hot, func(h sharedChannel) bool { return h.Cause == c }); n > 0 {
-			list = append(list, text.Grouped(n)+" "+string(c))
-		}
-	}
-	return strings.Join(list, ", ")
 }
 
 // printSharers writes who shares a channel.
@@ -216,7 +214,8 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 	fmt.Fprintln(w)
 	for _, c := range cables {
 		for i, e := range c.Ends {
-			if len(e.Errors) == 0 || c.Evidence == Wire && !e.onWire() {
+			onWire := slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.Counter) })
+			if len(e.Errors) == 0 || c.Evidence == Wire && !onWire {
 				continue
 			}
 			fmt.Fprintf(w, "  %s\t%s", e.Port.Unquoted(), c.Ends[1-i].Port.Unquoted())
@@ -232,11 +231,6 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 		}
 	}
 	_ = w.Flush() // a buffer takes all
-}
-
-// onWire reports whether the port counted errors on the wire.
-func (e End) onWire() bool {
-	return slices.ContainsFunc(e.Errors, func(r Error) bool { return r.N.N > 0 && !isEvent(r.Counter) })
 }
 
 // cellOf returns the count of an error at a port, - for none.

@@ -21,7 +21,7 @@ type Match struct {
 func MatchGUIDs(old, new *fabric.Fabric) *Match {
 	none := []fabric.NodeID{fabric.NoNode}
 	m := &Match{Old: old, New: new, Node: slices.Repeat(none, old.NumNodes()), Back: slices.Repeat(none, new.NumNodes())}
-	for n := range fabric.NodeID(old.NumNodes()) {
+	for _, n := range old.Nodes() {
 		if at, ok := new.NodeByGUID(old.Node(n).GUID); ok && new.Node(at).Type == old.Node(n).Type {
 			m.Node[n], m.Back[at] = at, n
 		}

@@ -81,13 +81,7 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 		d.Destinations = append(d.Destinations, w.affected...)
 	}
 	d.AllDestinations = len(d.Destinations)
-	d.Destinations = worst(d.Destinations)
-	return nil
-}
-
-// worst is the first of a list, the most affected first.
-func worst(list []Affected) []Affected {
-	slices.SortFunc(list, func(a, b Affected) int {
+	slices.SortFunc(d.Destinations, func(a, b Affected) int {
 		return cmp.Or(
 			-cmp.Compare(a.Lost, b.Lost),
 			-cmp.Compare(a.Changed, b.Changed),
@@ -95,8 +89,8 @@ func worst(list []Affected) []Affected {
 			cmp.Compare(a.LID, b.LID),
 		)
 	})
-	n := min(mostAffected, len(list))
-	return list[:n:n]
+	d.Destinations = slices.Clip(d.Destinations[:min(mostAffected, len(d.Destinations))])
+	return nil
 }
 
 // groupSources groups the sources.

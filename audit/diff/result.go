@@ -62,7 +62,7 @@ type NodeRef struct {
 
 // PortRef names a port.
 type PortRef struct {
-	GUID fabric.GUID    `json:"guid"` // of the node
+	Node fabric.GUID    `json:"guid"`
 	Name fabric.Name    `json:"name"` // of the node
 	Port fabric.PortNum `json:"port"`
 	// Label is that of the port, see fabric.Fabric.Label.
@@ -558,7 +558,4 @@ func nodeRef(f *fabric.Fabric, id fabric.NodeID) NodeRef {
 	return NodeRef{GUID: n.GUID, Name: f.Name(id), Type: types[n.Type]}
 }
 
-func portRef(f *fabric.Fabric, p fabric.PortID) PortRef {
-	n := f.Owner(p)
-	return PortRef{GUID: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
-}
+func portRef(f *fabric.Fabric, p fabric.PortID) PortRef { return PortRef(verify.EndpointOf(f, p)) }

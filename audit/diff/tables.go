@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -69,13 +70,8 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 	x, y := c.a.Tables, c.b.Tables
 	oldOnly := c.unmatchedLIDs(c.Old, x, func(t target) fabric.LID { return t.old })
 	newOnly := c.unmatchedLIDs(c.New, y, func(t target) fabric.LID { return t.new })
-	count := func(row []fabric.PortNum, lids []fabric.LID) (n int64) {
-		for _, l := range lids {
-			if row[l] != fabric.NoPath {
-				n++
-			}
-		}
-		return n
+	count := func(row []fabric.PortNum, lids []fabric.LID) int64 {
+		return int64(text.CountIf(lids, func(l fabric.LID) bool { return row[l] != fabric.NoPath }))
 	}
 	results := make([]SwitchChange, c.New.NumSwitches())
 	err := par.ForEach(ctx, 0, len(results), func(i int) error {

@@ -298,7 +298,7 @@ func Overlay(whole *fabric.Fabric, rest, from *lft.Routing) *lft.Routing {
 			cut = append(cut, lid)
 		}
 	}
-	for s := range fabric.NodeID(whole.NumSwitches()) {
+	for _, s := range whole.Switches() {
 		isCut := rest.Fabric.LID(whole.PortBase(s)) == 0
 		overlay(r.Tables.Row(s), old.Tables.Row(s), isCut, cut)
 		if r.PathSLs != nil && old.PathSLs != nil {
@@ -404,9 +404,5 @@ func CablePart(f *fabric.Fabric, p fabric.PortID) Part {
 func (p *Part) AddSwitch(f *fabric.Fabric, s fabric.NodeID) {
 	p.Nodes = append(p.Nodes, s)
 	p.Cables = slices.AppendSeq(p.Cables, f.Cabled(s))
-	for _, host := range f.EndPortsOn(s) {
-		if n := f.Owner(host); !f.IsSwitch(n) {
-			p.Nodes = append(p.Nodes, n)
-		}
-	}
+	p.Nodes = append(p.Nodes, text.Each(f.EndPortsOn(s), f.Owner)...)
 }

@@ -35,13 +35,6 @@ type Counts struct {
 // Differ is how many differ.
 func (c *Counts) Differ() int { return c.Missing + c.Extra + c.Changed }
 
-func (c *Counts) add(o *Counts) {
-	c.Compared += o.Compared
-	c.Missing += o.Missing
-	c.Extra += o.Extra
-	c.Changed += o.Changed
-}
-
 // Entry is an entry of a linear forwarding table that differs; fabric.NoPath means
 // that there is none.
 type Entry struct {
@@ -179,7 +172,7 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		c.per[n] = Switch{SwitchRef: verify.SwitchOf(f, fabric.NodeID(n)), Entries: []Entry{}, Masks: []Mask{}, Maps: []Lanes{}, Sets: []Choice{}}
 		c.unread[n] = c.findUnread(fabric.NodeID(n))
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -194,10 +187,10 @@ func (c *comparison) compareTables(ctx context.Context) error {
 		p := &c.per[n]
 		differ := 0
 		for k, sum := range [...]*Counts{r.LFT, r.MFT, r.SL2VL, r.Choices} {
-			if sum != nil {
-				sum.add(p.counts()[k])
+			n := p.counts()[k]
+			if differ += n.Differ(); sum != nil {
+				*sum = Counts{sum.Compared + n.Compared, sum.Missing + n.Missing, sum.Extra + n.Extra, sum.Changed + n.Changed}
 			}
-			differ += p.counts()[k].Differ()
 		}
 		isSwitch := f.IsSwitch(fabric.NodeID(n))
 		p.Empty = p.LFT.Missing > 0 && p.LFT.Missing == p.LFT.Compared

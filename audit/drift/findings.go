@@ -87,14 +87,14 @@ func (p *Switch) counts() [4]*Counts { return [...]*Counts{&p.LFT, &p.MFT, &p.SL
 func (c *comparison) compareLIDsAndCables() {
 	f, live := c.Old, c.New
 	gone := make(map[fabric.NodeID]int) // by switch: its cables that are gone or lead elsewhere
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		for p := range f.Cabled(s) {
 			if c.Port[p] == fabric.NoPort || !c.SameCable(p, c.Port[p]) {
 				gone[s]++
 			}
 		}
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		to := c.Node[s]
 		if to == fabric.NoNode || live.Node(to).NumPorts != f.Node(s).NumPorts {
 			continue
@@ -131,7 +131,7 @@ func (c *comparison) compareLIDsAndCables() {
 			x.Cause = c.cableCause(gone, f.Peer(p))
 		}
 	})
-	for s := range fabric.NodeID(live.NumSwitches()) {
+	for _, s := range live.Switches() {
 		if c.Back[s] == fabric.NoNode {
 			n := live.Node(s)
 			c.add(Cable, 1, n.GUID, "switch %q (%s) was not there when the tables were made", live.Name(s).Text, n.GUID)

@@ -21,11 +21,9 @@ func NewRanks(f *fabric.Fabric) *Ranks {
 	return &Ranks{f: f, finder: names.NewFinder(f), known: map[fabric.PortID]bool{}}
 }
 
-func (r *Ranks) sends(p fabric.PortID) bool { return r.f.LID(p) != 0 && r.f.Peer(p) != fabric.NoPort }
-
 // AddAll adds all ports that count for load.
 func (r *Ranks) AddAll() {
-	r.Ports = append(r.Ports, text.Where(r.f.CAPorts(), func(p fabric.PortID) bool { return r.sends(p) && r.f.PortCounts(p, fabric.ForLoad) })...)
+	r.Ports = append(r.Ports, text.Where(r.f.CAPorts(), func(p fabric.PortID) bool { return r.f.LID(p) != 0 && r.f.PortCounts(p, fabric.ForLoad) })...)
 }
 
 // Add adds the hosts of a list of names, which may have brackets; each host's adapters are in natural order of
@@ -38,16 +36,14 @@ func (r *Ranks) Add(hosts string) error {
 	for _, h := range found {
 		before := len(r.Ports)
 		for _, n := range h.Nodes {
-			for num := range r.f.Node(n).NumPorts {
-				p := r.f.Port(n, num+1)
-				if !r.sends(p) {
-					continue
-				}
+			for p := range r.f.Cabled(n) {
 				if r.known[p] {
 					return fmt.Errorf("%q is named twice", h.Name)
 				}
-				r.known[p] = true
-				r.Ports = append(r.Ports, p)
+				if r.f.LID(p) != 0 {
+					r.known[p] = true
+					r.Ports = append(r.Ports, p)
+				}
 			}
 		}
 		if len(r.Ports) == before {

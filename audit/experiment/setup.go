@@ -74,7 +74,8 @@ func (s *Setup) fits(bytes, vls int) error {
 	cfg := s.config(bytes, vls)
 	room, most := cfg.FlitBytes*cfg.BufferFlits, s.longest(bytes)+cfg.HeaderBytes
 	if cfg.Copying < sim.Wormhole && most > room || room == 0 {
-		return fmt.Errorf("a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or a larger --buffer", most, cfg.BufferFlits, cfg.FlitBytes)
+		return fmt.Errorf("a packet of %d bytes does not fit a buffer of %d flits of %d bytes: want a smaller --mtu, or a larger --buffer",
+			most, cfg.BufferFlits, cfg.FlitBytes)
 	}
 	return nil
 }

@@ -121,19 +121,15 @@ func (x *File) In(f *fabric.Fabric) (*Set, error) {
 		}
 	}
 	s.cut = s.cutOff(f)
-	if !found {
-		return nil, s.nothing(x)
-	}
-	return s, nil
-}
-
-// nothing is the error for groups without hosts of the fabric.
-func (s *Set) nothing(x *File) error {
-	if len(s.hosts) == 0 {
-		return fmt.Errorf("%s: %w, in which no adapter describes itself by the name of one; want descriptions like \"n001 HCA-1\", %s: in the file, or a --node-name-map", x.name, ErrNoHosts, hostRegexp)
+	switch {
+	case found:
+		return s, nil
+	case len(s.hosts) == 0:
+		return nil, fmt.Errorf("%s: %w, in which no adapter describes itself by the name of one; want descriptions like \"n001 HCA-1\", %s: in the file, or a --node-name-map",
+			x.name, ErrNoHosts, hostRegexp)
 	}
 	all := text.Each(s.hosts, func(h names.Host) string { return h.Name })
-	return fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, hostlist.Shorten(hostlist.Fold(all)))
+	return nil, fmt.Errorf("%s: %w, whose hosts are called %s", x.name, ErrNoHosts, hostlist.Shorten(hostlist.Fold(all)))
 }
 
 // note adds a note on the hosts of a definition that are not in the fabric.

@@ -282,7 +282,7 @@ type Worst struct {
 	by       string // the first failure that takes most uplinks
 }
 
-// Add takes the losses of one failure. list is of all groups, as Start makes it.
+// Add takes the losses of one failure. list is of all groups.
 func Add(list []Worst, losses []Loss, failure string) {
 	for _, l := range losses {
 		i := slices.IndexFunc(list, func(w Worst) bool { return w.Name == l.Name })
@@ -296,9 +296,4 @@ func Add(list []Worst, losses []Loss, failure string) {
 		w.Failures++
 		w.Uplinks, w.CutOff = max(w.Uplinks, l.Uplinks), max(w.CutOff, l.CutOff)
 	}
-}
-
-// Start is groups before any failure.
-func Start(before []State) []Worst {
-	return text.Each(before, func(x State) Worst { return Worst{Name: x.Name, Hosts: x.Hosts, AllLinks: x.Uplinks} })
 }

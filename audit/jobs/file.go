@@ -41,7 +41,6 @@ import (
 // File is traffic as it is written.
 type File struct {
 	text       *yamlfile.File
-	root       *yaml.Node
 	background float64
 	jobs       []job
 }
@@ -102,7 +101,7 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{file: file, name: name, open: open, x: &File{text: file, root: root}, slurm: make(map[string]slurmJob)}
+	r := &reader{file: file, name: name, open: open, x: &File{text: file}, slurm: make(map[string]slurmJob)}
 	var list *yaml.Node
 	err = file.Mapping(root, map[string]func(*yaml.Node) error{
 		"slurm": r.slurmFile,
@@ -261,7 +260,12 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 		return p, r.file.Fail(n, "pattern %s has no size; want one, like size: 64M", name)
 	}
 	if file != nil {
-		m, err := r.matrix(*file)
+		name = yamlfile.Beside(r.name, file.text)
+		data, err := r.open(name)
+		if err != nil {
+			return p, err
+		}
+		m, err := ReadMatrix(name, data)
 		if err != nil {
 			return p, err
 		}

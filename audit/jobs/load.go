@@ -157,7 +157,7 @@ func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, l
 // ends lists the ports of background traffic, and counts its pairs of a port and a LID of another one.
 func (t *Traffic) ends() (ends []fabric.PortID, pairs int64) {
 	lids := int64(0)
-	for s := range fabric.NodeID(t.f.NumSwitches()) {
+	for _, s := range t.f.Switches() {
 		for _, p := range t.f.HostsOn(s) {
 			ends = append(ends, p)
 			lids += int64(t.lids(p))
@@ -250,7 +250,7 @@ func (t *Traffic) newMeter(by [][]Load) *meter {
 // the commonest one.
 func Rates(f *fabric.Fabric) []float64 {
 	var cabled []fabric.PortID
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		cabled = slices.AppendSeq(cabled, f.Cabled(n))
 	}
 	rate := make([]float64, f.NumPorts())

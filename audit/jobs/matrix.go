@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/yamlfile"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -18,16 +17,6 @@ const (
 	maxMatrix = 1 << 16
 	maxAmount = 1 << 50
 )
-
-// matrix reads the file of a communication matrix.
-func (r *reader) matrix(file word) (*traffic.Matrix, error) {
-	name := yamlfile.Beside(r.name, file.text)
-	data, err := r.open(name)
-	if err != nil {
-		return nil, err
-	}
-	return ReadMatrix(name, data)
-}
 
 // ReadMatrix reads a communication matrix: a line for each rank that sends, and in it what each rank gets
 // from it; or lines of a sender, a receiver and an amount under a head that calls the columns so.

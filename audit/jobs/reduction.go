@@ -98,7 +98,7 @@ func (t *Traffic) Aggregate(tables *lft.Tables, radix int) (trees []*Reduction, 
 // A switch has at most radix children.
 func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) {
 	x := &reducer{f: t.f, tables: tables, radix: radix, adds: make([]bool, t.f.NumSwitches()), used: make(map[fabric.PortID]bool)}
-	for s := range fabric.NodeID(t.f.NumSwitches()) {
+	for _, s := range t.f.Switches() {
 		x.adds[s] = t.f.LID(t.f.PortBase(s)) != 0 && slices.ContainsFunc(t.f.EndPortsOn(s), func(p fabric.PortID) bool {
 			return t.f.Kind(t.f.Owner(p)) == fabric.AggregationKind
 		})

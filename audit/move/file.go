@@ -70,7 +70,8 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 				return nil, r.Fail(e.node, "%w", err)
 			}
 		}
-		states = append(states, r.cables())
+		// Each is at both of its ends.
+		states = append(states, slices.Compact(slices.SortedFunc(maps.Values(r.at), compareCables)))
 	}
 	r.job.New = states[len(states)-1]
 	if isWritten {
@@ -83,11 +84,6 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 		return nil, r.Fail(nil, "%w", err)
 	}
 	return r.job, nil
-}
-
-// cables returns the cables after the edits so far.
-func (r *reader) cables() []fabric.Cable {
-	return slices.Compact(slices.SortedFunc(maps.Values(r.at), compareCables)) // each is at both of its ends
 }
 
 // read splits the file into steps of edits, one step where it leaves the order open.

@@ -65,7 +65,7 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 		}
 	}
 	h := newHolder(rest.Routing.On(x), rest.Routing, then, next)
-	for s := range fabric.NodeID(x.NumSwitches()) {
+	for _, s := range x.Switches() {
 		if h.isApart(s) {
 			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for what still comes by
 		}
@@ -153,7 +153,7 @@ func (h *holder) follow(lid fabric.LID) bool {
 	if ends := f.EndPortsOn(x.Owner(at)); len(ends) > 0 {
 		like = f.LID(ends[0]) + (lid-x.LID(port))&(1<<f.LMC(ends[0])-1)
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if h.isApart(s) {
 			continue
 		}

@@ -298,7 +298,7 @@ func apart(f, rest *fabric.Fabric) []fabric.GUID {
 
 // listNodes lists who comes, goes and is down meanwhile.
 func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
-	for n := range fabric.NodeID(before.NumNodes()) {
+	for _, n := range before.Nodes() {
 		add := func(x *Nodes, is bool) {
 			if is && (len(x.List) == 0 || x.List[len(x.List)-1] != n) {
 				x.List = append(x.List, n)

@@ -33,7 +33,7 @@ type builder struct {
 // newBuilder begins with the nodes of old.
 func newBuilder(old *fabric.Fabric) (*builder, error) {
 	b := &builder{taken: make(map[fabric.GUID]bool)}
-	for n := range fabric.NodeID(old.NumNodes()) {
+	for _, n := range old.Nodes() {
 		if err := b.add(old, n); err != nil {
 			return nil, err
 		}
@@ -209,7 +209,7 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 // finder returns a function that finds nodes of new in old, NoNode for new ones.
 func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.NodeID, error) {
 	known := make(map[string]fabric.NodeID)
-	for n := range fabric.NodeID(old.NumNodes()) {
+	for _, n := range old.Nodes() {
 		name := old.Name(n).Text
 		if _, twice := known[name]; twice && byName {
 			return nil, fmt.Errorf("several nodes are called %q; want names that tell nodes apart, or GUIDs", name)
@@ -232,13 +232,14 @@ func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.No
 			return fabric.NoNode
 		}, nil
 	}
-	for n := range fabric.NodeID(new.NumNodes()) {
+	for _, n := range new.Nodes() {
 		at, ok := old.NodeByGUID(new.Node(n).GUID)
 		if !ok || old.Name(at).Text == new.Name(n).Text {
 			continue
 		}
 		if other, ok := known[new.Name(n).Text]; ok && old.Node(other).GUID != new.Node(n).GUID && old.Name(other).GUID == 0 {
-			return nil, fmt.Errorf("GUID %s is %s now and %s then, and both fabrics have nodes of both names; want GUIDs that agree, or --by name", new.Node(n).GUID, old.Name(at), new.Name(n))
+			return nil, fmt.Errorf("GUID %s is %s now and %s then, and both fabrics have nodes of both names; want GUIDs that agree, or --by name",
+				new.Node(n).GUID, old.Name(at), new.Name(n))
 		}
 	}
 	return func(n fabric.NodeID) fabric.NodeID {

@@ -76,7 +76,7 @@ func (p *planner) join(units []Batch) (b Batch) {
 	}
 	part := after.Components().Of
 	reached := make(map[int32]bool)
-	for s := range fabric.NodeID(left.NumSwitches()) {
+	for _, s := range left.Switches() {
 		if left.HasCable(s) {
 			reached[part[s]] = true
 		}

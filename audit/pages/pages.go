@@ -49,8 +49,8 @@ func changes(d *diff.Result, old, now *fabric.Fabric) (list []page.Change) {
 	node := func(n diff.NodeRef) []page.End { return []page.End{{GUID: n.GUID, Switch: n.Type == "switch"}} }
 	cable := func(f *fabric.Fabric, ends ...diff.PortRef) (list []page.End) {
 		for _, p := range ends {
-			_, isSwitch := f.SwitchByGUID(p.GUID)
-			list = append(list, page.End{GUID: p.GUID, Switch: isSwitch, Port: p.Port})
+			_, isSwitch := f.SwitchByGUID(p.Node)
+			list = append(list, page.End{GUID: p.Node, Switch: isSwitch, Port: p.Port})
 		}
 		return list
 	}
@@ -122,7 +122,7 @@ func GroupLoads(ctx context.Context, x *state.State, g *groups.Group) (c page.Co
 	}
 	var ends []fabric.PortID
 	var all, own []int
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		for _, p := range f.HostsOn(s) {
 			if member[f.Owner(p)] {
 				own = append(own, len(ends))

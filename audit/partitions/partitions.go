@@ -160,7 +160,8 @@ func (c *checker) look(key fabric.PKey) verify.Partition {
 		}
 	}
 	if len(full) == 0 && len(limited) > 0 {
-		c.add(NoFullMember, said.Line, limited, "%s has %s and no full member to talk to", partitionName(said), text.CountGrouped(len(limited), "limited member", "limited members"))
+		c.add(NoFullMember, said.Line, limited, "%s has %s and no full member to talk to",
+			partitionName(said), text.CountGrouped(len(limited), "limited member", "limited members"))
 	}
 	return verify.Partition{PKey: key, Name: said.Name, Full: len(full), Limited: len(limited), FullHosts: c.hosts(full), LimitedHosts: c.hosts(limited)}
 }

@@ -98,8 +98,8 @@ func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
 			list = append(list, f.PortBase(n))
 			continue
 		}
-		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
-			if p := f.Port(n, num); f.LID(p) != 0 && f.PeerSwitch(p) != fabric.NoNode {
+		for p := range f.Cabled(n) {
+			if f.LID(p) != 0 && f.PeerSwitch(p) != fabric.NoNode {
 				list = append(list, p)
 			}
 		}

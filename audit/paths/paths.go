@@ -98,7 +98,8 @@ func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, s
 	}
 	switch {
 	case k < len(path) && k < len(out):
-		return Packet{src, lid}, fmt.Sprintf("it leaves by %s to %s, where the tables lead by %s to %s", f.PortName(out[k]), f.Name(f.Owner(f.Peer(out[k]))), f.PortName(path[k]), f.Name(f.Owner(f.Peer(path[k]))))
+		return Packet{src, lid}, fmt.Sprintf("it leaves by %s to %s, where the tables lead by %s to %s",
+			f.PortName(out[k]), f.Name(f.Owner(f.Peer(out[k]))), f.PortName(path[k]), f.Name(f.Owner(f.Peer(path[k]))))
 	case k < len(out):
 		return Packet{src, lid}, fmt.Sprintf("it goes on by %s, where the tables lead no further", f.PortName(out[k]))
 	}

@@ -99,11 +99,7 @@ type placer struct {
 // send) for each set. Errors are that of ctx, and one if the pattern does not allow that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
 	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name}
-	for i := range hosts {
-		if free(&hosts[i]) {
-			p.hosts = append(p.hosts, hosts[i])
-		}
-	}
+	p.hosts = text.Where(hosts, func(h jobs.Host) bool { return free(&h) })
 	r := &Result{Hosts: opt.Hosts, Pattern: opt.Pattern, Bytes: opt.Bytes, PerHost: opt.PerHost, Free: len(p.hosts), All: len(hosts), Sets: []Set{}}
 	if len(p.hosts) < opt.Hosts {
 		return r, nil

@@ -70,7 +70,7 @@ func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.F
 		matched := 0
 		for j := range list {
 			x := &list[j]
-			if !w.matches(x) {
+			if w.Rule != "" && w.Rule != x.Rule || w.Fingerprint != "" && w.Fingerprint != x.Fingerprint || w.At != nil && !w.At[0].finding(x) {
 				continue
 			}
 			matched++
@@ -86,13 +86,6 @@ func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.F
 		}
 	}
 	return append(list, p.regrade(about)...)
-}
-
-// matches returns true if a waiver applies to a finding.
-func (w *Waiver) matches(x *verify.Finding) bool {
-	return (w.Rule == "" || w.Rule == x.Rule) &&
-		(w.Fingerprint == "" || w.Fingerprint == x.Fingerprint) &&
-		(w.At == nil || w.At[0].finding(x))
 }
 
 // what is the waiver in words.

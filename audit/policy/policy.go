@@ -113,17 +113,9 @@ func (p Place) Has(guid fabric.GUID, name string, port fabric.PortNum) bool {
 
 // finding returns true if a finding is about the place.
 func (p Place) finding(x *verify.Finding) bool {
-	for _, e := range x.Ports {
-		if p.Has(e.Node, e.Name.Text, e.Port) {
-			return true
-		}
-	}
-	for _, h := range x.Witness {
-		if p.Has(h.Switch, h.Name.Text, h.Port) {
-			return true
-		}
-	}
-	return p.guid != 0 && p.port == 0 && p.guid == x.Switch
+	return p.guid != 0 && p.port == 0 && p.guid == x.Switch ||
+		slices.ContainsFunc(x.Ports, func(e verify.Endpoint) bool { return p.Has(e.Node, e.Name.Text, e.Port) }) ||
+		slices.ContainsFunc(x.Witness, func(h verify.Hop) bool { return p.Has(h.Switch, h.Name.Text, h.Port) })
 }
 
 var (

@@ -41,7 +41,7 @@ func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoi
 	var ports []fabric.PortID
 	most := 1
 	var terminals []fabric.NodeID
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		hosts := f.HostsOn(s)
 		if len(hosts) > 0 {
 			terminals = append(terminals, s)

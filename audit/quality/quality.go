@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
 // Defaults of programs for Options.
@@ -87,7 +88,11 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 	if t.MaxLID() < f.MaxLID() {
 		return nil, fmt.Errorf("tables of LIDs up to %d for a fabric of LIDs up to %d", t.MaxLID(), f.MaxLID())
 	}
-	m := &measurement{f: f, t: t, weight: weights(f)}
+	m := &measurement{f: f, t: t, weight: make([]float64, f.NumPorts())}
+	scale := bound.ScaleOf(f)
+	for _, p := range f.Channels() {
+		m.weight[p] = scale.Load(1, f.Link(p))
+	}
 	var err error
 	if m.routes, err = lft.ChannelLoads(ctx, f, t); err != nil {
 		return nil, err
@@ -104,7 +109,10 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 
 // measurePatterns fills in what opt asks for.
 func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Options) (err error) {
-	m.ends, m.rate = senders(m.f), rates(m.f)
+	m.ends = text.Where(m.f.CAPorts(), func(p fabric.PortID) bool {
+		return m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 && m.f.PortCounts(p, fabric.ForBisection)
+	})
+	m.rate = rates(m.f)
 	m.next = make([]fabric.NodeID, m.f.NumPorts())
 	for p := range m.next {
 		m.next[p] = m.f.PeerSwitch(fabric.PortID(p))
@@ -130,7 +138,7 @@ type measurement struct {
 	f      *fabric.Fabric
 	t      *lft.Tables
 	routes []int64   // by PortID, see lft.ChannelLoads
-	weight []float64 // see weights
+	weight []float64 // by PortID: the load of a route on a channel between switches, on the fabric's scale
 
 	// Of patterns of traffic.
 	ends []fabric.PortID // that send

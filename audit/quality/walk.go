@@ -8,17 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
-	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/verify/bound"
 )
-
-// senders lists the ports of patterns of traffic: CA ports with a LID and a cable to a switch
-// that count for bisections, in the order of CAPorts.
-func senders(f *fabric.Fabric) []fabric.PortID {
-	return text.Where(f.CAPorts(), func(p fabric.PortID) bool {
-		return f.PeerSwitch(p) != fabric.NoNode && f.LID(p) != 0 && f.PortCounts(p, fabric.ForBisection)
-	})
-}
 
 // rates is the data rate of each port's cable; all the same when any is unknown.
 func rates(f *fabric.Fabric) []float64 {
@@ -30,17 +20,6 @@ func rates(f *fabric.Fabric) []float64 {
 		}
 	}
 	return rate
-}
-
-// weights returns by PortID the load of one route on a channel between switches, on the scale of
-// the fabric; 0 for other ports.
-func weights(f *fabric.Fabric) []float64 {
-	scale := bound.ScaleOf(f)
-	weight := make([]float64, f.NumPorts())
-	for _, p := range f.Channels() {
-		weight[p] = scale.Load(1, f.Link(p))
-	}
-	return weight
 }
 
 // trials collects the results of several patterns.

@@ -219,8 +219,14 @@ func (x *finder) findHosts() {
 	x.usual = counts[len(counts)/2]
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
-		if h.member = 2*len(h.Ports) > x.usual; len(h.Ports) == x.usual {
-			nameByLeaf(h)
+		h.member = 2*len(h.Ports) > x.usual
+		place := 0
+		for k := range h.Ports {
+			// Its place in the order of the leaves, which no adapter has.
+			if p := &h.Ports[k]; len(h.Ports) == x.usual && p.key == "" {
+				place++
+				p.key = fmt.Sprintf("\x00%d", place)
+			}
 		}
 	}
 }
@@ -266,16 +272,4 @@ func (x *finder) sortPorts(h *Host) {
 func (x *finder) byName(a, b fabric.NodeID) int {
 	p, q := x.f.Name(a).Text, x.f.Name(b).Text
 	return cmp.Or(text.Natural(p, q), strings.Compare(p, q), cmp.Compare(a, b))
-}
-
-// nameByLeaf gives ports without a key one for their place in the order of the leaves, which no
-// adapter has.
-func nameByLeaf(h *Host) {
-	place := 0
-	for i := range h.Ports {
-		if p := &h.Ports[i]; p.key == "" {
-			place++
-			p.key = fmt.Sprintf("\x00%d", place)
-		}
-	}
 }

@@ -171,7 +171,8 @@ func (x *finder) reportMissing() {
 				ports = at
 			}
 		}
-		x.add(Missing, int64(len(list)), ports, "%s on rail %d%s: %s%s", text.Count(len(list), "host has no port", "hosts have no port"), k.rail, where, hostlist.Fold(list), words)
+		x.add(Missing, int64(len(list)), ports, "%s on rail %d%s: %s%s",
+			text.Count(len(list), "host has no port", "hosts have no port"), k.rail, where, hostlist.Fold(list), words)
 	}
 }
 

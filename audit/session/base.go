@@ -34,7 +34,7 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 	}
 	f := r.Fabric
 	h := base{Engine: e.Name(), Order: r.Order, MaxLID: r.Tables.MaxLID(), Fabric: string(topology.AppendLabelled(nil, f)), Names: make(map[fabric.GUID]string)}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		guid := f.Node(n).GUID
 		h.Names[guid] = f.Name(n).Text
 		if !f.IsSwitch(n) {
@@ -46,7 +46,7 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 		return nil, err
 	}
 	data = append(data, '\n')
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		for _, num := range r.Tables.Row(s) {
 			data = append(data, byte(num))
 		}
@@ -78,7 +78,7 @@ func Decode(ctx context.Context, data []byte) (*Session, error) {
 		return nil, fmt.Errorf("packed tables: %w", err)
 	}
 	r := &lft.Routing{Engine: h.Engine, Fabric: f, Tables: lft.NewTables(f.NumSwitches(), h.MaxLID), Order: h.Order}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		row := r.Tables.Row(s)
 		for lid, num := range rows[int(s)*width : (int(s)+1)*width] {
 			row[lid] = fabric.PortNum(num)

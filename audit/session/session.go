@@ -190,7 +190,10 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 		}
 	case Recable:
 		if e, err = now.recable(step.At, step.To); err == nil {
-			from, err = s.unplug(ctx, e.out)
+			between := *now // not checked, between the halves of the step, as in a plan of move
+			rest, _ := restOf(now.whole.Without(e.out...), now.drained)
+			between.Rest, err = drain.Keep(ctx, now.Rest.Engine, rest, now.Rest.Routing, compile.Options{Kept: s.kept, Unverified: true})
+			from = &between
 		}
 	default:
 		err = drain.Refuse("%q: want a kind of step", step.Kind)
@@ -299,14 +302,6 @@ func (x *tried) recable(at, to End) (e edit, err error) {
 		e.in = append(e.in, fabric.Cable{A: left, B: other, Link: f.Link(goal)})
 	}
 	return e, nil
-}
-
-// unplug is the state, not checked, between the halves of a step that moves cables, as in a plan of move.
-func (s *Session) unplug(ctx context.Context, cables []fabric.PortID) (between *tried, err error) {
-	c := *s.now()
-	rest, _ := restOf(c.whole.Without(cables...), c.drained)
-	c.Rest, err = drain.Keep(ctx, c.Rest.Engine, rest, c.Rest.Routing, compile.Options{Kept: s.kept, Unverified: true})
-	return &c, err
 }
 
 // restore undoes the steps on a part: its cables are as in the base, if their ports are

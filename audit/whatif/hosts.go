@@ -92,7 +92,10 @@ func (h *hosts) lost(g *fabric.Fabric, cut []fabric.PortID) *LostHosts {
 			}
 			hit, safe = hit || is, safe || !is && h.reached[p]
 		}
-		if hit && !safe && h.misses(g, ports) {
+		if hit && !safe && slices.ContainsFunc(g.Switches(), func(s fabric.NodeID) bool {
+			others := slices.ContainsFunc(g.HostsOn(s), func(p fabric.PortID) bool { return !slices.Contains(ports, p) })
+			return others && h.reaches(f, s, ports) && !h.reaches(g, s, ports)
+		}) {
 			x.UntilWritten = append(x.UntilWritten, h.name(i))
 		}
 		if cutOff[i] && !h.cutOff[i] {
@@ -103,18 +106,6 @@ func (h *hosts) lost(g *fabric.Fabric, cut []fabric.PortID) *LostHosts {
 		return nil
 	}
 	return x
-}
-
-// misses reports whether a switch with hosts that are still on it reached some of the ports of another host, and reaches
-// none by the same entries in g.
-func (h *hosts) misses(g *fabric.Fabric, ports []fabric.PortID) bool {
-	for s := range fabric.NodeID(g.NumSwitches()) {
-		others := slices.ContainsFunc(g.HostsOn(s), func(p fabric.PortID) bool { return !slices.Contains(ports, p) })
-		if others && h.reaches(h.routing.Fabric, s, ports) && !h.reaches(g, s, ports) {
-			return true
-		}
-	}
-	return false
 }
 
 // reaches reports whether packets from a switch to a LID of one of some ports arrive by the cables of g.

@@ -68,7 +68,8 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	b.Row("load", "at most %s routes on a link%s", text.Grouped(t.MaxRoutes), onFastest(t.MaxRelative))
 	b.Row("to write", "%.1f blocks of 64 entries on average, at most %s", t.MeanBlocks, text.Grouped(t.MaxBlocks))
 	if t.RoutedFromScratch < len(r.Cases) {
-		b.Row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s", text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
+		b.Row("rebalanced", "at most %s routes on a link%s; %.1f blocks on average, at most %s",
+			text.Grouped(t.Last.MaxRoutes), onFastest(t.Last.MaxRelative), t.Last.MeanBlocks, text.Grouped(t.Last.MaxBlocks))
 	}
 	if t.RoutedFromScratch > 0 {
 		b.Row("", "%s routed from scratch, not mended", text.CountGrouped(t.RoutedFromScratch, "failure", "failures"))

@@ -2,6 +2,7 @@ package whatif
 
 import (
 	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -52,7 +53,9 @@ func (r *Result) Totals() (t Totals) {
 			*n++
 		}
 	}
-	t.Groups = groups.Start(r.Before.Groups)
+	t.Groups = text.Each(r.Before.Groups, func(x groups.State) groups.Worst {
+		return groups.Worst{Name: x.Name, Hosts: x.Hosts, AllLinks: x.Uplinks}
+	})
 	for i := range r.Cases {
 		c := &r.Cases[i]
 		if c.Groups != nil {

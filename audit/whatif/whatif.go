@@ -260,21 +260,18 @@ func listParts(f *fabric.Fabric, opt *Options) (list []failure) {
 	return list
 }
 
-// pairAt is the i-th pair a < b of n parts: (0,1), (0,2) ... (1,2) ...
-func pairAt(i, n int) []int {
-	a := 0
-	for ; i >= n-1-a; a++ {
-		i -= n - 1 - a
-	}
-	return []int{a, a + 1 + i}
-}
-
 // listFailures lists the failures of the sample and the shard, and counts those of all shards.
 func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 	parts := listParts(f, opt)
 	total, which := len(parts), func(i int) []int { return []int{i} }
 	if opt.Depth == 2 {
-		total, which = total*(total-1)/2, func(i int) []int { return pairAt(i, len(parts)) }
+		total, which = total*(total-1)/2, func(i int) []int { // (0,1), (0,2) ... (1,2) ...
+			a := 0
+			for ; i >= len(parts)-1-a; a++ {
+				i -= len(parts) - 1 - a
+			}
+			return []int{a, a + 1 + i}
+		}
 	}
 	var at []int // those that touch the switches asked for
 	if len(opt.At) > 0 {

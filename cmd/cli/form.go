@@ -16,20 +16,16 @@ type OutputForm struct {
 	Metrics string // name of the command in metrics; "" where prometheus is no form
 }
 
-// Define defines the flag; with Metrics, prometheus is a form too.
-func (o *OutputForm) Define(flags *pflag.FlagSet, usage string) {
-	words := []string{"text", "json"}
-	if o.Metrics != "" {
-		words = append(words, "prometheus")
-	}
+// Define defines the flag for what a command prints.
+func (o *OutputForm) Define(flags *pflag.FlagSet, what string) {
 	o.Format = "text"
-	WordFlag(flags, &o.Format, "format", usage, words...)
+	WordFlag(flags, &o.Format, "format", "`FORM` of the "+what+": text or json", "text", "json")
 }
 
-// DefineMetrics is Define for a command that writes metrics, too.
+// DefineMetrics defines the flag for a command that writes metrics, too.
 func (o *OutputForm) DefineMetrics(flags *pflag.FlagSet, command string) {
-	o.Metrics = command
-	o.Define(flags, "`FORM` of the output: text, json, or prometheus: metrics as node_exporter's textfile collector reads them")
+	o.Format, o.Metrics = "text", command
+	WordFlag(flags, &o.Format, "format", "`FORM` of the output: text, json, or prometheus: metrics as node_exporter's textfile collector reads them", "text", "json", "prometheus")
 }
 
 // IsMetrics returns true with --format prometheus.
@@ -52,13 +48,10 @@ func (o *OutputForm) Print(w io.Writer, document any, write func(b *text.Sheet))
 // Threshold is the flag --fail-on.
 type Threshold struct{ failOn string }
 
-// FailOnUsage is the usage of --fail-on where there is no more to say.
-const FailOnUsage = "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"
-
-// Define defines the flag.
-func (t *Threshold) Define(flags *pflag.FlagSet, usage string) {
+// Define defines the flag; more ends its usage.
+func (t *Threshold) Define(flags *pflag.FlagSet, more string) {
 	t.failOn = "error"
-	WordFlag(flags, &t.failOn, "fail-on", usage, "error", "warning", "note", "never")
+	WordFlag(flags, &t.failOn, "fail-on", "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"+more, "error", "warning", "note", "never")
 }
 
 // Never returns true with --fail-on never.

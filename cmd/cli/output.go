@@ -81,7 +81,8 @@ func WatchMemory(stderr io.Writer, program string) {
 			continue
 		}
 		if all := has + files.Available(); has > all/8*7 {
-			fmt.Fprintf(stderr, "%s: the input takes more than %s of memory, seven eighths of what there is; want a smaller input, or a machine with more memory\n", program, files.Size(all/8*7))
+			fmt.Fprintf(stderr, "%s: the input takes more than %s of memory, seven eighths of what there is; want a smaller input, or a machine with more memory\n",
+				program, files.Size(all/8*7))
 			os.Exit(Input)
 		}
 	}

@@ -95,21 +95,24 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.partitionFlags(flags)
 	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.TextVar(&o.copying, "copying", verify.Independent, "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
-	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
-	cli.NumberFlag(flags, &o.buffer.Credits, "vl-credits", 1, cli.MaxNumber, "credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
+	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs,
+		"MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
+	cli.NumberFlag(flags, &o.buffer.Credits, "vl-credits", 1, cli.MaxNumber,
+		"credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
 	o.buffer.MTU = 4096
 	cli.NumberFlag(flags, &o.buffer.MTU, "mtu", 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.Certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
 	o.bounding.flags(flags)
-	flags.BoolVarP(&o.verbose, "verbose", "v", false, "list every finding with its witness, the channels between switches that carry nothing, with reasons, and all partitions")
+	flags.BoolVarP(&o.verbose, "verbose", "v", false,
+		"list every finding with its witness, the channels between switches that carry nothing, with reasons, and all partitions")
 	flags.BoolVar(&o.wiring, "wiring", false, "also look at the cables, and say what the fabric looks like")
 	o.demands.flags(flags)
 	flags.StringVar(&o.format, "format", "text", "`FORM` of the output: text, json, sarif, junit, markdown or prometheus")
 	flags.StringArrayVar(&o.reports, "report", nil, "write the result into a file as well, `FORM=FILE`; once for each file")
 	flags.StringVar(&o.source, "source", "", "in sarif, locate findings in the topology `FILE` instead of the files that were checked")
-	o.level.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
+	o.level.Define(flags, "; what is undecided fails with all but never")
 }
 
 // runCheck sees that the flags make sense, and checks.
@@ -261,8 +264,11 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 		if err := read.Lanes(); err != nil {
 			return nil, err
 		}
-		if err := a.readMulticast(in); err != nil {
+		if err := read.Multicast(); err != nil {
 			return nil, err
+		}
+		if in.mftCapacity != 0 {
+			x.MFTCapacity = slices.Repeat([]int{in.mftCapacity}, x.Fabric.NumSwitches())
 		}
 		if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
 			return nil, err

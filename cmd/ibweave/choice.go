@@ -21,11 +21,3 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 	}
 	return a.runEngine(ctx, c.fabric, c.engine, c.opt, label)
 }
-
-// judge adds to the summary what the fabric is, and how good its tables are.
-func (c *compilation) judge(ctx context.Context, a *app, s *choice.Judgement) (err error) {
-	stage := a.startStage("compare")
-	defer stage.End()
-	*s, err = choice.Judge(ctx, c.result, c.choice)
-	return err
-}

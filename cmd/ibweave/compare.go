@@ -68,13 +68,14 @@ func (a *app) compareCommand() *cobra.Command {
 			if err := c.Print(a.stdout, s, s.Text); err != nil {
 				return err
 			}
-			return c.checkAll(s)
+			fails := func(x *compare.Contender) bool { return x.Refused != "" || x.Verify.Fails(c.At()) }
+			return cli.FindingsIf(!c.Never() && slices.ContainsFunc(s.Contenders, fails))
 		},
 	}
 	flags := cmd.Flags()
-	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", rootsUsage)
-	c.OutputForm.Define(flags, "`FORM` of the output: text or json")
-	c.Threshold.Define(flags, cli.FailOnUsage+"; what is undecided fails with all but never")
+	c.routeFlags.define(flags, "`POLICY` of the LIDs of engines: keep, dense or mesh, as in compile", "")
+	c.OutputForm.Define(flags, "output")
+	c.Threshold.Define(flags, "; what is undecided fails with all but never")
 	flags.StringSliceVarP(&c.engines, "engines", "e", nil, "routing engines, `ENGINE,..`")
 	flags.StringArrayVar(&c.lfts, "lfts", nil, "`FILE` of forwarding tables, or a directory that compile wrote; may be repeated")
 	a.fabricFlags(cmd)
@@ -117,22 +118,12 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	return opt, oneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
 }
 
-// checkAll returns an error if a column fails.
-func (c *contest) checkAll(s *compare.Standings) error {
-	for _, x := range s.Contenders {
-		if !c.Never() && (x.Refused != "" || x.Verify.Fails(c.At())) {
-			return cli.ErrFindings
-		}
-	}
-	return nil
-}
-
 // contestFabric reads the fabric of all columns, and gives our engines their own names.
 func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabric.Fabric, error) {
 	for i, name := range c.engines {
 		if engine, is := strings.CutPrefix(name, compare.OpenSM); is {
-			if err := checkOpenSMEngine(engine); err != nil {
-				return nil, err
+			if !slices.Contains(openSMEngines, engine) {
+				return nil, usagef("engine %q: OpenSM has no such engine; want one of %s", name, compare.OpenSM+strings.Join(openSMEngines, ", "+compare.OpenSM))
 			}
 			continue
 		}
@@ -271,16 +262,8 @@ func (a *app) measure(ctx context.Context, c *contest, x *compare.Contender, r *
 	if x.Quality, err = quality.Measure(ctx, r.Fabric, r.Tables, opt); err != nil {
 		return err
 	}
-	if x.Groups, err = a.groupStates(ctx, r.Fabric, r.Tables, true); err != nil {
+	if x.Groups, err = a.groupStates(ctx, r.Fabric, r.Tables, true); err != nil || c.jobs == nil {
 		return err
-	}
-	return a.measureTraffic(ctx, c, x, r)
-}
-
-// measureTraffic fills in what the tables of a column do under the jobs, if there are some.
-func (a *app) measureTraffic(ctx context.Context, c *contest, x *compare.Contender, r *lft.Routing) error {
-	if c.jobs == nil {
-		return nil
 	}
 	t, _, err := a.jobsIn(c.jobs, r.Fabric)
 	if err != nil {

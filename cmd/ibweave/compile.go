@@ -94,9 +94,6 @@ func (a *app) compileCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.readHostGroups(); err != nil {
-				return err
-			}
 			return a.compile(cmd.Context(), c)
 		},
 	}
@@ -119,9 +116,9 @@ func (a *app) compileCommand() *cobra.Command {
 
 func (o *order) flags(flags *pflag.FlagSet) {
 	o.routeFlags.define(flags, "`POLICY` of LIDs: keep those that there are and fill the gaps; dense, all new from 1; or mesh, by coordinates",
-		rootsUsage+"; for fattree they are those of the highest level")
+		"; for fattree they are those of the highest level")
 	o.defineEngine(flags, &o.engine)
-	o.OutputForm.Define(flags, "`FORM` of the summary: text or json")
+	o.OutputForm.Define(flags, "summary")
 	o.bounding.flags(flags)
 	flags.StringVarP(&o.output, "output", "o", "", "`DIR` to write")
 	flags.StringVar(&o.guid2lid, "guid2lid", "", "LIDs to keep, from a guid2lid `FILE` of OpenSM")
@@ -129,18 +126,22 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.previous, "previous", "", "keep what a change of the fabric does not touch of the tables in `DIR`, which compile wrote with the same engine")
 	flags.StringArrayVar(&o.without, "without", nil, "make tables as if the cables of a `NODE`, of a GROUP of --host-groups with the leaves that only it uses, or the cable at NODE:PORT, were not there; may be repeated")
 	flags.BoolVar(&o.firstStep, "first-step", false, "of --previous, change as little as the plugin does at once: --rebalance comes later")
-	cli.NumberFlag(flags, &o.maxDetour, "max-detour", 0, cli.MaxNumber, "paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
+	cli.NumberFlag(flags, &o.maxDetour, "max-detour", 0, cli.MaxNumber,
+		"paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
 	o.uniformFloor = lft.DefaultUniformFloor
-	cli.NumberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance, "with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
+	cli.NumberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance,
+		"with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
 	cli.ParsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", mesh.ParseDims)
 	cli.WordFlag(flags, &o.sl2vl, "sl2vl", "`SCHEME` of the SL-to-VL tables: "+strings.Join(compile.SL2VLSchemes, ", ")+"; by default what the engine needs", compile.SL2VLSchemes...)
 	flags.BoolVar(&o.pathSL, "path-sl", false, "also write the SL of each path as ibdmchk reads it, a line for each pair")
-	flags.BoolVar(&o.adaptive, "adaptive", false, "also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
+	flags.BoolVar(&o.adaptive, "adaptive", false,
+		"also make adaptive tables: every switch gets the largest groups of ports that leave the tables proven; OpenSM cannot load them")
 	flags.StringVarP(&o.groups, "groups", "g", "", "`FILE` of multicast groups: YAML, JSON, groups.json, or what saquery -m prints")
 	cli.WordFlag(flags, &o.mcast, "mcast", "multicast `SCHEME`: "+compile.MulticastSchemeNames()+"; by default region on banyan networks, elsewhere union for groups with one sender, and for others union-row on meshes or updn-tree, and the next one where the check refuses that", strings.Split(compile.MulticastSchemeNames(), ", ")...)
-	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs, "multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
+	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs,
+		"multicast LIDs that a switch's table has, `N` from 0xc000 on (MulticastFDBCap); by default all there are")
 	flags.BoolVar(&o.balance, "mcast-balance", false, "divide multicast trees over links")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "do everything but writing")
 	flags.BoolVar(&o.force, "force", false, "write tables with errors, too, and an "+outdir.ConfigName+" that cannot bring in all VLs and SLs")
@@ -274,7 +275,10 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 	if err != nil {
 		return err
 	}
-	if err := c.judge(ctx, a, &s.Judgement); err != nil {
+	stage := a.startStage("compare")
+	s.Judgement, err = choice.Judge(ctx, c.result, c.choice)
+	stage.End()
+	if err != nil {
 		return err
 	}
 	failed := c.result.Verify.Fails(verify.Error)
@@ -500,7 +504,11 @@ func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
 func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.NodeID, error) {
 	if len(list) == 1 {
 		if _, err := fabric.ParseGUID(list[0]); err != nil {
-			return a.switchFile(f, list[0])
+			data, err := a.readInput(list[0])
+			if err != nil {
+				return nil, err
+			}
+			return open.ReadSwitches(list[0], data, f)
 		}
 	}
 	var found []fabric.NodeID
@@ -523,14 +531,6 @@ func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err e
 		opt.Roots, err = a.switches(f, "--roots", list)
 	}
 	return err
-}
-
-func (a *app) switchFile(f *fabric.Fabric, name string) ([]fabric.NodeID, error) {
-	data, err := a.readInput(name)
-	if err != nil {
-		return nil, err
-	}
-	return open.ReadSwitches(name, data, f)
 }
 
 // printInstall prints how to install the tables in OpenSM.
@@ -563,7 +563,8 @@ the host of the subnet manager:
 		fmt.Fprintf(b, "    %s\n", c)
 	}
 	if static {
-		fmt.Fprintf(b, "For the static files, add %s instead of %s, and\nwatch them from cron: ibweave drift DIR --umad mlx5_0 --summary\n", outdir.ConfigName, outdir.PluginOpenSMName)
+		fmt.Fprintf(b, "For the static files, add %s instead of %s, and\nwatch them from cron: ibweave drift DIR --umad mlx5_0 --summary\n",
+			outdir.ConfigName, outdir.PluginOpenSMName)
 	}
 }
 
@@ -598,8 +599,11 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if s.Trees != nil {
 		s.Trees.Print(b)
 	}
-	if s.Adaptive != nil {
-		adaptiveText(b, s.Adaptive)
+	if x := s.Adaptive; x != nil { // how much choice the switches have
+		b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most",
+			text.Grouped(x.Adaptive), text.Grouped(x.Entries), x.Ports, x.Widest)
+		b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(x.MaxGroups, "group", "groups"), text.Grouped(x.Limit))
+		b.Row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 	}
 	if s.Traffic != nil {
 		s.Traffic.Print(b)
@@ -618,13 +622,6 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if !s.Verify.Fails(verify.Error) {
 		s.printInstall(b)
 	}
-}
-
-// adaptiveText prints how much choice the switches have.
-func adaptiveText(b *text.Sheet, a *compile.Adaptive) {
-	b.Row("choices", "%s of %s entries to other switches have a choice, of %.1f ports in the mean and %d at most", text.Grouped(a.Adaptive), text.Grouped(a.Entries), a.Ports, a.Widest)
-	b.Row("", "at most %s in a switch; a group table has %s by default", text.CountGrouped(a.MaxGroups, "group", "groups"), text.Grouped(a.Limit))
-	b.Row("", "OpenSM cannot load them: %s is the plan, and for check and sim", outdir.FARName)
 }
 
 // printFiles lists what was written.

@@ -71,7 +71,7 @@ func (a *app) countersCommand() *cobra.Command {
 	})
 	o.asked.Top = 20
 	cli.NumberFlag(flags, &o.asked.Top, "top", 0, cli.MaxNumber, "list `N` cables with errors, and N hot ones with who shares them")
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd

@@ -60,7 +60,7 @@ func (a *app) diffCommand() *cobra.Command {
 	lenientFlag(flags, &c.lenient)
 	a.strictFlag(cmd)
 	c.OutputForm.DefineMetrics(flags, "diff")
-	c.Threshold.Define(flags, cli.FailOnUsage)
+	c.Threshold.Define(flags, "")
 	flags.BoolVarP(&verbose, "verbose", "v", false, "print lists as long as they are, and every entry that changed")
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "verbose", Not: "format=json", Why: cli.Unsaid, Note: true})
 	return cmd

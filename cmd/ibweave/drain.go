@@ -49,11 +49,10 @@ func (a *app) drainCommand() *cobra.Command {
 	flags.StringArrayVar(&o.groups, "host-group", nil, "drain the hosts of `GROUP` or GROUPING:GROUP of --host-groups, and the leaves that only they use; may be repeated")
 	cli.Scopes(flags, cli.Scope{Flags: "host-group", With: "host-groups", Why: "they say which hosts are in it"})
 	cli.NumberFlag(flags, &o.limit, "limit", 1, cli.MaxFactor, "no cable gets more than `F` times the greatest load before the drain, F from 1 on; by default any load")
-	o.rebalance = 1.1
-	cli.NumberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	rebalanceFlag(flags, &o.rebalance, 1.1)
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each step into `DIR`")
 	lenientFlag(flags, &o.lenient)
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	return cmd

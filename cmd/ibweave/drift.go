@@ -73,7 +73,7 @@ func (a *app) driftCommand() *cobra.Command {
 	d.samples = drift.DefaultSamples
 	cli.NumberFlag(flags, &d.samples, "samples", 1, cli.MaxNumber, "list at most `N` entries of a switch and table")
 	d.OutputForm.DefineMetrics(flags, "drift")
-	d.Threshold.Define(flags, cli.FailOnUsage)
+	d.Threshold.Define(flags, "")
 	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
 	flags.BoolVar(&d.single, "summary", false, "print one line only")
 	cli.Scopes(cmd.Flags(),

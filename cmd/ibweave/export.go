@@ -165,7 +165,9 @@ func (a *app) slurm(o *slurmOptions) (err error) {
 		case "yaml":
 			return t.WriteYAML(w, o.blockSize)
 		case "json":
-			return report.JSON(w, newSchedulerDocument(t, o.blockSize))
+			name := func(g scheduler.Group) string { return g.Name }
+			blocks, tooFew := t.Blocks(o.blockSize)
+			return report.JSON(w, schedulerDocument{t, o.blockSize, text.Each(blocks, name), text.Each(tooFew, name)})
 		}
 		return t.WriteConf(w)
 	}))
@@ -177,10 +179,4 @@ type schedulerDocument struct {
 	BlockSize int      `json:"block_size"`
 	Blocks    []string `json:"blocks"`   // names of leaves
 	NoBlock   []string `json:"no_block"` // names of leaves with too few hosts
-}
-
-func newSchedulerDocument(t *scheduler.Topology, size int) *schedulerDocument {
-	name := func(g scheduler.Group) string { return g.Name }
-	blocks, tooFew := t.Blocks(size)
-	return &schedulerDocument{t, size, text.Each(blocks, name), text.Each(tooFew, name)}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // isFitted returns true if tables are made for the jobs; if not, it prints the reason on standard error.
@@ -42,8 +43,8 @@ type demandFunc = func(context.Context, *fabric.Fabric) (*lft.Demand, error)
 func demandOf(x *jobs.Fitting) demandFunc {
 	return func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
 		d, err := x.Find(ctx, f)
-		if err != nil && ctx.Err() == nil {
-			err = parseOrInput(err)
+		if err != nil && ctx.Err() == nil && !is[*fabric.ParseError](err) {
+			err = open.NewError(err)
 		}
 		return d, err
 	}

@@ -45,9 +45,6 @@ const (
 	ordered = "engine=updn|spam|layered|fattree"
 )
 
-// rootsUsage is the help text of --roots.
-const rootsUsage = "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line; " + balancedRoots + ", for spam, is an order with lower loads than the paper's"
-
 // routeFlags are the flags of commands that route a fabric.
 type routeFlags struct {
 	topology string
@@ -66,7 +63,7 @@ func (r *routeFlags) define(flags *pflag.FlagSet, lids, roots string) {
 	flags.StringVarP(&r.topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&r.lids, "lids", "keep", lids)
 	cli.NumberFlag(flags, &r.lmc, "lmc", 0, fabric.MaxLMC, "each CA port answers to 2^`N` LIDs, N from 0 to 7; by default as the ports have it")
-	flags.StringSliceVar(&r.roots, "roots", nil, roots)
+	flags.StringSliceVar(&r.roots, "roots", nil, "switches on top of the up*/down* order, highest first: `GUID,..` or a file with a GUID a line; "+balancedRoots+", for spam, is an order with lower loads than the paper's"+roots)
 	lenientFlag(flags, &r.lenient)
 }
 
@@ -81,11 +78,17 @@ func (r *routeFlags) defineEngine(flags *pflag.FlagSet, engine *string) {
 		}
 		return n, nil
 	})
-	r.rebalance = lft.DefaultRebalance
+	rebalanceFlag(flags, &r.rebalance, lft.DefaultRebalance)
 	cli.Scopes(flags,
 		cli.Scope{Flags: "no-wrap", With: grids, Note: true},
 		cli.Scope{Flags: "repair", With: "engine=xy", Note: true})
-	cli.NumberFlag(flags, &r.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+}
+
+// rebalanceFlag defines --rebalance with a default.
+func rebalanceFlag(flags *pflag.FlagSet, to *float64, usual float64) {
+	*to = usual
+	cli.NumberFlag(flags, to, "rebalance", 1, maxRebalance,
+		"kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
 }
 
 // engine finds an engine by its name. A line on standard error says which one stands for an engine

@@ -78,14 +78,6 @@ type usageError = cli.UsageError
 
 func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
-// flagError names the flag of an error: wrong input, if it names a line of a file, else wrong usage.
-func flagError(flag string, err error) error {
-	if is[*fabric.ParseError](err) {
-		return fmt.Errorf("--%s: %w", flag, err)
-	}
-	return usagef("--%s: %w", flag, err)
-}
-
 // movedError is the name of a command that another program has now.
 type movedError string
 
@@ -101,14 +93,6 @@ func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(
 // inputUnlessDone makes an error wrong input, unless the command was interrupted.
 func inputUnlessDone(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	return open.NewError(err)
-}
-
-// parseOrInput makes an error wrong input, unless it names a line.
-func parseOrInput(err error) error {
-	if err == nil || is[*fabric.ParseError](err) {
 		return err
 	}
 	return open.NewError(err)

@@ -110,7 +110,7 @@ func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, 
 	f.StringVar(&m.port, "port-guid", "", "`GUID` of the port")
 	f.BoolVar(&m.sendOnly, "send-only", false, "as a send-only non-member")
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
-	m.OutputForm.Define(f, "`FORM` of the output: text or json")
+	m.OutputForm.Define(f, "output")
 	if name == "join" {
 		m.pkey = 0xffff
 		cli.NumberFlag(f, &m.pkey, "pkey", 0, math.MaxUint16, "`P_Key` of a group that is made")

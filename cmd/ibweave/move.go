@@ -52,12 +52,11 @@ func (a *app) moveCommand() *cobra.Command {
 	cli.WordFlag(flags, &o.by, "by", "find the nodes of a topology in the fabric by `WHAT`: guid or name", "guid", "name")
 	cli.NumberFlag(flags, &o.opt.Limit, "limit", 1, cli.MaxFactor, "no cable gets more than `F` times the greatest load before, F from 1 on; by default any load")
 	cli.NumberFlag(flags, &o.opt.AtOnce, "at-once", 1, cli.MaxNumber, "move at most `N` cables together where that is possible; by default as many as are safe")
-	o.rebalance = 1.1
-	cli.NumberFlag(flags, &o.rebalance, "rebalance", 1, maxRebalance, "kept tables move routes until no link has more than `F` times the greatest load of tables from scratch, F from 1 on")
+	rebalanceFlag(flags, &o.rebalance, 1.1)
 	flags.StringVarP(&o.output, "output", "o", "", "write the tables of each state into `DIR`")
 	flags.StringVar(&o.write, "write-plan", "", "write the steps as a `FILE` that move takes as NEW")
 	lenientFlag(flags, &o.lenient)
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "engine", With: "topology", Why: "DIR has its engine"})
 	return cmd

@@ -29,14 +29,6 @@ var (
 	openSMLanes   = openSMEngines[6:]
 )
 
-// checkOpenSMEngine returns wrong usage for an engine that OpenSM does not have.
-func checkOpenSMEngine(engine string) error {
-	if slices.Contains(openSMEngines, engine) {
-		return nil
-	}
-	return usagef("engine %q: OpenSM has no such engine; want one of %s", compare.OpenSM+engine, compare.OpenSM+strings.Join(openSMEngines, ", "+compare.OpenSM))
-}
-
 // maxOpenSMDump is the greatest dump that is read, in bytes.
 const maxOpenSMDump = 8 << 30
 

@@ -63,7 +63,7 @@ func (a *app) pathCommand() *cobra.Command {
 	flags.StringVar(&o.allFrom, "all-from", "", "show the paths from `HOST` to all others, a line each")
 	flags.StringVar(&o.traces, "ibtracert", "", "hold the paths in `FILE`, which ibtracert printed, against the tables")
 	flags.BoolVar(&o.allPorts, "all-ports", false, "of hosts with several adapters, show the paths between all of them")
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("all-from", "ibtracert")
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "all-ports", Not: "all-from ibtracert", Why: "it says which ports send", Note: true})
@@ -241,7 +241,8 @@ func (p *sharedPath) print(b *text.Sheet) {
 		if i == p.Busiest {
 			mark = "busiest"
 		}
-		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n", h.From.Unquoted(), h.To.Unquoted(), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
+		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n",
+			h.From.Unquoted(), h.To.Unquoted(), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
 	}
 	_ = w.Flush() // a buffer takes all
 	if p.Choices != nil {

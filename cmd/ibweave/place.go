@@ -53,7 +53,8 @@ func (a *app) placeCommand() *cobra.Command {
 		}
 		return bytes, nil
 	})
-	cli.NumberFlag(flags, &o.PerHost, "ranks-per-host", 0, 1<<10, "ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
+	cli.NumberFlag(flags, &o.PerHost, "ranks-per-host", 0, 1<<10,
+		"ranks on each host; 0 is one on each port, and ports at the same place of their hosts send to each other alone")
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of the jobs that run and what they send")
 	flags.StringVar(&o.slurm, "slurm", "", "`FILE` of what squeue --json or scontrol show job prints")
 	flags.StringArrayVar(&o.busy, "busy", nil, "hosts that are not free, a `NAME` or list; may be repeated")
@@ -63,7 +64,7 @@ func (a *app) placeCommand() *cobra.Command {
 	cli.NumberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
 	o.Tries = 200
 	cli.NumberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside each of the first two")
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
+	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
 	a.require(cmd, "hosts")
@@ -158,7 +159,10 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			return nil, flagError("host-group", err)
+			if err = fmt.Errorf("--host-group: %w", err); !is[*fabric.ParseError](err) { // which names a line of the file
+				err = cli.NewUsageError(err)
+			}
+			return nil, err
 		}
 		if t.allowed == nil {
 			t.allowed = make(map[fabric.NodeID]bool)

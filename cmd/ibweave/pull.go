@@ -87,14 +87,6 @@ func describeSLs(s *open.Swept) string {
 	return said
 }
 
-// describeMaps returns in words how many SL-to-VL maps were read, if some stand for others.
-func describeMaps(s *open.Swept) string {
-	if s.AskedMaps == s.Maps {
-		return ""
-	}
-	return fmt.Sprintf("; %s of %s maps of switches were read, others are the same", text.Grouped(s.AskedMaps), text.Grouped(s.Maps))
-}
-
 // describePKeys returns in words how many tables and partitions there are.
 func describePKeys(tables [][]fabric.PKey) string {
 	ports, partitions := 0, map[fabric.PKey]bool{}
@@ -127,7 +119,11 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 		}
 	}
 	b.Row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
-	b.Row("SL2VL", "%s%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"), describeMaps(s))
+	maps := ""
+	if s.AskedMaps != s.Maps { // some stand for others
+		maps = fmt.Sprintf("; %s of %s maps of switches were read, others are the same", n(s.AskedMaps), n(s.Maps))
+	}
+	b.Row("SL2VL", "%s%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"), maps)
 	b.Row("path SLs", "%s", describeSLs(s))
 	b.Row("P_Keys", "%s", describePKeys(s.PKeys))
 	b.Row("requests", "%s", n(s.Requests))

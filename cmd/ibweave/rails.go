@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 
@@ -40,8 +39,8 @@ func (a *app) railsCommand() *cobra.Command {
 	o.audit.routedFlags(flags, &o.engine)
 	o.pattern.define(flags)
 	flags.StringVar(&o.hosts, "host", "", "list the ports of `HOSTS`, a name or a list with numbers in brackets")
-	o.OutputForm.Define(flags, "`FORM` of the output: text or json")
-	o.Threshold.Define(flags, cli.FailOnUsage)
+	o.OutputForm.Define(flags, "output")
+	o.Threshold.Define(flags, "")
 	a.fabricFlags(cmd)
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "host", Not: "format=json", Why: cli.Unsaid, Note: true})
 	return cmd
@@ -61,10 +60,7 @@ func (a *app) rails(ctx context.Context, o *railsOptions, args []string) error {
 	d := &rails.Document{}
 	d.Result, err = rails.Find(f, pattern)
 	if err != nil {
-		if errors.Is(err, rails.ErrNoRails) || errors.Is(err, rails.ErrTooMany) {
-			return inputf("%s: %w; want descriptions like \"n001 mlx5_0\", a --host-regexp, or a --node-name-map", o.Topology, err)
-		}
-		return err
+		return inputf("%s: %w; want descriptions like \"n001 mlx5_0\", a --host-regexp, or a --node-name-map", o.Topology, err)
 	}
 	wanted, err := o.listed(d.Result)
 	if err != nil {

@@ -79,7 +79,8 @@ func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library
 	}
 	if via == rehearse.ViaFile {
 		if dir != "" && strings.HasSuffix(in.LFTs, outdir.ZstdSuffix) {
-			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s", dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
+			return nil, inputf("%s has compressed dumps (compile --zstd), and OpenSM reads none; unpack them first: zstd -d --rm %s",
+				dir, filepath.Join(dir, "*"+outdir.ZstdSuffix))
 		}
 		return rehearseFiles(ctx, in, routing, opt)
 	}
@@ -194,8 +195,10 @@ func printRehearsal(b *text.Sheet, r *rehearse.Report) {
 		if m := r.Multicast; m == nil {
 			b.Row("multicast", "no groups")
 		} else {
-			b.Row("multicast", "%s of %s have our masks; %s compared, %s", n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
-			b.Row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours", text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
+			b.Row("multicast", "%s of %s have our masks; %s compared, %s",
+				n(m.Equal), text.CountGrouped(m.Groups, "group", "groups"), n(m.Masks), text.CountGrouped(m.Differences, "difference", "differences"))
+			b.Row("", "%s joined, %s refused; OpenSM gave %s another MLID than ours",
+				text.CountGrouped(m.Members, "member", "members"), n(m.Refused), text.CountGrouped(m.OtherMLIDs, "group", "groups"))
 		}
 		printMaps(b, r.SL2VL)
 		if p := r.PathSLs; p != nil {

@@ -142,9 +142,6 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err
 			return err
 		}
 	}
-	if err := a.readHostGroups(); err != nil {
-		return err
-	}
 	if r.jobsFile, err = a.readJobFile(r.traffic); err != nil {
 		return err
 	}
@@ -189,11 +186,11 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err
 func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) error {
 	var p *page.Picture
 	if r.svg != "" || r.png != "" {
-		view, err := page.ParseView(r.view)
-		if err != nil {
-			return err
+		view, err := page.ParseView(r.view) // which resolveReport has done, too
+		if err == nil {
+			p, err = page.Draw(ctx, in, view)
 		}
-		if p, err = page.Draw(ctx, in, view); err != nil {
+		if err != nil {
 			return viewError(r, err)
 		}
 	}

@@ -63,8 +63,14 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
 		a.command = cmd
-		if err = a.setPapers(cmd, color); err != nil {
-			return err
+		if err = a.notes.Set(a.screen, color); err != nil {
+			return cli.NewUsageError(err)
+		}
+		// Documents for programs stay as they are.
+		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
+			if err = a.results.Set(a.terminal, color); err != nil {
+				return err
+			}
 		}
 		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
 			return cli.NewUsageError(err)
@@ -203,17 +209,6 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 			panic(err) // there is no such flag: found by every test
 		}
 	}
-}
-
-// setPapers finds out how results and messages are shown. Documents for programs stay as they are.
-func (a *app) setPapers(cmd *cobra.Command, color string) error {
-	if err := a.notes.Set(a.screen, color); err != nil {
-		return cli.NewUsageError(err)
-	}
-	if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
-		return a.results.Set(a.terminal, color)
-	}
-	return nil
 }
 
 // oneStdin returns an error if more than one of the names is standard input.

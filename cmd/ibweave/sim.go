@@ -119,7 +119,7 @@ func (in *simulation) defineTraffic() {
 	cli.ParsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
 	cli.ListFlag(flags, &in.Bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
 	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic")
-	in.share(&t.Multicast, "multicast", 0, 1, "share of messages that go to groups, `0 to 1`")
+	in.share(&t.Multicast, "multicast", "share of messages that go to groups, `0 to 1`")
 	cli.ParsedFlag(flags, &in.Sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
 	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver, by ascending LIDs")
 	cli.NumberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
@@ -128,7 +128,7 @@ func (in *simulation) defineTraffic() {
 
 	in.time(&in.Stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
 	in.Stop.RelativeError = 0.02
-	in.share(&in.Stop.RelativeError, "error", 0, 1, "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
+	in.share(&in.Stop.RelativeError, "error", "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
 	in.Stop.MinMessages, in.Stop.MaxQueue = 10_000, 1000
 	cli.NumberFlag(flags, &in.Stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
 	in.time(&in.Stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst")
@@ -480,8 +480,8 @@ var (
 )
 
 // share defines a flag for a part of something, and the default that is in *to.
-func (in *simulation) share(to *float64, name string, least, most float64, usage string) {
-	cli.ParsedFlag(in.flags, to, name, cli.Plain(*to), usage, cli.Within(least, most))
+func (in *simulation) share(to *float64, name, usage string) {
+	cli.ParsedFlag(in.flags, to, name, cli.Plain(*to), usage, cli.Within(0.0, 1))
 }
 
 func (in *simulation) time(to *sim.Time, name, usage string) {

@@ -23,7 +23,8 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 	fmt.Fprintln(t, head+"limit\tstate\t")
 	for i := range r.Compared {
 		c := &r.Compared[i]
-		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.0f\t%.3f\t", text.Decimals(c.Load, text.Exact, c.Load > 0), c.Bytes, c.Routing, text.Decimals(c.Accepted, 4, true), c.Gain, c.P50, c.P99, c.Time/1000)
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.0f\t%.3f\t",
+			text.Decimals(c.Load, text.Exact, c.Load > 0), c.Bytes, c.Routing, text.Decimals(c.Accepted, 4, true), c.Gain, c.P50, c.P99, c.Time/1000)
 		if order {
 			fmt.Fprintf(t, "%.2f %%\t", 100*c.OutOfOrder)
 		}

@@ -31,11 +31,12 @@ type jobTraffic struct {
 func (in *simulation) defineJobs() {
 	flags, j := in.flags, &in.jobTraffic
 	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
-	in.share(&j.scale, "scale", 0, 1, "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
+	in.share(&j.scale, "scale", "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
 	cli.ListFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: "+compile.MulticastSchemeNames(), func(s string) ([]string, error) {
 		return []string{s}, compile.CheckMulticastScheme(s)
 	})
-	cli.NumberFlag(flags, &j.radix, "sharp", 2, jobs.MostRadix, "compare with all-reduces that switches add up, on trees as SHARP has them, with `N` children of a switch at most")
+	cli.NumberFlag(flags, &j.radix, "sharp", 2, jobs.MostRadix,
+		"compare with all-reduces that switches add up, on trees as SHARP has them, with `N` children of a switch at most")
 	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
 	cli.NumberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
 }

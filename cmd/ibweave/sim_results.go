@@ -138,7 +138,8 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 	}
 	if t.Multicast > 0 {
 		n := cmp.Or(t.Sources, sim.CountSenders(r.Trees))
-		said := fmt.Sprintf("%g %% of messages to %s of groups from %s", 100*t.Multicast, text.CountGrouped(len(r.Trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
+		said := fmt.Sprintf("%g %% of messages to %s of groups from %s",
+			100*t.Multicast, text.CountGrouped(len(r.Trees), "tree", "trees"), text.CountGrouped(n, "source", "sources"))
 		if t.Repeat {
 			said = fmt.Sprintf("%g %% of messages to groups from %s, as unicast", 100*t.Multicast, text.CountGrouped(n, "source", "sources"))
 		}
@@ -173,7 +174,8 @@ func (in *simulation) hardwareText() string {
 	if c.MTU > 0 {
 		mtu = fmt.Sprintf("MTU %d", c.MTU)
 	}
-	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s, %s, %s copying, %s", rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
+	said := fmt.Sprintf("%s, wire %s, credit %s, routing %s; %s, %s, %s copying, %s",
+		rate, c.WireDelay, c.CreditDelay, c.RoutingDelay, buffer, mtu, c.Copying, c.Arbitration)
 	if in.router != "" {
 		said += ", routers of SPAM in place of tables"
 	}

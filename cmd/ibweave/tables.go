@@ -103,15 +103,6 @@ func (a *app) readRouting(in *audit) (*lft.Routing, error) {
 	return &lft.Routing{Fabric: r.State.Fabric, Tables: r.State.Tables, SL2VL: r.State.SL2VL, PathSLs: r.State.PathSLs}, err
 }
 
-// readMulticast reads multicast tables and groups.
-func (a *app) readMulticast(in *audit) error {
-	err := a.reader(in).Multicast()
-	if in.mftCapacity != 0 {
-		in.State.MFTCapacity = slices.Repeat([]int{in.mftCapacity}, in.State.Fabric.NumSwitches())
-	}
-	return err
-}
-
 // listUndecided lists the rules that what was read leaves undecided.
 func (in *audit) listUndecided() []verify.Undecided {
 	return capture.Undecided(in.State.Undecided, capture.Asked{Tables: in.HasTables(), Multicast: in.MFTs != "", Cables: in.wanted()})

@@ -76,7 +76,7 @@ func (a *app) whatifCommand() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", rootsUsage)
+	o.routeFlags.define(flags, "`POLICY` of LIDs: keep, dense or mesh, as in compile", "")
 	o.defineEngine(flags, &o.engine)
 	cli.WordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
 	cli.WordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
@@ -135,7 +135,7 @@ type caseFlags struct {
 
 func (c *caseFlags) define(flags *pflag.FlagSet) {
 	c.OutputForm.DefineMetrics(flags, "whatif")
-	c.Threshold.Define(flags, cli.FailOnUsage)
+	c.Threshold.Define(flags, "")
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
 	c.sort = "harm"
 	cli.WordFlag(flags, &c.sort, "sort", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "), whatif.Orders...)

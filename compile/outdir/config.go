@@ -12,22 +12,9 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
-
-// addConfigs adds the configurations that make OpenSM use the tables, by its file engine
-// and by the plugin. Tables of some switches only have none.
-func (c *contents) addConfigs() {
-	if c.opt.Only != nil {
-		return
-	}
-	qos, err := QoSOptions(c.Result)
-	if err == nil || c.opt.Force {
-		c.add(ConfigName, func(w io.Writer) error { return c.writeConfig(w, qos) })
-	}
-	c.add(PluginConfigName, c.writePluginConfig)
-	c.add(PluginOpenSMName, c.writePluginOpenSM)
-}
 
 // installed returns the path of a file of the directory after installation.
 func (c *contents) installed(name string) string { return filepath.Join(c.opt.InstallDir, name) }
@@ -143,8 +130,8 @@ func (c *contents) writePluginConfig(w io.Writer) error {
 func (c *contents) writePluginOpenSM(w io.Writer) error {
 	lmc, esp0 := c.lmcOptions()
 	more := ""
-	if c.needsQoS() {
-		more += "qos TRUE\n"
+	if c.Routing.SL2VL != nil || c.Plan != nil && slices.ContainsFunc(c.Plan.Trees, func(t mft.Tree) bool { return t.SL != 0 }) {
+		more += "qos TRUE\n" // packets need VLs that OpenSM sets up only then
 	}
 	if c.Plan != nil {
 		more += "# The groups are created by the lines of " + c.installed(PartitionsName) + ";\n" +
@@ -161,19 +148,4 @@ lmc %d
 lmc_esp0 %s
 %s`, "Makes OpenSM route by the plugin libibweave-opensm.so, with the engine "+c.Engine.Name()+".", c.installed(GUID2LIDName), c.installed(PluginConfigName), c.Engine.Name(), lmc, esp0, more)
 	return err
-}
-
-// needsQoS returns true if packets need VLs that OpenSM sets up only with qos TRUE.
-func (c *contents) needsQoS() bool {
-	if c.Routing.SL2VL != nil {
-		return true
-	}
-	if c.Plan != nil {
-		for i := range c.Plan.Trees {
-			if c.Plan.Trees[i].SL != 0 {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
@@ -96,7 +97,14 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	c := &contents{Result: r, opt: opt, options: opt.manifestOptions(r.Routing.Fabric)}
 	c.addTables()
 	c.addGroups()
-	c.addConfigs()
+	if opt.Only == nil { // tables of some switches alone have no configurations
+		qos, err := QoSOptions(r)
+		if err == nil || opt.Force {
+			c.add(ConfigName, func(w io.Writer) error { return c.writeConfig(w, qos) })
+		}
+		c.add(PluginConfigName, c.writePluginConfig)
+		c.add(PluginOpenSMName, c.writePluginOpenSM)
+	}
 	m := Manifest{Version: Version, Engine: r.Routing.Engine, Options: c.options, Previous: opt.Previous}
 	f := r.Routing.Fabric
 	for l, p := range f.VirtualLIDs() {
@@ -108,12 +116,8 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	if err := writeDirectory(ctx, dir, c.files, m); err != nil {
 		return nil, err
 	}
-	names := []string{ManifestName}
-	for _, f := range c.files {
-		names = append(names, f.name)
-	}
-	slices.Sort(names)
-	return names, nil
+	names := text.Each(c.files, func(f file) string { return f.name })
+	return slices.Sorted(slices.Values(append(names, ManifestName))), nil
 }
 
 // contents collects the files of a compiled directory for a result.
@@ -238,10 +242,7 @@ func (opt *Options) manifestOptions(f *fabric.Fabric) map[string]any {
 		m["zstd"] = true
 	}
 	if opt.Only != nil {
-		only := []fabric.GUID{}
-		for _, s := range opt.Only {
-			only = append(only, f.Node(s).GUID)
-		}
+		only := text.Each(opt.Only, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })
 		slices.Sort(only)
 		m["only"] = slices.Compact(only)
 	}

@@ -166,10 +166,11 @@ func (d *Directory) checkFile(name string, to *verify.Result) error {
 	}
 	form, packed := strings.CutSuffix(name, ZstdSuffix)
 	unpacked := filepath.Join(d.Path, form)
-	packed = packed && exists(unpacked)
+	_, err := os.Stat(unpacked)
+	packed = packed && err == nil
 	sum, err := want, error(nil)
 	if !d.read[name] {
-		sum, err = sumOf(path)
+		sum, err = sumOf(func(w io.Writer) error { return files.CopyRegular(w, path, maxFile) })
 	}
 	switch {
 	case err == nil && sum != want:
@@ -183,11 +184,13 @@ func (d *Directory) checkFile(name string, to *verify.Result) error {
 	if !packed {
 		return nil
 	}
-	same, err := packsTo(unpacked, want)
+	sum, err = sumOf(func(w io.Writer) error { // packed as compile packs it
+		return dump.WriteZstd(w, func(w io.Writer) error { return files.CopyRegular(w, unpacked, maxFile) })
+	})
 	switch {
 	case err != nil:
 		return err
-	case same:
+	case sum == want:
 	case d.Version != Version:
 		to.Undecided = append(to.Undecided, verify.Undecided{Rule: verify.FileChanged,
 			Reason: fmt.Sprintf("%s was unpacked, and version %s of ibweave may have packed it in another way than this one, %s", unpacked, d.Version, Version)})
@@ -199,28 +202,12 @@ func (d *Directory) checkFile(name string, to *verify.Result) error {
 	return nil
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // maxFile bounds a file of a directory, in bytes.
 const maxFile = 64 << 30
 
-// sumOf is the SHA-256 of a file in hexadecimal.
-func sumOf(name string) (string, error) {
+// sumOf is the SHA-256 in hexadecimal of what write writes.
+func sumOf(write func(w io.Writer) error) (string, error) {
 	h := sha256.New()
-	if err := files.CopyRegular(h, name, maxFile); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// packsTo returns true if a file has the SHA-256 sum after it is packed as compile packs it.
-func packsTo(name, sum string) (bool, error) {
-	h := sha256.New()
-	if err := dump.WriteZstd(h, func(w io.Writer) error { return files.CopyRegular(w, name, maxFile) }); err != nil {
-		return false, err
-	}
-	return hex.EncodeToString(h.Sum(nil)) == sum, nil
+	err := write(h)
+	return hex.EncodeToString(h.Sum(nil)), err
 }

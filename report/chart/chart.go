@@ -445,11 +445,6 @@ func (p *Panel) isJoined(c *Curve) bool {
 	return c.Form != PointsOnly && p.X.Categories == nil && p.Y.Names == nil
 }
 
-// hasPoints returns true if a curve without a name is the points of another one.
-func (p *Panel) hasPoints(of *Curve) bool {
-	return slices.ContainsFunc(p.Curves, func(c Curve) bool { return c.Name == "" && c.Look == of.Look })
-}
-
 // drawLegend writes what the curves of a panel are, from a point down.
 func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int) {
 	entries, _ := p.legend()
@@ -463,7 +458,8 @@ func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int
 			if p.isJoined(e.curve) {
 				canvas.StrokeLine2(line, at.X, middle.Y, at.X+thumb, middle.Y)
 			}
-			if e.curve.Form != LineOnly || p.hasPoints(e.curve) {
+			// A curve without a name may be the points of this one.
+			if e.curve.Form != LineOnly || slices.ContainsFunc(p.Curves, func(c Curve) bool { return c.Name == "" && c.Look == e.curve.Look }) {
 				canvas.DrawGlyph(marker, middle)
 			}
 		}

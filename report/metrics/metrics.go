@@ -73,7 +73,8 @@ func (p *printer) object(path []string, members map[string]any) {
 			}
 		case string:
 			if len(path) == 0 && name == "verdict" {
-				p.verdict(v)
+				lines := text.Each(Verdicts, func(w string) string { return fmt.Sprintf("{verdict=%q} %d", w, map[bool]int{true: 1}[w == v]) })
+				p.metric(p.metricName([]string{"verdict"}), "Verdict of ibweave "+p.command+": 1 for the one that holds.", lines...)
 			}
 		}
 	}
@@ -134,12 +135,6 @@ func (p *printer) gauge(path []string, value string) {
 func (p *printer) hops(path []string, members map[string]any) {
 	lines := text.Each(slices.SortedFunc(maps.Keys(members), text.Natural), func(n string) string { return fmt.Sprintf("{hops=%q} %v", n, members[n]) })
 	p.metric(p.metricName(append(slices.Clone(path), "pairs_by_hops")), "Delivered pairs by the switches that they pass.", lines...)
-}
-
-// verdict writes one metric for each verdict: 1 for the one that holds.
-func (p *printer) verdict(verdict string) {
-	lines := text.Each(Verdicts, func(v string) string { return fmt.Sprintf("{verdict=%q} %d", v, map[bool]int{true: 1}[v == verdict]) })
-	p.metric(p.metricName([]string{"verdict"}), "Verdict of ibweave "+p.command+": 1 for the one that holds.", lines...)
 }
 
 // findings counts findings by rule and severity. Names of rules and severities need no

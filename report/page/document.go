@@ -330,9 +330,12 @@ func (s *scene) document(p *packer) *document {
 		d.Box = []float64{left, top, right, bottom}
 	}
 	if s.Old != nil {
-		d.Changes, d.Summary, d.Was = s.Old.Changes, s.Old.Summary, s.Old.was()
+		d.Changes, d.Summary, d.Was = s.Old.Changes, s.Old.Summary, make(map[fabric.GUID]fabric.GUID)
+		for old, now := range s.Old.Replaced {
+			d.Was[now] = old
+		}
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		d.Names[n] = strings.ToValidUTF8(f.Name(n).Label(), "\uFFFD")
 		d.GUIDs[n] = f.Node(n).GUID
 	}
@@ -425,9 +428,7 @@ func (in *Input) lids() (lids []fabric.LID) {
 func (s *scene) packTables(p *packer) string {
 	f := s.Fabric
 	lids, limit := s.lids(), cmp.Or(s.MaxEntries, DefaultMaxEntries)
-	entries := int64(len(lids)) * int64(f.NumSwitches())
-	all := s.Entries()
-	slots := int64(0)
+	entries, all, slots := int64(len(lids))*int64(f.NumSwitches()), s.Entries(), int64(0)
 	if s.SL2VL != nil {
 		for n := range fabric.NodeID(f.NumNodes()) {
 			slots += int64(s.waysIn(n)) * (int64(f.Node(n).NumPorts) + 1)
@@ -442,7 +443,7 @@ func (s *scene) packTables(p *packer) string {
 	pack(p, "lids", len(lids), func(i int) uint16 { return uint16(lids[i]) })
 	p.begin("lft", "u8", int(entries))
 	p.data = slices.Grow(p.data, int(entries))
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		row := s.Tables.Row(sw)
 		for _, l := range lids {
 			p.data = append(p.data, uint8(row[l]))
@@ -558,13 +559,9 @@ func (s *scene) packGroups(d *document, p *packer) {
 // packGroupings adds what may be closed.
 func (s *scene) packGroupings(d *document, p *packer) {
 	for i, g := range s.groupings {
-		x := documentGrouping{Name: g.Name}
-		of := g.of(s.Fabric.NumNodes())
-		for _, group := range g.Groups {
-			x.Groups = append(x.Groups, strings.ToValidUTF8(group.Name, "\uFFFD"))
-		}
-		d.Groupings = append(d.Groupings, x)
-		packList(p, fmt.Sprintf("grouping%d", i), of)
+		names := text.Each(g.Groups, func(x Group) string { return strings.ToValidUTF8(x.Name, "\uFFFD") })
+		d.Groupings = append(d.Groupings, documentGrouping{g.Name, names})
+		packList(p, fmt.Sprintf("grouping%d", i), g.of(s.Fabric.NumNodes()))
 	}
 }
 

@@ -105,7 +105,11 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, ink, draw.XLeft, draw.YTop), at(d.left, d.top))
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
-	d.fit()
+	left, top, right, bottom := d.box()
+	d.fromX, d.fromY = left, top
+	d.scale = min((d.right-d.left)/max(right-left, 1), p.height()/max(bottom-top, 1), 1.2)
+	d.shift = ((d.right - d.left) - d.scale*(right-left)) / 2
+	d.down = (p.height() - d.scale*(bottom-top)) / 2
 	d.drawEdges()
 	d.drawHosts()
 	d.drawSwitches()
@@ -114,16 +118,6 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	for i, line := range p.below() {
 		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YTop), at(d.left, y-2*lineHeight-lineHeight*float64(i)))
 	}
-}
-
-// fit chooses where on paper the layout is.
-func (d *drawing) fit() {
-	left, top, right, bottom := d.box()
-	height := d.height()
-	d.fromX, d.fromY = left, top
-	d.scale = min((d.right-d.left)/max(right-left, 1), height/max(bottom-top, 1), 1.2)
-	d.shift = ((d.right - d.left) - d.scale*(right-left)) / 2
-	d.down = (height - d.scale*(bottom-top)) / 2
 }
 
 // at is where on paper a point of the layout is.
@@ -166,7 +160,7 @@ func (d *drawing) drawSwitches() {
 	for _, x := range d.faults {
 		d.drawFault(x)
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		c := nodeTone
 		if d.dim {
 			c = blend(ground, nodeTone, 0.35)
@@ -279,7 +273,7 @@ func (d *drawing) drawHosts() {
 			}
 		}
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		if !f.IsSwitch(n) {
 			d.drawNode(n, dot)
 		}
@@ -390,7 +384,7 @@ func (d *drawing) drawNames() {
 	// The room of a row is that of its closest two switches.
 	rows := make(map[float32][]fabric.NodeID)
 	var heights []float32
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if len(rows[p.y[s]]) == 0 {
 			heights = append(heights, p.y[s])
 		}

@@ -170,11 +170,7 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 	for _, s := range order {
 		below := slices.Clone(hosts[s])
 		if level != nil {
-			for _, t := range f.Neighbors(s) {
-				if level[t] < level[s] {
-					below = append(below, t)
-				}
-			}
+			below = append(below, text.Where(f.Neighbors(s), func(t fabric.NodeID) bool { return level[t] < level[s] })...)
 		}
 		for i, n := range below {
 			if i == 0 {

@@ -66,7 +66,7 @@ func arrange(in *Input) *layout {
 		l.groupings = append(l.groupings, g.withSwitches(f, hosts, level))
 	}
 	l.loose(f)
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		if f.Kind(n) == fabric.AggregationKind {
 			l.radius[n] *= 0.5
 		}
@@ -81,7 +81,7 @@ func (l *layout) join(f *fabric.Fabric) {
 		at fabric.PortID
 	}
 	var list []cable
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		list = list[:0]
 		ports, to := f.SwitchLinks(s)
 		for i, p := range ports {
@@ -160,7 +160,7 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 		}
 	}
 	at := func(s fabric.NodeID) []int16 { return g.Coord[int(s)*n : (int(s)+1)*n] }
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		x, y := 0.0, 0.0
 		for d, c := range at(s) {
 			if d%2 == 0 {
@@ -199,7 +199,7 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 func (l *layout) loose(f *fabric.Fabric) {
 	var list []fabric.NodeID
 	left, right, bottom := float32(0), float32(unit), float32(0)
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		if l.radius[n] == 0 {
 			list = append(list, n)
 			continue

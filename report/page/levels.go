@@ -170,21 +170,16 @@ func (r *rows) findPods(edges []edge) {
 	for i := len(r.rows) - 2; i >= 0 && r.pods == nil; i-- {
 		if slices.ContainsFunc(slices.Concat(r.rows[:i+1]...), func(s fabric.NodeID) bool { return parts[i][s] > 0 }) {
 			r.below = i + 1
-			r.listPods(parts[i])
 		}
-	}
-}
-
-// listPods fills in the pods; part has by switch a number that the switches of a pod share.
-func (r *rows) listPods(part []int32) {
-	var pods numbered[int32]
-	for i, row := range r.rows[:r.below] {
-		for _, s := range row {
-			k := pods.number(part[s])
-			if k == len(r.pods) {
-				r.pods = append(r.pods, make([][]fabric.NodeID, r.below))
+		var pods numbered[int32]
+		for k, row := range r.rows[:r.below] {
+			for _, s := range row {
+				pod := pods.number(parts[i][s])
+				if pod == len(r.pods) {
+					r.pods = append(r.pods, make([][]fabric.NodeID, r.below))
+				}
+				r.pods[pod][k] = append(r.pods[pod][k], s)
 			}
-			r.pods[k][i] = append(r.pods[k][i], s)
 		}
 	}
 }

@@ -3,9 +3,11 @@ package page
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -25,18 +27,19 @@ const (
 
 // measures lists what cables can show, routes first.
 func (s *scene) measures() (list []measure) {
-	add := func(name, unit string, value func(p fabric.PortID) float64) {
-		c := Counter{Name: name, Unit: unit, Values: make([]float64, s.Fabric.NumPorts())}
-		for p := range c.Values {
-			c.Values[p] = value(fabric.PortID(p))
-		}
-		list = append(list, s.measure(c))
+	add := func(name, unit string, values []float64) {
+		list = append(list, s.measure(Counter{Name: name, Unit: unit, Values: values}))
 	}
+	routes := text.Each(s.routes, func(n int64) float64 { return float64(n) })
 	if s.routes != nil {
-		add(routesName, "routes", func(p fabric.PortID) float64 { return float64(s.routes[p]) })
+		add(routesName, "routes", routes)
 	}
 	if times := s.boundTimes(); times != nil {
-		add(boundName, "% of the bound", func(p fabric.PortID) float64 { return float64(s.routes[p]) * times[s.Fabric.Link(p)] })
+		values := slices.Clone(routes)
+		for p := range values {
+			values[p] *= times[s.Fabric.Link(fabric.PortID(p))]
+		}
+		add(boundName, "% of the bound", values)
 	}
 	if groups := s.groups(); len(groups) > 0 {
 		trees := make([]float64, s.Fabric.NumPorts())
@@ -45,11 +48,10 @@ func (s *scene) measures() (list []measure) {
 				trees[p]++
 			}
 		}
-		add(treesName, "multicast trees", func(p fabric.PortID) float64 { return trees[p] })
+		add(treesName, "multicast trees", trees)
 	}
 	if s.Adaptive != nil && len(s.Adaptive.PLFTs) > 0 {
-		counts := s.countChoices()
-		add(choicesName, "LIDs that may take it", func(p fabric.PortID) float64 { return counts[p] })
+		add(choicesName, "LIDs that may take it", s.countChoices())
 	}
 	for _, c := range s.Counters {
 		list = append(list, s.measure(c))
@@ -98,7 +100,7 @@ func (s *scene) countChoices() []float64 {
 	f := s.Fabric
 	counts := make([]float64, f.NumPorts())
 	seen := make([]bool, int(fabric.MaxPortNum)+1)
-	for sw := range fabric.NodeID(f.NumSwitches()) {
+	for _, sw := range f.Switches() {
 		for _, lid := range s.lids() {
 			clear(seen)
 			for plft := range s.Adaptive.PLFTs {

@@ -219,16 +219,6 @@ func (x *Fan) bySwitch(f *fabric.Fabric) iter.Seq2[fabric.NodeID, []fabric.PortI
 	}
 }
 
-// switches counts the switches that have ports in Outs.
-func (x *Fan) switches(f *fabric.Fabric) (n int) {
-	for s := range x.bySwitch(f) {
-		if f.IsSwitch(s) {
-			n++
-		}
-	}
-	return n
-}
-
 // choices is the ports by which a packet may leave a switch by a PLFT; none without the PLFT.
 func (in *Input) choices(plft int, s fabric.NodeID, lid fabric.LID) (ports adaptive.PortSet) {
 	t := in.Adaptive

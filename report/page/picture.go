@@ -173,7 +173,7 @@ func (p *Picture) showFan(name string) error {
 	p.title = fmt.Sprintf("%s: all ways to %s, LID %d", p.title, f.Name(f.Owner(dst)).Label(), lid)
 	p.tone = pathTone
 	p.shares = make(map[fabric.PortID]float64)
-	with := 0
+	with, switches := 0, 0
 	for s, outs := range fan.bySwitch(f) {
 		var ports []string
 		for _, out := range outs {
@@ -183,6 +183,7 @@ func (p *Picture) showFan(name string) error {
 		}
 		if f.IsSwitch(s) {
 			p.marks[s] = nodeTone
+			switches++
 		}
 		if len(outs) > 1 {
 			with++
@@ -191,7 +192,7 @@ func (p *Picture) showFan(name string) error {
 	}
 	p.marks[f.Owner(dst)] = pathTone
 	p.labels = append(p.labels, f.Owner(dst))
-	p.lines = slices.Insert(p.lines, 0, fmt.Sprintf("%d of %d switches have a choice of ports", with, fan.switches(f)))
+	p.lines = slices.Insert(p.lines, 0, fmt.Sprintf("%d of %d switches have a choice of ports", with, switches))
 	if fan.Lost > 0 {
 		p.lines = slices.Insert(p.lines, 1, fmt.Sprintf("packets are lost at %d places; the first: %s", fan.Lost, fan.Why))
 	}

@@ -23,15 +23,6 @@ type Old struct {
 	Summary []Note
 }
 
-// was returns by new node the old node that it replaces.
-func (o *Old) was() map[fabric.GUID]fabric.GUID {
-	was := make(map[fabric.GUID]fabric.GUID, len(o.Replaced))
-	for old, now := range o.Replaced {
-		was[now] = old
-	}
-	return was
-}
-
 // Note is a sentence about the differences.
 type Note struct {
 	Severity verify.Severity `json:"severity"`
@@ -96,7 +87,7 @@ func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabr
 		index[endOf(f, n, 0)] = i
 		return err
 	}
-	for n := range fabric.NodeID(now.NumNodes()) {
+	for _, n := range now.Nodes() {
 		if err := add(now, n); err != nil {
 			return nil, err
 		}
@@ -105,7 +96,7 @@ func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabr
 		n := f.Owner(p)
 		return index[inNew(f, n, replaced)], f.Num(p)
 	}
-	for n := range fabric.NodeID(old.NumNodes()) {
+	for _, n := range old.Nodes() {
 		if _, known := index[inNew(old, n, replaced)]; !known {
 			if err := add(old, n); err != nil {
 				return nil, err
@@ -142,7 +133,7 @@ func inNew(f *fabric.Fabric, n fabric.NodeID, replaced map[fabric.GUID]fabric.GU
 func (o *Old) placed(f *fabric.Fabric, both *layout) (*layout, error) {
 	l := &layout{kind: both.kind, within: both, x: make([]float32, f.NumNodes()), y: make([]float32, f.NumNodes()), radius: make([]float32, f.NumNodes())}
 	in := make([]fabric.NodeID, f.NumNodes())
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		at, ok := nodeOf(o.Both.Fabric, inNew(f, n, o.Replaced))
 		if !ok {
 			return nil, fmt.Errorf("%s has no place in both states", f.Name(n))
@@ -153,23 +144,16 @@ func (o *Old) placed(f *fabric.Fabric, both *layout) (*layout, error) {
 	l.join(f)
 	for i := range l.edges {
 		e := &l.edges[i]
-		e.bend = both.bendOf(in[e.a], in[e.b])
+		if i, ok := both.edgeBetween(in[e.a], in[e.b]); ok {
+			if e.bend = both.edges[i].bend; both.edges[i].a != in[e.a] {
+				e.bend = -e.bend
+			}
+		}
 	}
 	for _, g := range both.groupings {
 		l.groupings = append(l.groupings, g.among(in, len(both.x)))
 	}
 	return l, nil
-}
-
-// bendOf is the bend of the edge from a to b, 0 where there is none.
-func (l *layout) bendOf(a, b fabric.NodeID) float32 {
-	if i, ok := l.edgeBetween(a, b); ok {
-		if l.edges[i].a != a {
-			return -l.edges[i].bend
-		}
-		return l.edges[i].bend
-	}
-	return 0
 }
 
 // edgeBetween finds the edge of two switches.

@@ -103,11 +103,15 @@ func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	for _, h := range hosts {
 		var all []fabric.NodeID
 		for _, n := range h.Nodes {
-			switches := b.switchesOf(n)
-			if len(switches) == 0 {
+			before := len(all)
+			for p := range b.f.Cabled(n) {
+				if s := b.f.PeerSwitch(p); s != fabric.NoNode {
+					all = append(all, s)
+				}
+			}
+			if len(all) == before {
 				leftOut[names.NotCabled] = append(leftOut[names.NotCabled], n)
 			}
-			all = append(all, switches...)
 		}
 		if len(all) == 0 {
 			continue
@@ -124,16 +128,6 @@ func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 		b.units[i].hosts = append(b.units[i].hosts, h.Name)
 	}
 	return leftOut
-}
-
-// switchesOf lists the switches that a node's ports are cabled to.
-func (b *builder) switchesOf(n fabric.NodeID) (list []fabric.NodeID) {
-	for p := range b.f.Cabled(n) {
-		if s := b.f.PeerSwitch(p); s != fabric.NoNode {
-			list = append(list, s)
-		}
-	}
-	return list
 }
 
 // joinUnits joins a unit to the greatest one that has all of its switches, or only some of them. That joins a

@@ -43,7 +43,11 @@ func (t *Topology) WriteYAML(w io.Writer, size int) error {
 		}
 	}
 	blocks, tooFew := t.Blocks(size)
-	fmt.Fprintf(&b, "- topology: block\n  cluster_default: false\n  block:\n    block_sizes: [%s]\n    blocks:\n", blockSizes(size, len(blocks)))
+	sizes := fmt.Sprint(size)
+	for n := 2; n <= len(blocks); n *= 2 { // powers of two times the first
+		sizes += fmt.Sprintf(", %d", n*size)
+	}
+	fmt.Fprintf(&b, "- topology: block\n  cluster_default: false\n  block:\n    block_sizes: [%s]\n    blocks:\n", sizes)
 	for _, g := range blocks {
 		fmt.Fprintf(&b, "      - block: %q\n        nodes: %q\n", g.Name, hostlist.Fold(g.Hosts))
 	}
@@ -83,13 +87,4 @@ func (t *Topology) Blocks(size int) (blocks, tooFew []Group) {
 		}
 	}
 	return blocks, tooFew
-}
-
-// blockSizes lists the block sizes: Slurm wants powers of two times the first.
-func blockSizes(size, blocks int) string {
-	list := []string{fmt.Sprint(size)}
-	for n := 2; n <= blocks; n *= 2 {
-		list = append(list, fmt.Sprint(n*size))
-	}
-	return strings.Join(list, ", ")
 }

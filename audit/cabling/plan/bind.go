@@ -255,7 +255,8 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 	if first := b.x.parts[list[0]]; first.Unit != 0 && len(seen) == len(list) {
 		return spot{}, fmt.Errorf("port %q of %q does not say which of %d chips; want one like %q", e.Port, e.Device, len(list), chipPort(first, num))
 	}
-	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map", e.Device, len(list), b.f.Node(list[0]).GUID)
+	return spot{}, fmt.Errorf("%q is the name of %d switches; want a GUID, like %s, or names of their own by --node-name-map",
+		e.Device, len(list), b.f.Node(list[0]).GUID)
 }
 
 // chipPort returns a port of a chip as UFM writes it.

@@ -168,7 +168,8 @@ func (r *reader) header(rows []csvRow) (*header, int, error) {
 	}
 	if best == nil {
 		if len(rows) > 0 && len(rows[0].fields) >= required && !isCable(rows[0].fields) {
-			return nil, 0, r.error(rows[0].line, strings.Join(rows[0].fields, ","), "this is no cable, nor a header with columns StartDevice, StartPort, EndDevice and EndPort; want one of them")
+			return nil, 0, r.error(rows[0].line, strings.Join(rows[0].fields, ","),
+				"this is no cable, nor a header with columns StartDevice, StartPort, EndDevice and EndPort; want one of them")
 		}
 		return &header{at: [required]int{0, 1, 2, 3}}, 0, nil
 	}

@@ -78,7 +78,7 @@ func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 		e.number[n], err = out.AddNode(x)
 		return err
 	}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		e.number[n] = -1
 		if !in[n] {
 			continue
@@ -149,13 +149,13 @@ func (b *binder) members(switches, hosts bool) []bool {
 	f := b.f
 	in := make([]bool, f.NumNodes())
 	systems := map[string]bool{}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		in[n] = b.mentioned[n] || hosts && !f.IsSwitch(n) || switches && f.IsSwitch(n)
 		if in[n] && f.IsSwitch(n) {
 			systems[b.x.systemOf(n)] = true
 		}
 	}
-	for n := range fabric.NodeID(f.NumSwitches()) {
+	for _, n := range f.Switches() {
 		in[n] = in[n] || b.x.systemOf(n) != "" && systems[b.x.systemOf(n)]
 	}
 	for _, p := range f.CAPorts() {
@@ -182,18 +182,10 @@ func (x *index) systemOf(s fabric.NodeID) string {
 func (x *index) planned(p, q fabric.PortID) bool {
 	m, n := x.f.Owner(p), x.f.Owner(q)
 	if x.f.IsSwitch(m) && x.f.IsSwitch(n) {
-		return !x.internal(m, n)
+		// Inside a chassis are those between two chips of one system, unless both are on leaf cards, whose ports are on the front.
+		return m == n || x.parts[m].Card == 'L' && x.parts[n].Card == 'L' || x.systemOf(m) == "" || x.systemOf(m) != x.systemOf(n)
 	}
 	return x.f.Kind(m) != fabric.AggregationKind && x.f.Kind(n) != fabric.AggregationKind
-}
-
-// internal returns true for a cable inside a chassis: between two chips
-// of one system that are not both on leaf cards, whose ports are on the front.
-func (x *index) internal(m, n fabric.NodeID) bool {
-	if m == n || x.parts[m].Card == 'L' && x.parts[n].Card == 'L' {
-		return false
-	}
-	return x.systemOf(m) != "" && x.systemOf(m) == x.systemOf(n)
 }
 
 // Verdict is what differs between a fabric and a plan, cable by cable.

@@ -12,9 +12,6 @@ import (
 // fold makes names comparable: case and the number of blanks do not matter.
 func fold(s string) string { return strings.Join(strings.Fields(strings.ToLower(s)), " ") }
 
-// loose is fold for forms without blanks in names, where _ stands for one.
-func loose(s string) string { return fold(strings.ReplaceAll(s, "_", " ")) }
-
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
 // portSpec is the name of a port, taken apart.
@@ -104,7 +101,7 @@ type table map[string][]fabric.NodeID
 // keysOf returns a name with case and blanks folded, with blanks for _, and without its domain,
 // so that no two forms of names are taken for each other: fold yields no leading blank.
 func keysOf(name string) [3]string {
-	return [3]string{fold(name), " _" + loose(name), " ." + withoutDomain(fold(name))}
+	return [3]string{fold(name), " _" + fold(strings.ReplaceAll(name, "_", " ")), " ." + withoutDomain(fold(name))}
 }
 
 func (t table) add(name string, n fabric.NodeID) {
@@ -147,7 +144,7 @@ func withoutDomain(name string) string {
 // newIndex indexes the names of f. It takes O(nodes).
 func newIndex(f *fabric.Fabric) *index {
 	x := &index{f: f, parts: make([]names.Chip, f.NumSwitches()), whole: table{}, system: table{}, host: table{}}
-	for n := range fabric.NodeID(f.NumNodes()) {
+	for _, n := range f.Nodes() {
 		for _, name := range []string{f.Name(n).Text, f.Node(n).Description} {
 			if name == "" {
 				continue
