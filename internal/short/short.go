@@ -46,10 +46,11 @@ type TB interface {
 	Fatal(args ...any)
 }
 
-// Check ends a test with an error, unless it is nil.
+// Check ends a test with an error, unless it is nil. Like all comparisons here it calls Helper
+// only when the test fails: that walks the stack, and some compare in loops.
 func Check(t TB, err error) {
-	t.Helper()
 	if err != nil {
+		t.Helper()
 		t.Fatal(err)
 	}
 }
@@ -76,40 +77,40 @@ func Must2[T, U any](v T, w U, err error) func(TB) (T, U) {
 
 // Equal compares what a test got with what it wants. The error begins with what it is of.
 func Equal[T comparable](t TB, got, want T, what ...any) {
-	t.Helper()
 	if got != want {
+		t.Helper()
 		t.Errorf("%s", differ(got, want, what))
 	}
 }
 
 // MustEqual is Equal, and ends the test with the error.
 func MustEqual[T comparable](t TB, got, want T, what ...any) {
-	t.Helper()
 	if got != want {
+		t.Helper()
 		t.Fatal(differ(got, want, what))
 	}
 }
 
 // EqualList is Equal for slices.
 func EqualList[T comparable](t TB, got, want []T, what ...any) {
-	t.Helper()
 	if !slices.Equal(got, want) {
+		t.Helper()
 		t.Errorf("%s", differ(got, want, what))
 	}
 }
 
 // Contains is Equal for a part of a text.
 func Contains(t TB, text, part string, what ...any) {
-	t.Helper()
 	if !strings.Contains(text, part) {
+		t.Helper()
 		t.Errorf("%s", differ(text, part, append(what, "a part")))
 	}
 }
 
 // Diff is Equal for what go-cmp compares, by its rules.
 func Diff(t TB, got, want any, what ...any) {
-	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Helper()
 		t.Errorf("%s(-want +got)\n%s", fmt.Sprintln(what...), diff)
 	}
 }
