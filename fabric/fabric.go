@@ -93,13 +93,7 @@ func (f *Fabric) NumSwitches() int { return f.switches }
 func (f *Fabric) Switches() []NodeID { return f.Nodes()[:f.switches] }
 
 // Nodes lists all nodes, in a slice of its own.
-func (f *Fabric) Nodes() []NodeID {
-	list := make([]NodeID, len(f.nodes))
-	for n := range list {
-		list[n] = NodeID(n)
-	}
-	return list
-}
+func (f *Fabric) Nodes() []NodeID { return text.Numbers[NodeID](len(f.nodes)) }
 
 // NumPorts counts port slots, the bound of PortIDs.
 func (f *Fabric) NumPorts() int { return len(f.owner) }

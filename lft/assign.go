@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // LIDPolicy says where the LIDs of a fabric come from.
@@ -135,7 +136,11 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	}
 	a.taken[0] = true
 	// Read for DenseLIDs too, whose LMC may be the one to keep.
-	a.readTopology()
+	for p := range a.base {
+		if l := f.LID(fabric.PortID(p)); l != 0 {
+			a.base[p], a.lmc[p], a.source[p] = l, f.LMC(fabric.PortID(p)), fromText
+		}
+	}
 	if opt.Policy == KeepLIDs {
 		if err := a.readRanges(opt.GUID2LID); err != nil {
 			return nil, err
@@ -200,15 +205,6 @@ func (a *assignment) changesNothing() bool {
 		}
 	}
 	return true
-}
-
-// readTopology takes over the LIDs that f has.
-func (a *assignment) readTopology() {
-	for p := range a.base {
-		if l := a.f.LID(fabric.PortID(p)); l != 0 {
-			a.base[p], a.lmc[p], a.source[p] = l, a.f.LMC(fabric.PortID(p)), fromText
-		}
-	}
 }
 
 // readRanges takes the LIDs of guid2lid, and reserves those of ports that f does not have.
@@ -277,9 +273,7 @@ func (a *assignment) readMeshBases(place func([]uint8) ([]fabric.LID, error)) er
 		return fmt.Errorf("LIDs by place for %d ports, the fabric has %d", len(base), len(a.base))
 	}
 	copy(a.base, base)
-	for p := range a.source {
-		a.source[p] = fromMesh
-	}
+	text.Fill(a.source, fromMesh)
 	return nil
 }
 
@@ -408,9 +402,7 @@ func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 		if slices.Contains(run, true) {
 			continue
 		}
-		for i := range run {
-			run[i] = true
-		}
+		text.Fill(run, true)
 		a.next[lmc] = l + n
 		return fabric.LID(l)
 	}

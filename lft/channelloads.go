@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // ChannelLoads counts the routes on each channel, by the PortID that it leaves: a route is an
@@ -14,7 +15,7 @@ import (
 // O(switches x LIDs).
 func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
 	var ends []fabric.PortID
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		ends = append(ends, f.HostsOn(s)...)
 	}
 	return LoadsAmong(ctx, f, t, ends)
@@ -123,11 +124,7 @@ func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fa
 	if err != nil {
 		return nil, err
 	}
-	all := make([]W, len(workers))
-	for i, w := range workers {
-		all[i] = w.w
-	}
-	return all, nil
+	return text.Each(workers, func(w worker) W { return w.w }), nil
 }
 
 // add adds b to a.

@@ -309,10 +309,10 @@ func (c *chooser) completePaths(d *destination, turn uint32) {
 	c.cost[len(d.sources)] = 0
 	c.beyond = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)]
 	for i := len(d.sources) - 1; i >= 0; i-- {
-		load, ports, next := c.load[d.at[i].base:], d.hops.Ports(i), d.nextOf(i)
+		load, ports, next := c.load[d.at[i].base:], d.hops.Ports(i), d.next[d.nextAt[i]:]
 		if c.choice[i] == noChoice {
 			beyond := c.beyond[:len(ports)]
-			c.readBeyond(next, beyond)
+			c.readBeyond(next[:len(ports)], beyond)
 			k, _ := leastNextHop(load, beyond, ports, int(turn%uint32(len(ports))), 0)
 			c.choice[i] = uint8(k)
 		}

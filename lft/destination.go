@@ -72,7 +72,7 @@ func (d *destination) findNext(b *balancer) {
 		if d.passed[i] {
 			d.inner = append(d.inner, int32(i))
 		}
-		if i == 0 || !d.isSameKind(i-1, i) || !d.hops.isAlike(i) && !d.areAlike(b, i-1, i) {
+		if i == 0 || d.passed[i-1] != d.passed[i] || (d.sources[i-1] == 0) != (d.sources[i] == 0) || !d.hops.isAlike(i) && !d.areAlike(b, i-1, i) {
 			at := len(d.next)
 			to := b.to[d.at[i].base:]
 			for _, num := range d.hops.Ports(i) {
@@ -88,11 +88,6 @@ func (d *destination) findNext(b *balancer) {
 	}
 }
 
-// isSameKind returns true if both switches are passed or neither, and both have sources or neither.
-func (d *destination) isSameKind(i, j int) bool {
-	return d.passed[i] == d.passed[j] && (d.sources[i] == 0) == (d.sources[j] == 0)
-}
-
 // areAlike returns true if next hops lead to the same switches from two switches.
 func (d *destination) areAlike(b *balancer, i, j int) bool {
 	ports, to := d.hops.Ports(i), b.to[d.at[i].base:]
@@ -106,11 +101,6 @@ func (d *destination) areAlike(b *balancer, i, j int) bool {
 		}
 	}
 	return true
-}
-
-// nextOf lists the switches that the next hops of the i-th switch lead to.
-func (d *destination) nextOf(i int) []int32 {
-	return d.next[d.nextAt[i]:][:len(d.hops.Ports(i))]
 }
 
 // channel is a next hop of the i-th switch.

@@ -1,6 +1,11 @@
 package lft
 
-import "github.com/ibweave/ibweave/fabric"
+import (
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+)
 
 // Forest is the paths of tables to one LID: each switch sends it to one next switch.
 // FindTree fills it in, again and again without allocating.
@@ -24,11 +29,8 @@ func NewForest(f *fabric.Fabric) *Forest {
 	n := f.NumSwitches()
 	x := &Forest{
 		f: f, Next: make([]fabric.PortID, n), Order: make([]fabric.NodeID, 0, n),
-		base: make([]fabric.PortID, n+1), to: make([]int32, switchPorts(f)),
+		base: make([]fabric.PortID, n+1), to: slices.Repeat([]int32{-1}, switchPorts(f)),
 		child: make([]int32, n), older: make([]int32, n), flow: make([]int64, n),
-	}
-	for p := range x.to {
-		x.to[p] = -1
 	}
 	for s := range fabric.NodeID(n) {
 		x.base[s] = f.PortBase(s)
@@ -69,9 +71,7 @@ func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	if t.Row(root)[lid] != f.Num(last) {
 		return
 	}
-	for s := range x.child {
-		x.child[s] = -1
-	}
+	text.Fill(x.child, -1)
 	for s := range fabric.NodeID(len(x.child)) {
 		out := x.base[s] + fabric.PortID(t.Row(s)[lid])
 		if s == root || out >= x.base[s+1] {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // IncrementalEngine is an engine whose tables an Incremental can update. Each switch
@@ -161,7 +162,7 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 	if opt.FirstStep {
 		ok, err = true, l.TakeFirstStep(greatest)
 	} else {
-		ok, err = l.TakeLastStep(opt.RebalanceFactor(), greatest)
+		ok, err = l.takeStep(opt.RebalanceFactor(), len(l.changed), greatest, true)
 	}
 	if err == nil && ok {
 		r = l.Routing()
@@ -382,10 +383,7 @@ func (l *Incremental) setOrder() {
 	if l.first == nil {
 		return
 	}
-	was := make([]int32, len(l.now.Slot))
-	for s, slot := range l.now.Slot {
-		was[s] = l.first[slot]
-	}
+	was := text.Each(l.now.Slot, func(slot int32) int32 { return l.first[slot] })
 	l.rank = slices.Repeat([]int32{-1}, len(l.first))
 	order, ok := l.engine.KeepOrder(l.now.Fabric, was)
 	l.serves = ok
@@ -403,7 +401,7 @@ func (l *Incremental) setUnits() {
 	f := l.now.Fabric
 	l.unit, l.bound = make([]uint64, l.index.NumPorts()), 0
 	byID := LoadUnits(f)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		base := f.PortBase(s)
 		copy(l.unit[l.index.Base[l.now.Slot[s]]:], byID[base:base+fabric.PortID(f.Node(s).NumPorts)+1])
 	}
@@ -476,10 +474,7 @@ func (l *Incremental) Routing() *Routing {
 		}
 	})
 	if l.rank != nil {
-		r.Order = make([]int32, f.NumSwitches())
-		for s, slot := range l.now.Slot {
-			r.Order[s] = l.rank[slot]
-		}
+		r.Order = text.Each(l.now.Slot, func(slot int32) int32 { return l.rank[slot] })
 	}
 	return r
 }

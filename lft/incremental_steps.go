@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -117,13 +118,6 @@ func (l *Incremental) TakeFirstStep(fromScratch func() (uint64, error)) error {
 	return err
 }
 
-// TakeLastStep moves entries until no load is above factor times what routing from scratch
-// would give, see TakeFirstStep. Where that cannot be, it leaves all entries as they
-// were and returns false.
-func (l *Incremental) TakeLastStep(factor float64, fromScratch func() (uint64, error)) (bool, error) {
-	return l.takeStep(factor, len(l.changed), fromScratch, true)
-}
-
 // TakePart changes at most firstStepBlocks blocks on the way to what TakeLastStep does. undo takes
 // that back; it is nil when nothing has changed.
 func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
@@ -198,11 +192,8 @@ func (l *Incremental) LoadBound() uint64 {
 }
 
 // GreatestLoad returns the greatest load of the tables, counted as by Incremental.MaxLoad.
-func GreatestLoad(f *fabric.Fabric, t *Tables) (most uint64) {
-	sources := make([]int64, f.NumSwitches())
-	for s := range sources {
-		sources[s] = int64(len(f.HostsOn(fabric.NodeID(s))))
-	}
+func GreatestLoad(f *fabric.Fabric, t *Tables) uint64 {
+	sources := text.Each(f.Switches(), func(s fabric.NodeID) int64 { return int64(len(f.HostsOn(s))) })
 	load, unit := make([]uint64, switchPorts(f)), LoadUnits(f)
 	forest := NewForest(f)
 	for lid, p := range f.LIDPorts() {
@@ -212,8 +203,5 @@ func GreatestLoad(f *fabric.Fabric, t *Tables) (most uint64) {
 		forest.FindTree(t, fabric.LID(lid))
 		forest.Flow(sources, func(out fabric.PortID, routes int64) { load[out] += uint64(routes) * unit[out] })
 	}
-	for _, x := range load {
-		most = max(most, x)
-	}
-	return most
+	return greatest(load)
 }

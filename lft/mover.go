@@ -267,7 +267,7 @@ func (r *mover) movePass(ctx context.Context) error {
 // listBusyLIDs marks the LIDs with an entry for a channel above the limit, those without demand excepted.
 func (r *mover) listBusyLIDs() []bool {
 	busy := make([]bool, int(r.fab.MaxLID())+1)
-	for s := range fabric.NodeID(r.fab.NumSwitches()) {
+	for _, s := range r.fab.Switches() {
 		ports, _ := r.fab.SwitchLinks(s)
 		var above [256]bool
 		some := false

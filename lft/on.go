@@ -20,7 +20,7 @@ func (r *Routing) On(f *fabric.Fabric) *Routing {
 	}
 	port := func(p fabric.PortID) fabric.PortID { return f.Port(node(g.Owner(p)), g.Num(p)) }
 	c := &Routing{Engine: r.Engine, Fabric: f, Tables: NewTables(f.NumSwitches(), max(r.Tables.MaxLID(), f.MaxLID())), SL2VL: r.SL2VL}
-	for s := range fabric.NodeID(g.NumSwitches()) {
+	for _, s := range g.Switches() {
 		copy(c.Tables.Row(node(s)), r.Tables.Row(s))
 	}
 	if same {

@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // VLCounts lists how many data VLs a port can have: the values of
@@ -84,7 +85,7 @@ func SpreadPathSLs(f *fabric.Fabric, maxLID fabric.LID, vls int) *PathSLs {
 		return sum
 	}
 	from := make([][]fabric.NodeID, vls) // switches by the digits of their number
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		i := digits(int(s)) % vls
 		from[i] = append(from[i], s)
 	}
@@ -160,10 +161,7 @@ func (e *VLError) Error() string {
 // both ends of the cable. Errors: a *VLError for the first pair of ports without
 // the VL, in the order of PortPairs, and CheckVLCount's for what vls returns.
 func (s *SL2VL) CheckVLs(vls func(fabric.PortID) int) error {
-	want := make([]int, len(s.maps))
-	for i := range s.maps {
-		want[i] = s.maps[i].VLs()
-	}
+	want := text.Each(s.maps, func(m VLMap) int { return m.VLs() })
 	last, have := fabric.NoPort, 0
 	for in, out := range s.PortPairs() {
 		if out != last {

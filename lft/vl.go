@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -34,11 +35,7 @@ func IdentityVLs(vls int) VLMap {
 
 // ConstantVL maps all SLs to v.
 func ConstantVL(v fabric.VL) VLMap {
-	var m VLMap
-	for sl := range m {
-		m[sl] = v
-	}
-	return m
+	return VLMap(slices.Repeat([]fabric.VL{v}, NumSLs))
 }
 
 // VLs is one more than the greatest data VL that m maps an SL to.
@@ -132,9 +129,7 @@ func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
 func (s *SL2VL) SetOut(out fabric.PortID, m VLMap) {
 	s.Set(0, out, m)
 	row := s.index[s.start[out]:s.start[out+1]]
-	for i := range row {
-		row[i] = row[0]
-	}
+	text.Fill(row, row[0])
 }
 
 func (s *SL2VL) indexOf(in fabric.PortNum, out fabric.PortID) int32 {
@@ -377,7 +372,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 				add(port, s)
 			}
 		}
-		for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, s := range f.Switches() {
 			if port := f.PortBase(s); (rows[port] != nil) == known {
 				add(port, s)
 			}

@@ -13,10 +13,7 @@ import (
 // dimension along the trunk first. A packet for the trunk goes along the last
 // one first.
 func combOrders(dims int) [][]int {
-	first := make([]int, dims)
-	for d := range first {
-		first[d] = d
-	}
+	first := text.Numbers[int](dims)
 	if dims == 1 {
 		return [][]int{first}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // DetectOptions choose among the readings of a grid that is symmetric.
@@ -168,7 +169,7 @@ func infer(g *links, steps int) (best *fit, why trouble) {
 	if seed, links, dims := g.seed(); dims <= maxDims {
 		best, why = growLayout(g, seed, links, dims)
 	}
-	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.faults() > 0) {
+	if n <= searchSwitches && g.crowds == 0 && (best == nil || best.absent()+best.missing > 0) {
 		best = searchShapes(g, best, steps, func(Shape) bool { return true })
 	}
 	return best, why
@@ -347,11 +348,7 @@ func (g *links) suspects() []cable {
 		}
 	}
 	slices.SortStableFunc(found, func(a, b suspect) int { return a.squares - b.squares })
-	cables := make([]cable, len(found))
-	for k, x := range found {
-		cables[k] = x.cable
-	}
-	return cables
+	return text.Each(found, func(x suspect) cable { return x.cable })
 }
 
 // place holds the coordinates of a switch in a layout, with 0 for dimensions that it does not have.
@@ -757,9 +754,6 @@ func newFit(dims []int, wrap []bool, position []int) (*fit, bool) {
 
 // absent is how many positions have no switch.
 func (f *fit) absent() int { return len(f.at) - len(f.position) }
-
-// faults is how many things are missing.
-func (f *fit) faults() int { return f.absent() + f.missing }
 
 // compare orders the fits of one graph, the best first: the one with the fewest
 // positions, then with the fewest missing links, then with the fewest

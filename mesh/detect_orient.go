@@ -125,7 +125,7 @@ func (r *reading) join(a, b *axis) *axis {
 // when it is not nil.
 func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 	r := &reading{f: f}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		ports, to := f.SwitchLinks(s)
 		for i, t := range to {
 			if g.linked(s, t) {
@@ -136,10 +136,7 @@ func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 	var whole, twos []*axis
 	rings := true
 	for d, size := range found.Dims {
-		coord := make([]int, len(found.position))
-		for s, p := range found.position {
-			coord[s] = found.coord(p, d)
-		}
+		coord := text.Each(found.position, func(p int) int { return found.coord(p, d) })
 		a := r.newAxis(size, found.Wrap[d], coord)
 		if size == 2 {
 			twos = append(twos, a)

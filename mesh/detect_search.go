@@ -2,6 +2,7 @@ package mesh
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -248,10 +249,6 @@ func (s Shape) reads(dims []int) bool {
 	fours := max(count[4], 0)
 	count[4] -= fours
 	count[2] += 2 * fours
-	for _, n := range count {
-		if n != 0 {
-			return false
-		}
-	}
-	return true
+	maps.DeleteFunc(count, func(_, n int) bool { return n == 0 })
+	return len(count) == 0
 }

@@ -173,7 +173,7 @@ func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coords []int16, dir []Di
 	g.at = slices.Repeat([]fabric.NodeID{fabric.NoNode}, g.Positions())
 	dirs := 2 * len(dims)
 	g.start = make([]int32, f.NumSwitches()*dirs+1)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		g.at[g.Position(s)] = s
 		ports, _ := f.SwitchLinks(s)
 		for way := range Dir(dirs) {

@@ -116,7 +116,7 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	f, g := l.g.Fabric, l.g
 	var groups [][]fabric.NodeID // switches by their coordinates in the rings
 	number := make(map[int]int)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		key := 0
 		for _, d := range l.rings {
 			key += int(g.Coord(s)[d]) * g.step[d]

@@ -34,7 +34,7 @@ func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 	hostLMC, switchLMC := uint8(0), uint8(0)
 	block := make([]int, f.NumPorts()) // by port of a CA on a switch: how many hosts are on lower ports
 	blocks := 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		switchLMC = max(switchLMC, lmc[f.PortBase(s)])
 		for i, p := range f.EndPortsOn(s) {
 			block[p] = i
@@ -59,7 +59,7 @@ func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 			base[p] = fabric.LID(lid)
 		}
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		assign(f.PortBase(s), firstSwitch+g.Position(s)<<switchLMC)
 	}
 	for i, p := range f.CAPorts() {

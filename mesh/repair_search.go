@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/bits"
 	"slices"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 const (
@@ -38,12 +40,7 @@ type hop struct {
 // search finds detours on as few VLs as it can, nil when the limit does not
 // suffice.
 func (r *repairer) search(ctx context.Context) (*detours, error) {
-	var order []int32
-	for i := range r.columns {
-		if len(r.columns[i].broken) > 0 {
-			order = append(order, int32(i))
-		}
-	}
+	order := text.Indices[int32](r.columns, func(c column) bool { return len(c.broken) > 0 })
 	best, _, err := r.try(ctx, order, NoDir, r.limit)
 	if err != nil {
 		return nil, err
@@ -175,9 +172,7 @@ func (r *repairer) allowed(arc int32, d Dir) uint16 {
 func (r *repairer) growDetours(c *column) bool {
 	r.c = c
 	copy(r.way, c.xy)
-	for i := range r.length {
-		r.length[i] = -1
-	}
+	text.Fill(r.length, -1)
 	r.length[c.to], r.clear[c.to] = 0, r.all()
 	r.hops = r.hops[:0]
 	r.cost = 0

@@ -58,7 +58,7 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 		p.ring[d] = g.Wrap[d] && !noWrap
 		p.tied[d] = p.ring[d] && size%2 == 0
 	}
-	for s := range fabric.NodeID(g.Fabric.NumSwitches()) {
+	for _, s := range g.Fabric.Switches() {
 		sum := 0
 		for d, x := range g.Coord(s) {
 			if p.tied[d] {

@@ -131,12 +131,7 @@ func (a *assembly) addTree(group int, mgid MGID, scheme string, why []string, se
 
 func (a *assembly) plan() *Plan {
 	slices.SortStableFunc(a.trees, func(x, y Tree) int { return cmp.Compare(x.MLID, y.MLID) })
-	ports := 0
-	for _, list := range a.masks {
-		ports += len(list)
-	}
 	t := NewTables(a.f)
-	t.Grow(len(a.masks), ports)
 	for _, m := range slices.Sorted(maps.Keys(a.masks)) {
 		t.Add(m, a.masks[m])
 	}

@@ -156,15 +156,11 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 	if fault := w.findFault(sender); fault != "" {
 		return fault
 	}
-	want, delivered := len(receivers), 0
+	want := len(receivers)
 	if _, is := slices.BinarySearch(receivers, sender); is {
 		want--
 	}
-	for i := range w.hops {
-		if w.hops[i].host {
-			delivered++
-		}
-	}
+	delivered := text.CountIf(w.hops, func(h hop) bool { return h.host })
 	if delivered == want {
 		return ""
 	}

@@ -96,7 +96,8 @@ func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 	f := t.Fabric
 	ports := make([]fabric.PortID, 0, len(g.Receivers)+2*len(w.Links))
 	for _, l := range w.Links {
-		p := t.upPort(l.Below, cable)
+		cables := f.LinksBetween(t.Switch[l.Below], t.Switch[t.Parent[l.Below]])
+		p := cables[cable%len(cables)]
 		if l.Up > 0 {
 			ports = append(ports, p)
 		}
@@ -107,10 +108,4 @@ func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 	ports = append(ports, text.Each(g.Receivers, f.Attachment)...)
 	slices.Sort(ports)
 	return ports
-}
-
-// upPort is the port of one of the cables from a switch to its parent.
-func (t *SpanningTree) upPort(r int32, cable int) fabric.PortID {
-	ports := t.Fabric.LinksBetween(t.Switch[r], t.Switch[t.Parent[r]])
-	return ports[cable%len(ports)]
 }

@@ -34,13 +34,6 @@ func (t *Tables) Add(mlid fabric.LID, ports []fabric.PortID) {
 	t.start = append(t.start, int64(len(t.ports)))
 }
 
-// Grow makes room for the masks of more MLIDs, with that many ports in all.
-func (t *Tables) Grow(mlids, ports int) {
-	t.mlids = slices.Grow(t.mlids, mlids)
-	t.start = slices.Grow(t.start, mlids)
-	t.ports = slices.Grow(t.ports, ports)
-}
-
 // Fabric is the fabric whose ports are in the masks.
 func (t *Tables) Fabric() *fabric.Fabric { return t.fab }
 

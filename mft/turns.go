@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -69,7 +70,7 @@ type turnSet struct {
 func newTurnSet(r *lft.Routing) *turnSet {
 	f := r.Fabric
 	ports := 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		ports = max(ports, int(f.Node(s).NumPorts)+1)
 	}
 	t := &turnSet{words: (ports + 63) / 64}
@@ -154,9 +155,7 @@ func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.Port
 // attempt joins the switches of ports to the tree in their order. It returns the index of the
 // first that finds no way, -1 if all do.
 func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed int) {
-	for s := range w.by {
-		w.by[s] = fabric.NoPort
-	}
+	text.Fill(w.by, fabric.NoPort)
 	w.nodes = append(w.nodes[:0], root)
 	for i, end := range order {
 		if s := w.f.Owner(end); s != root && w.by[s] == fabric.NoPort && !w.join(root, s) {
@@ -168,9 +167,7 @@ func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed in
 
 // join searches from all switches of the tree for a shortest way to another one.
 func (w *turnTree) join(root, to fabric.NodeID) bool {
-	for c := range w.from {
-		w.from[c] = fabric.NoPort
-	}
+	text.Fill(w.from, fabric.NoPort)
 	w.queue = w.queue[:0]
 	visit := func(s fabric.NodeID, in fabric.PortID, first bool) {
 		channels, heads := w.f.SwitchLinks(s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -96,7 +97,8 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 	}
 	l := newLimits(s, senders, firstStep)
 	if l != nil {
-		l.waits = newWaits(s, d.jobOf, len(jobs.Jobs)+1)
+		s.sent = slices.Repeat([]int64{neverSent}, len(s.ports))
+		l.waits = &waits{s: s, jobOf: d.jobOf, count: make([]Time, len(jobs.Jobs)+1), of: make(map[Waited]Time)}
 	}
 	s.Wake(0, beginJobs)
 	if err := l.runAll(ctx, s, maxTime, &d.err); err != nil {
@@ -110,9 +112,7 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 		m.Time = s.Now()
 	}
 	m.Counts, m.Reordering, m.Limits = s.Counts(), s.Reordering(), l.result(m.Time, true)
-	for p := range s.ports {
-		m.Loads = append(m.Loads, s.ports[p].load)
-	}
+	m.Loads = text.Each(s.ports, func(p port) Load { return p.load })
 	if l != nil {
 		m.Waits = l.waits.list()
 	}
@@ -266,13 +266,8 @@ func (p *jobPart) crosses(i int) bool {
 }
 
 // copiesOf returns how many ports get a message that a rank sends to all.
-func (p *jobPart) copiesOf(rank int32) (n int32) {
-	for _, to := range p.Multicast[rank].Receivers {
-		if to != p.Ports[rank] {
-			n++
-		}
-	}
-	return n
+func (p *jobPart) copiesOf(rank int32) int32 {
+	return int32(text.CountIf(p.Multicast[rank].Receivers, func(to fabric.PortID) bool { return to != p.Ports[rank] }))
 }
 
 // prepareNoise has the background sent in so much time.
@@ -453,11 +448,6 @@ func (w *waits) isCostly() bool {
 
 // neverSent is the tag of what a port has sent that has sent nothing.
 const neverSent = math.MinInt64
-
-func newWaits(s *Sim, jobOf func(tag int64) int, jobs int) *waits {
-	s.sent = slices.Repeat([]int64{neverSent}, len(s.ports))
-	return &waits{s: s, jobOf: jobOf, count: make([]Time, jobs), of: make(map[Waited]Time)}
-}
 
 // sample adds so much time for each packet that waits now.
 func (w *waits) sample(step Time) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // buckets is how many buckets a queue's wheel has, a power of two.
@@ -61,9 +62,7 @@ type later struct {
 // wide.
 func (q *queue) init(shift uint) {
 	q.shift, q.free, q.far.Before = shift, none, later.before
-	for i := range q.last {
-		q.last[i] = none
-	}
+	text.Fill(q.last[:], none)
 }
 
 // len is how many events there are.
@@ -78,7 +77,8 @@ func (q *queue) push(at Time, e event) {
 	}
 	i := q.free
 	if i == none {
-		i = q.addNode()
+		i = int32(len(q.nodes))
+		q.nodes = append(q.nodes, linked{next: none})
 	}
 	node := &q.nodes[i]
 	q.free = node.next
@@ -87,12 +87,6 @@ func (q *queue) push(at Time, e event) {
 	q.last[slot] = i
 	q.full[slot/64] |= 1 << (slot % 64)
 	q.wheel++
-}
-
-// addNode adds a node.
-func (q *queue) addNode() int32 {
-	q.nodes = append(q.nodes, linked{next: none})
-	return int32(len(q.nodes) - 1)
 }
 
 // pushElsewhere adds an event to the open bucket, or beyond the wheel.

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -149,11 +150,7 @@ type flight struct {
 func (o *open) check(s *Sim) error {
 	f := s.net.Fabric
 	if o.Hosts == nil {
-		for _, p := range f.CAPorts() {
-			if f.LID(p) != 0 && f.PortCounts(p, fabric.ForLoad) {
-				o.Hosts = append(o.Hosts, p)
-			}
-		}
+		o.Hosts = text.Where(f.CAPorts(), func(p fabric.PortID) bool { return f.LID(p) != 0 && f.PortCounts(p, fabric.ForLoad) })
 	}
 	if len(o.Hosts) < 2 {
 		return fmt.Errorf("traffic of %d hosts: want 2 or more", len(o.Hosts))
@@ -201,12 +198,7 @@ func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 			}
 		}
 	}
-	var senders []int
-	for i, trees := range o.trees {
-		if len(trees) > 0 {
-			senders = append(senders, i)
-		}
-	}
+	senders := text.Indices[int](o.trees, func(trees []int32) bool { return len(trees) > 0 })
 	switch {
 	case o.Multicast > 0 && len(senders) == 0:
 		return errors.New("multicast without a host that may send to a group")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -187,9 +188,5 @@ func (x *network) listTops() []fabric.NodeID {
 	if n > allTops {
 		kinds = slices.CompactFunc(kinds, func(a, b kind) bool { return same(a, b) == 0 })
 	}
-	list := make([]fabric.NodeID, len(kinds))
-	for i, k := range kinds {
-		list[i] = k.s
-	}
-	return list
+	return text.Each(kinds, func(k kind) fabric.NodeID { return k.s })
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -44,9 +45,7 @@ func newNetwork(f *fabric.Fabric) *network {
 		x.first = append(x.first, int32(len(x.to)))
 	}
 	if !any {
-		for s := range x.hosts {
-			x.hosts[s] = 1
-		}
+		text.Fill(x.hosts, 1)
 	}
 	return x
 }
@@ -54,12 +53,7 @@ func newNetwork(f *fabric.Fabric) *network {
 // listTargets lists the switches with hosts, most of them if there are more: a random sample,
 // the same one every time, since a stride could pick one column of a mesh.
 func (x *network) listTargets(most int) []fabric.NodeID {
-	var list []fabric.NodeID
-	for s, h := range x.hosts {
-		if h > 0 {
-			list = append(list, fabric.NodeID(s))
-		}
-	}
+	list := text.Indices[fabric.NodeID](x.hosts, func(h float64) bool { return h > 0 })
 	if len(list) > most {
 		rnd := rand.New(rand.NewPCG(uint64(len(list)), uint64(most)))
 		rnd.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })

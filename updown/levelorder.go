@@ -8,6 +8,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/levels"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // treeShare is the least share of cables between neighbouring levels in a tree.
@@ -54,15 +55,8 @@ type levelled struct {
 }
 
 func newLevelled(f *fabric.Fabric, level []int32) *levelled {
-	var list []fabric.NodeID
 	return &levelled{f, level, graph.NewCSR(len(level), func(s fabric.NodeID) []fabric.NodeID {
-		list = list[:0]
-		for _, v := range f.Neighbors(s) {
-			if level[v] > level[s] {
-				list = append(list, v)
-			}
-		}
-		return list
+		return text.Where(f.Neighbors(s), func(v fabric.NodeID) bool { return level[v] > level[s] })
 	})}
 }
 
@@ -81,10 +75,7 @@ func (x *levelled) newOrder(top fabric.NodeID) *Order {
 	slices.SortFunc(first, func(a, b fabric.NodeID) int {
 		return cmp.Or(cmp.Compare(cone.Distance[a], cone.Distance[b]), cmp.Compare(a, b))
 	})
-	key := make([]int32, n)
-	for s, l := range x.level {
-		key[s] = -l
-	}
+	key := text.Each(x.level, func(l int32) int32 { return -l })
 	highest := slices.Max(x.level)
 	for i, s := range first {
 		key[s] = int32(i-len(first)) - highest

@@ -30,10 +30,7 @@ type Order struct {
 // going up to the top and down again.
 func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	n := f.NumSwitches()
-	o := &Order{Rank: make([]int32, n), Switch: make([]fabric.NodeID, 0, n)}
-	for i := range o.Rank {
-		o.Rank[i] = -1
-	}
+	o := &Order{Rank: slices.Repeat([]int32{-1}, n), Switch: make([]fabric.NodeID, 0, n)}
 	search := graph.NewSearch[fabric.NodeID](n)
 	for i, r := range roots {
 		if i > 0 && o.Rank[r] < 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -76,7 +77,7 @@ const (
 // switches. It is NoNode if there are no switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
 	best, apart, least := fabric.NoNode, 0, 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		far, lost := 0, 0
 		for _, d := range f.Distances().To(s) {
 			if d == fabric.Unreachable {
@@ -254,11 +255,7 @@ type Worm struct {
 // Destinations are the ports of the channel adapters that get the worm, in the
 // order of the tree.
 func (x *Worm) Destinations(f *fabric.Fabric) []fabric.PortID {
-	list := make([]fabric.PortID, len(x.to))
-	for i, p := range x.to {
-		list[i] = f.Peer(p)
-	}
-	return list
+	return text.Each(x.to, f.Peer)
 }
 
 // NewWorm makes the header for destinations, ports of channel adapters in any

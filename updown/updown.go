@@ -22,6 +22,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -154,9 +155,7 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 	var near []int32
 	d.up.class, d.up.classes, near = graph.Equivalent(n, d.up.ranksFrom)
 	d.down.class, d.down.classes, _ = graph.Equivalent(n, d.down.ranksFrom)
-	for _, r := range near {
-		d.near = append(d.near, fabric.NodeID(r))
-	}
+	d.near = text.Each(near, func(r int32) fabric.NodeID { return fabric.NodeID(r) })
 	d.up.findKinds(near)
 	d.down.findKinds(near)
 	return d
@@ -257,9 +256,7 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 // growDown finds down as if all switches went down that can, and sets mixed where one that does is
 // no nearer than one above it. It returns false if a path is longer than 254 links.
 func (x *tree) growDown(t int32) bool {
-	for i := range x.down {
-		x.down[i] = fabric.Unreachable
-	}
+	text.Fill(x.down, fabric.Unreachable)
 	x.mixed = false
 	x.down[t] = 0
 	x.queue = append(x.queue[:0], t)

@@ -40,7 +40,7 @@ func CheckAdaptiveTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []Find
 	if len(t.PLFTs) > 1 && t.Select == nil {
 		x.add(AdaptiveUnselectedPLFT, fabric.NoNode, 0, len(t.PLFTs), "there are %d PLFTs, and it is not known which packets take which: want --plft FILE", len(t.PLFTs))
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		x.checkGroups(s)
 		x.checkStatic(s)
 		if t.Select != nil {
@@ -62,7 +62,7 @@ func newCollector(list *[]Finding, limit int) *Collector {
 func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []Finding {
 	var list []Finding
 	c := newCollector(&list, limit)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		static, row := t.PLFTs[0].Ports.Row(s), ports.Row(s)
 		if !t.Has(s) {
 			copy(static, row)
@@ -221,7 +221,7 @@ func (x *tableCheck) compareGroups() {
 		return // no LIDs
 	}
 	alike := map[string][]fabric.NodeID{}
-	for s := range fabric.NodeID(x.f.NumSwitches()) {
+	for _, s := range x.f.Switches() {
 		if to := slices.Sorted(slices.Values(x.f.Neighbors(s))); len(to) > 0 {
 			key := fmt.Sprint(to)
 			alike[key] = append(alike[key], s)

@@ -152,16 +152,13 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 	}
 	rest := named
 	if unused := u.unused(isIdle); len(unused) > 0 {
-		var names []string
 		of := func(p fabric.PortID) bool {
 			return slices.Contains(unused, f.Owner(p)) || slices.Contains(unused, f.Owner(f.Peer(p)))
 		}
 		if !slices.ContainsFunc(list, func(p fabric.PortID) bool { return !of(p) }) {
 			rest = nil // the names of the switches say it all
 		}
-		for _, s := range unused {
-			names = append(names, f.Name(s).String())
-		}
+		names := text.Each(unused, func(s fabric.NodeID) string { return f.Name(s).String() })
 		x.Message += ", and everything to and from " + text.Few(names, maxIdleNamed)
 	}
 	if gross {
@@ -195,7 +192,7 @@ func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32)
 		return nil
 	}
 	open := slices.Clone(channels)
-	for d := range fabric.NodeID(u.f.NumSwitches()) {
+	for _, d := range u.f.Switches() {
 		if u.lids[d] == 0 || len(open) == 0 {
 			continue
 		}
@@ -236,12 +233,7 @@ func (u *usable) explain(idle []fabric.PortID, isIdle []bool, illegal []fabric.P
 	}
 	for _, p := range idle {
 		from, to := u.f.Owner(p), u.f.Owner(u.f.Peer(p))
-		parallel := int64(0)
-		for _, o := range u.f.Neighbors(from) {
-			if o == to {
-				parallel++
-			}
-		}
+		parallel := int64(text.CountIf(u.f.Neighbors(from), func(o fabric.NodeID) bool { return o == to }))
 		x := IdleChannel{EndpointOf(u.f, p), IdleUnused}
 		switch {
 		case u.isSpare(from, isIdle) || u.isSpare(to, isIdle):
@@ -273,7 +265,7 @@ func (u *usable) isSpare(s fabric.NodeID, isIdle []bool) bool {
 // shortest path takes one of them.
 func (u *usable) unused(idle []bool) []fabric.NodeID {
 	var list []fabric.NodeID
-	for s := range fabric.NodeID(u.f.NumSwitches()) {
+	for _, s := range u.f.Switches() {
 		ports, _ := u.f.SwitchLinks(s)
 		some, all := false, true
 		for _, p := range ports {
@@ -330,7 +322,7 @@ func (u *usable) search(channels []fabric.PortID) {
 			open = append(open, p)
 		}
 	}
-	for t := range fabric.NodeID(u.f.NumSwitches()) {
+	for _, t := range u.f.Switches() {
 		for len(open) > 0 && u.takes[open[len(open)-1]] {
 			open = open[:len(open)-1]
 		}

@@ -62,7 +62,7 @@ func (l *lanes) mayDrop() []Undecided {
 // unknown counts the paths of unknown SL: those from switches, and those from source ports
 // that have a row of their own in the path SLs.
 func (l *lanes) unknown() (n int64) {
-	for s := range fabric.NodeID(l.f.NumSwitches()) {
+	for _, s := range l.f.Switches() {
 		n += l.unknownOf(l.sls.Given(s))
 	}
 	for _, port := range l.sls.Ports() {

@@ -132,10 +132,7 @@ func (p *plan) reportParts(c *Collector, r *Result, w *worker) {
 	if w.apart == [2]int64{} {
 		return
 	}
-	order := make([]int, len(p.parts.List)) // the largest part first
-	for i := range order {
-		order[i] = i
-	}
+	order := text.Numbers[int](len(p.parts.List)) // the largest part first
 	slices.SortStableFunc(order, func(i, j int) int {
 		a, b := &p.parts.List[i], &p.parts.List[j]
 		return cmp.Or(-cmp.Compare(a.Switches, b.Switches), -cmp.Compare(a.Ports, b.Ports))
@@ -426,11 +423,7 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 		}
 		return to
 	})
-	var path []step
-	for _, s := range cycle {
-		path = append(path, step{s: s, port: p.entry(s, lid)})
-	}
-	return p.witness(path, lid)
+	return p.witness(text.Each(cycle, func(s int32) step { return step{s: s, port: p.entry(s, lid)} }), lid)
 }
 
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes
@@ -608,12 +601,9 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 		return 0, false
 	}
 	sls := p.slsOf(source, lid)
-	dropped := slices.Clone(sls)[:0]
-	for _, sl := range sls {
-		if p.vlOf(0, source, sl) == lft.DropVL || slices.ContainsFunc(p.follow(source, lid, sl), step.isDrop) {
-			dropped = append(dropped, sl)
-		}
-	}
+	dropped := text.Where(sls, func(sl fabric.SL) bool {
+		return p.vlOf(0, source, sl) == lft.DropVL || slices.ContainsFunc(p.follow(source, lid, sl), step.isDrop)
+	})
 	if len(dropped) == 0 || p.lanes.certain && len(dropped) < len(sls) {
 		return 0, false
 	}

@@ -83,7 +83,7 @@ func (w *worker) followLanes(t *tree, all bool) {
 			}
 		}
 		leftOut := !known && f.leavesOut(x)
-		if f.drops && f.isLost(known || leftOut, set&may, live) {
+		if f.drops && (live == 0 || !known && !leftOut && live != set&may) {
 			w.countLost(t, x, ca, own)
 		}
 		if leftOut {
@@ -105,12 +105,6 @@ func (w *worker) followLanes(t *tree, all bool) {
 			}
 		}
 	}
-}
-
-// isLost returns true if a pair is not delivered, of which packets of the classes in sent leave the sender
-// and those in live arrive: with one SL, if it does not arrive; else if some SL does not.
-func (f *flow) isLost(one bool, sent, live uint16) bool {
-	return live == 0 || !one && sent != live
 }
 
 // countLost counts the pairs of a sender as lost; own says that the owner of the LID is among its ports.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -125,7 +126,7 @@ func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, s
 // checkChanges checks what changed, with notes or without. It returns nil where that does not tell
 // all that the function Check would.
 func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, opt *Options, notes bool) *Result {
-	if !isPlain(s, opt) || v.Present != v.Fabric.NumSwitches() || !w.follow(v, s.Tables) {
+	if !opt.Complete || s.SL2VL != nil || s.PathSLs != nil || s.Multicast != nil || v.Present != v.Fabric.NumSwitches() || !w.follow(v, s.Tables) {
 		return nil
 	}
 	r, idle := w.result()
@@ -140,11 +141,6 @@ func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, op
 
 // Holds returns true if the last tables that the checker knows are those for v.
 func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
-
-// isPlain returns true for a check of complete unicast tables on one VL.
-func isPlain(s *state.State, opt *Options) bool {
-	return opt.Complete && s.SL2VL == nil && s.PathSLs == nil && s.Multicast == nil
-}
 
 // follow calls update. If that returns false, no tables are known from then on.
 func (w *IncrementalChecker) follow(v *fabric.Snapshot, t *lft.Tables) bool {
@@ -254,11 +250,7 @@ func (w *IncrementalChecker) result() (r *Result, idle []fabric.PortID) {
 		}
 	}
 	r.CreditLoops.Dependencies = w.dependencies
-	for _, sent := range w.sent {
-		if sent > 0 {
-			r.CreditLoops.Channels++
-		}
-	}
+	r.CreditLoops.Channels = text.CountIf(w.sent, func(sent int64) bool { return sent > 0 })
 	idle = balance(r, f, func(p fabric.PortID) int64 {
 		return w.routes[x.Base[w.now.Slot[f.Owner(p)]]+int32(f.Num(p))]
 	})

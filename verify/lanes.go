@@ -93,7 +93,7 @@ func newLanes(s *state.State, t *adaptive.Tables, also uint16, certain bool) (*l
 			l.plft = anyPLFT
 		}
 	}
-	for s := range fabric.NodeID(l.f.NumSwitches()) {
+	for _, s := range l.f.Switches() {
 		l.stride = max(l.stride, int(l.f.Node(s).NumPorts)+1)
 	}
 	l.findClasses(inUse, t != nil)
@@ -111,7 +111,7 @@ func (l *lanes) selections() (number [lft.NumSLs]int) {
 		number int
 		plft   uint8
 	}
-	for s := range fabric.NodeID(l.f.NumSwitches()) {
+	for _, s := range l.f.Switches() {
 		for in := range int(l.f.Node(s).NumPorts) + 1 {
 			known := make(map[key]int)
 			for sl, plft := range l.selector.Row(s, fabric.PortNum(in)) {
@@ -181,7 +181,7 @@ func (l *lanes) findNodes(c *class) {
 	}
 	c.node = make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
 	row := make([]int8, l.stride)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		first := len(c.nodes)
 		for i := range int(f.Node(s).NumPorts) + 1 {
 			x := node{s: int32(s), base: int32(f.PortBase(s)), plft: l.plft, in: fabric.PortNum(i)}
@@ -259,7 +259,7 @@ func (l *lanes) findSenders() {
 		}
 		l.senders = append(l.senders, x)
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		first := len(l.senders)
 		for _, port := range f.EndPortsOn(s) {
 			may := uint16(0)
@@ -272,7 +272,7 @@ func (l *lanes) findSenders() {
 		}
 	}
 	l.ports0 = len(l.senders)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		port := f.PortBase(s)
 		add(len(l.senders), port, port, 0xffff)
 	}
@@ -360,7 +360,7 @@ func slsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
 			seen[sl] = true
 		}
 	}
-	for n := range fabric.NodeID(f.NumSwitches()) {
+	for _, n := range f.Switches() {
 		look(sls.Given(n))
 	}
 	for _, port := range sls.Ports() {

@@ -200,7 +200,7 @@ func (w *mcWorker) enter(in fabric.PortID) mcStart {
 // drops their SL, one packet of each sender is followed.
 func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 	w.expect(t)
-	drops := w.dropsSL(t.SL)
+	drops := w.lanes != nil && slices.ContainsFunc(w.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[t.SL] == lft.DropVL })
 	if w.forest && !drops {
 		for i := range w.ports {
 			w.behind[i] = mcBehind{-1, -1}
@@ -296,12 +296,6 @@ func (w *mcWorker) copiesBehind(arc int32) mcBehind {
 	return *n
 }
 
-// dropped returns true if the SL-to-VL table by which a packet leaves a switch drops
-// an SL.
-func (w *mcWorker) dropped(sl fabric.SL, in fabric.PortNum, arc int32) bool {
-	return w.vlOf(in, w.ports[arc], sl) == lft.DropVL
-}
-
 // mutes returns true if a CA port's own table drops an SL.
 func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
 	return w.vlOf(0, p, sl) == lft.DropVL
@@ -311,11 +305,6 @@ func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
 // without a switch.
 func (w *mcWorker) beside(sl fabric.SL, sender, end fabric.PortID) bool {
 	return w.f.Attachment(sender) == fabric.NoPort && w.f.Peer(sender) == end && !w.mutes(sl, sender)
-}
-
-// dropsSL returns true if any SL-to-VL table drops an SL.
-func (c *multicast) dropsSL(sl fabric.SL) bool {
-	return c.lanes != nil && slices.ContainsFunc(c.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[sl] == lft.DropVL })
 }
 
 // start is where packets of a sender are, with an empty mask if the sender cannot send.
@@ -329,7 +318,7 @@ func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 
 // goesOut returns true if a packet at a switch goes out by an arc.
 func (w *mcWorker) goesOut(sl fabric.SL, at mcStart, arc int32) bool {
-	return at.from <= arc && arc < at.to && arc != at.back && !w.dropped(sl, at.num, arc)
+	return at.from <= arc && arc < at.to && arc != at.back && w.vlOf(at.num, w.ports[arc], sl) != lft.DropVL
 }
 
 // outs calls do for each arc by which a packet at a switch goes out.

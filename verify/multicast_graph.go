@@ -175,12 +175,6 @@ func (k *portGraph) nextClasses() graph.Next[int32] {
 	}
 }
 
-// components are the sets of classes that wait for each other, in ascending order
-// of their lowest channel.
-func (k *portGraph) components() [][]int32 {
-	return graph.StronglyConnected(k.count(), k.nextClasses())
-}
-
 // cycle is a short cycle among classes that wait for each other, by its
 // channels: each waits for the next, or goes out with it for one packet. It is a
 // shortest one through the lowest class.

@@ -125,12 +125,7 @@ func (w *mcWorker) hopOf(arc int32) Hop {
 }
 
 func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
-	cycle := w.loop(t.SL, at.sender)
-	var hops []Hop
-	for _, arc := range cycle {
-		hops = append(hops, w.hopOf(arc))
-	}
-	f.Witness = rotate(hops)
+	f.Witness = rotate(text.Each(w.loop(t.SL, at.sender), w.hopOf))
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("packets of %s loop, those of %s: %s",
 		text.Count(at.n, "sender", "senders"), sourceName(w.f, at.sender), formatCycle(f.Witness, false, false))
@@ -264,11 +259,7 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 
 // formatPath writes a path from its first channel to its last.
 func formatPath(hops []Hop) string {
-	names := make([]string, len(hops))
-	for i, h := range hops {
-		names[i] = h.String()
-	}
-	return text.Ends(names, 12, " -> ", "%d more")
+	return text.Ends(text.Each(hops, Hop.String), 12, " -> ", "%d more")
 }
 
 // closes is the lowest MLID whose packets hold channel a while they wait for b, 0
@@ -305,7 +296,7 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 // switches do not copy independently.
 func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
 	k := newPortGraph(g, c)
-	components := k.components()
+	components := graph.StronglyConnected(k.count(), k.nextClasses())
 	r.Multicast.CreditLoops = len(components)
 	for _, classes := range components {
 		channels := 0

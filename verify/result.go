@@ -292,11 +292,7 @@ func EndpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
 
 // EndpointsOf returns the Endpoint of each port.
 func EndpointsOf(f *fabric.Fabric, ports ...fabric.PortID) []Endpoint {
-	list := make([]Endpoint, len(ports))
-	for i, p := range ports {
-		list[i] = EndpointOf(f, p)
-	}
-	return list
+	return text.Each(ports, func(p fabric.PortID) Endpoint { return EndpointOf(f, p) })
 }
 
 // String is "name"[port] with the port's label, or "name" without a port.

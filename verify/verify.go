@@ -25,6 +25,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -343,11 +344,7 @@ type traffic struct {
 // well.
 func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
 	r.CreditLoops.Dependencies = unicast.Count()
-	for _, used := range unicast.used {
-		if used {
-			r.CreditLoops.Channels++
-		}
-	}
+	r.CreditLoops.Channels = text.CountIf(unicast.used, func(used bool) bool { return used })
 	r.CreditLoops.Cycles = [][]Hop{}
 	both := unicast
 	fromCAs := p.fromCAs(w)
@@ -398,11 +395,9 @@ func (p *plan) fromCAs(w *worker) []NumberedChannel {
 			return w.flow.sent[sender] | w.flow.sentBy[port]
 		})
 	}
-	list := make([]NumberedChannel, 0, len(p.f.CAPorts()))
-	for _, port := range p.f.CAPorts() {
-		list = append(list, NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)})
-	}
-	return list
+	return text.Each(p.f.CAPorts(), func(port fabric.PortID) NumberedChannel {
+		return NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
+	})
 }
 
 // vlsOf counts the VLs of channels in use, 1 when there are none.

@@ -254,12 +254,6 @@ func guids(t *plugin.Tables) *C.uint64_t {
 	return (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(t.GUIDs)))
 }
 
-// rows is the tables for C: the first byte, and how far apart rows are.
-func rows(t *plugin.Tables) (*C.uint8_t, C.int64_t) {
-	first := t.LFT(0)
-	return (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(first))), C.int64_t(cap(first))
-}
-
 // writeHops writes the lid matrix where anything reads it, after a look whether
 // OpenSM has room for all that is to come, so that nothing is ever half written.
 func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
@@ -301,8 +295,9 @@ func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.
 		return -1
 	}
 	err := p.Guard(t.Engine, func() error {
-		first, stride := rows(t)
-		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), first, stride, C.uint16_t(t.Fabric.MaxLID()), C.int(bit(t.WantsLIDMatrix()))) != 0 {
+		first := t.LFT(0)
+		rows, apart := (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(first))), C.int64_t(cap(first))
+		if C.ibw_set_lfts(osm, guids(t), C.int32_t(len(t.GUIDs)), rows, apart, C.uint16_t(t.Fabric.MaxLID()), C.int(bit(t.WantsLIDMatrix()))) != 0 {
 			return plugin.ErrSwitches
 		}
 		t.Timing.Writing = time.Since(start)

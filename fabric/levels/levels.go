@@ -90,7 +90,7 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 			r.level[s] = max(r.level[s], 0)
 		}
 		more := false
-		for s := range fabric.NodeID(len(r.near)) {
+		for _, s := range r.f.Switches() {
 			if r.level[s] == 2 && r.isLikeBelow(s, 1) {
 				leaves, more = append(slices.Clip(leaves), s), true
 			}
@@ -115,7 +115,7 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 // and hosts above leaves.
 func (r *ranker) costs(level []int32, parts int) []int {
 	cost := make([]int, parts)
-	for s := range fabric.NodeID(len(r.near)) {
+	for _, s := range r.f.Switches() {
 		_, to := r.f.SwitchLinks(s)
 		for _, t := range to {
 			if d := level[s] - level[t]; s < t && d != 1 && d != -1 {
@@ -134,7 +134,7 @@ func (r *ranker) costs(level []int32, parts int) []int {
 // Leaves that are joined to core switches have the colour of spines.
 func (r *ranker) ofOneColour(leaves []fabric.NodeID, parts int) []fabric.NodeID {
 	search := graph.NewSearch[fabric.NodeID](len(r.near))
-	for s := range fabric.NodeID(len(r.near)) {
+	for _, s := range r.f.Switches() {
 		search.Extend(r.neighbors, s)
 	}
 	odd := make([]int, parts) // hosts of odd colour, less those of even colour
@@ -159,13 +159,13 @@ func (r *ranker) findLeaves(parts int) (leaves []fabric.NodeID) {
 	many := text.Each(r.f.Switches(), func(s fabric.NodeID) bool { return r.hosts[s] >= least[r.part[s]] })
 	r.isLeaf = make([]bool, len(r.near))
 	others := make([]bool, parts) // leaves that are no pendants
-	for s := range fabric.NodeID(len(r.near)) {
+	for _, s := range r.f.Switches() {
 		if many[s] && !r.isHostedSpine(s, many) {
 			r.isLeaf[s] = true
 			others[r.part[s]] = others[r.part[s]] || len(r.near[s]) > 1
 		}
 	}
-	for s := range fabric.NodeID(len(r.near)) {
+	for _, s := range r.f.Switches() {
 		switch {
 		case r.isLeaf[s] && len(r.near[s]) == 1 && others[r.part[s]]:
 			r.pendants = append(r.pendants, s)
@@ -217,7 +217,7 @@ func (r *ranker) foldDown(c int32) bool {
 	above := func(s fabric.NodeID) []fabric.NodeID {
 		return slices.DeleteFunc(slices.Clone(r.near[s]), func(t fabric.NodeID) bool { return r.level[t] <= c })
 	}
-	for s := range fabric.NodeID(len(r.near)) {
+	for _, s := range r.f.Switches() {
 		if r.level[s] != c+1 || search.Reached(s) {
 			continue
 		}
@@ -261,7 +261,7 @@ func (r *ranker) isLikeBelow(s fabric.NodeID, c int32) bool {
 // raiseBare puts leaves without hosts that are cabled as a switch of level 2, and more so than
 // as a leaf, on that level: folding took them down with their neighbours.
 func (r *ranker) raiseBare() {
-	for s := range fabric.NodeID(len(r.near)) {
+	for _, s := range r.f.Switches() {
 		if r.level[s] != 0 || r.hosts[s] > 0 || r.countNear(s, 1) < len(r.near[s]) {
 			continue
 		}

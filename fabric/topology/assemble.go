@@ -78,15 +78,14 @@ func (p *parser) matchCables() error {
 }
 
 func (p *parser) matchLine(i int32, l *portLine) error {
-	const lost = "link dropped"
 	peer := p.find(l.peer)
 	if peer < 0 {
 		what := map[bool]string{true: "stanza", false: "line"}[p.form == Stanzas]
-		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, p.astray())
+		return p.dropLink(l.at, "%s is connected to %s here, but that node has no %s: a cable must be there at both ends%s", p.portName(l), p.peerName(l), what, p.astray())
 	}
 	n := &p.nodes[peer]
 	if l.peerNum > n.ports {
-		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node has ports 1 to %d (line %d)", p.portName(l), p.peerName(l), n.ports, n.header.num)
+		return p.dropLink(l.at, "%s is connected to %s here, but that node has ports 1 to %d (line %d)", p.portName(l), p.peerName(l), n.ports, n.header.num)
 	}
 	if peer == l.node && l.peerNum == l.num {
 		if p.strict {
@@ -98,11 +97,11 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	}
 	at := p.slots[n.base+int(l.peerNum)] - 1
 	if at < 0 {
-		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
+		return p.dropLink(l.at, "%s is connected to %s here, but that node (line %d) has no line for its port %d: a cable must be there at both ends", p.portName(l), p.peerName(l), n.header.num, l.peerNum)
 	}
 	b := &p.ports[at]
 	if b.peer != p.nodes[l.node].id || b.peerNum != l.num {
-		return p.fail(l.at, p.column(l.at), lost, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
+		return p.dropLink(l.at, "%s is connected to %s here, but line %d connects that port to %s", p.portName(l), p.peerName(l), b.at.num, p.peerName(b))
 	}
 	l.back, b.back = at, i
 	return nil

@@ -150,7 +150,7 @@ func (p *parser) readMask(word []byte, at int, c *comment) error {
 		case ok && l.Done() && v <= m.most:
 			c.masks[i] = int(v)
 		case c.strict: // else a word of a comment
-			return p.failHere(at, "line dropped", "%q: want a number from 0 to %d", word, m.most)
+			return p.dropLine(at, "%q: want a number from 0 to %d", word, m.most)
 		}
 	}
 	return nil

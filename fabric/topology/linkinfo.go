@@ -79,7 +79,7 @@ func (p *parser) readLinkInfo() error {
 		}
 		switch {
 		case row.at == nil:
-			return p.failHere(l.At, "line dropped", "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them")
+			return p.dropLine(l.At, "want LID, port[ ] ==( state of the link )==> and the other end, as iblinkinfo prints them")
 		case dropped && !row.has(rowName):
 			return nil
 		}
@@ -125,9 +125,8 @@ func (p *parser) readInfoHead(m parts) (*listPort, error) {
 
 // readInfoRow reads a row of the node that head says, nil for none.
 func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
-	const lost = "line dropped"
 	if m.has(rowGUID) {
-		if x.own.guid, err = p.readGUID0x(m.part(rowGUID), lost); err != nil {
+		if x.own.guid, err = p.readGUID0x(m.part(rowGUID), "line dropped"); err != nil {
 			return err
 		}
 	}
@@ -135,12 +134,12 @@ func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 	case m.has(rowName):
 		x.own.name = m.name(rowName)
 	case head == nil:
-		return p.failHere(m.line.At, lost, "a port of no node: want a line such as \"Switch: 0x0002c90000000001 leaf 1:\" first")
+		return p.dropLine(m.line.At, "a port of no node: want a line such as \"Switch: 0x0002c90000000001 leaf 1:\" first")
 	default:
 		x.own.kind, x.own.name, x.own.guid = head.kind, head.name, cmp.Or(head.guid, x.own.guid)
 	}
 	if x.own.guid == 0 {
-		return p.failHere(m.line.At, lost, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
+		return p.dropLine(m.line.At, "no GUID of the port: want 0x and 1 to 16 hexadecimal digits in front of the LID")
 	}
 	if err := p.readEnd(m, rowLID, &x.own); err != nil {
 		return err
@@ -152,11 +151,11 @@ func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 		x.silent = true
 		return nil
 	case m.has(rowDown) && !down:
-		return p.failHere(m.part(rowState).At, lost, "no other end of a link that is up: want its LID, port and description")
+		return p.dropLine(m.part(rowState).At, "no other end of a link that is up: want its LID, port and description")
 	case m.has(rowDown):
 		return nil
 	case m.has(rowPeer):
-		if x.peer.guid, err = p.readGUID0x(m.part(rowPeer), lost); err != nil {
+		if x.peer.guid, err = p.readGUID0x(m.part(rowPeer), "line dropped"); err != nil {
 			return err
 		}
 	}
@@ -254,7 +253,7 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 		}
 		if wrong != "" {
 			x.linked = false
-			if err := p.fail(x.at, p.column(x.at), "link dropped", "%s", wrong); err != errDropped {
+			if err := p.dropLink(x.at, "%s", wrong); err != errDropped {
 				return nil, err
 			}
 			continue
@@ -330,9 +329,9 @@ func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
 	case len(list) == 1:
 		found = &rows[list[0]]
 	case len(list) == 0:
-		return p.fail(x.at, p.column(x.at), "link dropped", "connected to port %d of %q here, but no row of that node says so: a cable must be there at both ends; want iblinkinfo of the whole fabric, not of switches only", x.peer.num, x.peer.name)
+		return p.dropLink(x.at, "connected to port %d of %q here, but no row of that node says so: a cable must be there at both ends; want iblinkinfo of the whole fabric, not of switches only", x.peer.num, x.peer.name)
 	default:
-		return p.fail(x.at, p.column(x.at), "link dropped", "port %d of %q may be that of any of %d nodes with this description and LID: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, max(agree, len(list)))
+		return p.dropLink(x.at, "port %d of %q may be that of any of %d nodes with this description and LID: want iblinkinfo -l, which has GUIDs", x.peer.num, x.peer.name, max(agree, len(list)))
 	}
 	x.peer.guid, x.peer.kind = found.own.guid, found.own.kind
 	return nil

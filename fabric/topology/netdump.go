@@ -62,7 +62,7 @@ func (p *parser) readNetDump() error {
 		case dropped:
 			return nil
 		case head == nil:
-			return p.failHere(l.At, "line dropped", "a port of no switch: want a line such as \"leaf 1\", Mellanox, 0x0002c90000000001, LID 24 first")
+			return p.dropLine(l.At, "a port of no switch: want a line such as \"leaf 1\", Mellanox, 0x0002c90000000001, LID 24 first")
 		}
 		x := listLine{at: p.line, own: *head}
 		if err := p.readNetDumpRow(partsOf(l, columns), &x); err != nil {
@@ -126,9 +126,8 @@ func partsOf(l *Line, columns []int) parts {
 
 // readNetDumpRow reads a row. The number of the port at the other end is left 0.
 func (p *parser) readNetDumpRow(m parts, x *listLine) (err error) {
-	const lost = "line dropped"
 	if !m.has(columnPeer + 3) {
-		return p.failHere(m.line.At, lost, "the row is cut short: want all columns that the line below the head of the switch names")
+		return p.dropLine(m.line.At, "the row is cut short: want all columns that the line below the head of the switch names")
 	}
 	if x.own.num, err = p.readPortNum(m.part(columnPort)); err != nil {
 		return err
@@ -140,7 +139,7 @@ func (p *parser) readNetDumpRow(m parts, x *listLine) (err error) {
 	for i, at := range []int{columnWidth, columnState, columnSpeed} {
 		if l := m.part(at); string(l.Rest()) != "N/A" {
 			if err := x.takeState(i, l); err != nil {
-				return p.failHere(l.At, lost, "%w", err)
+				return p.dropLine(l.At, "%w", err)
 			}
 		}
 	}
@@ -148,13 +147,13 @@ func (p *parser) readNetDumpRow(m parts, x *listLine) (err error) {
 		x.linked = false
 		return nil
 	}
-	if x.peer.guid, err = p.readGUID0x(m.part(columnPeer), lost); err != nil {
+	if x.peer.guid, err = p.readGUID0x(m.part(columnPeer), "line dropped"); err != nil {
 		return err
 	}
 	x.peer.node, x.peer.label = x.peer.guid, netDumpLabel(m.part(columnPeer+1))
 	name := m.part(columnPeer + 3).Rest()
 	if len(name) < 2 || name[0] != '"' || name[len(name)-1] != '"' {
-		return p.failHere(m.part(columnPeer+3).At, lost, "want the description of the neighbour in quotes")
+		return p.dropLine(m.part(columnPeer+3).At, "want the description of the neighbour in quotes")
 	}
 	x.peer.name = string(name[1 : len(name)-1])
 	return p.takeLID(m.part(columnPeer+2), &x.peer)

@@ -22,7 +22,7 @@ func (p *parser) readPort(l *Line) error {
 		if p.dropped {
 			return nil
 		}
-		return p.failHere(l.At, "line dropped", "a port of no node: want a Switch, Ca, Hca or Rt line first")
+		return p.dropLine(l.At, "a port of no node: want a Switch, Ca, Hca or Rt line first")
 	}
 	start := l.At
 	port := portLine{at: p.line, node: p.current, back: -1}
@@ -45,7 +45,7 @@ func (p *parser) readPort(l *Line) error {
 	}
 	slot := &p.slots[p.nodes[p.current].base+int(port.num)]
 	if *slot != 0 {
-		return p.failHere(start, "line dropped", "port [%d] is there twice: line %d has it too", port.num, p.ports[*slot-1].at.num)
+		return p.dropLine(start, "port [%d] is there twice: line %d has it too", port.num, p.ports[*slot-1].at.num)
 	}
 	of := endRef{p.current, int32(len(p.ports))}
 	p.noteBadLID(badLID{own.bad, p.line, own.badAt, of, false})
@@ -61,7 +61,7 @@ func (p *parser) readOwnEnd(l *Line, port *portLine) (err error) {
 	start := *l
 	num := l.portNumber()
 	if num < 1 || num > int(ports) {
-		return p.failHere(start.At, "line dropped", "port %s of a node with %d ports: want [1] to [%d]", start.nextBracket(), ports, ports)
+		return p.dropLine(start.At, "port %s of a node with %d ports: want [1] to [%d]", start.nextBracket(), ports, ports)
 	}
 	port.num = fabric.PortNum(num)
 	l.skipExternal()
@@ -81,7 +81,7 @@ func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 	start := *l
 	id := l.quoted()
 	if len(id) == 0 {
-		return p.failHere(start.At, "line dropped", "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
+		return p.dropLine(start.At, "want the id of the node at the other end in quotes, such as \"S-0002c90000000001\"")
 	}
 	var ok bool
 	if port.peer, ok = guidID(id); !ok {
@@ -93,7 +93,7 @@ func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 		start = *l
 		num := l.portNumber()
 		if num < 1 || num > int(fabric.MaxPortNum) {
-			return p.failHere(start.At, "line dropped", "port %s: want [1] to [%d]", start.nextBracket(), fabric.MaxPortNum)
+			return p.dropLine(start.At, "port %s: want [1] to [%d]", start.nextBracket(), fabric.MaxPortNum)
 		}
 		port.peerNum = fabric.PortNum(num)
 		l.skipExternal()
@@ -183,7 +183,7 @@ func (p *parser) readPortGUID(l *Line) (fabric.GUID, error) {
 	start := *l
 	g, ok := l.guidInBrackets()
 	if !ok {
-		return 0, p.failHere(start.At, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
+		return 0, p.dropLine(start.At, "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
 	}
 	l.SkipBlanks()
 	return g, nil
@@ -203,7 +203,7 @@ func (p *parser) readOptions(l *Line, c *comment) error {
 		return err
 	}
 	if c.junk > 0 {
-		return p.failHere(c.junk, "line dropped", "text behind the other end: want nothing or a comment")
+		return p.dropLine(c.junk, "text behind the other end: want nothing or a comment")
 	}
 	c.strict = false
 	l.At = len(options.Text)

@@ -104,18 +104,17 @@ var listRow = regexp.MustCompile(`^` + listEnd + `(\S{2,})[ \t]+(\S{2,})[ \t]+(?
 const listEnd = `(SW|CA|R[Tt])[ \t]+(\d+)[ \t]+(\d+)[ \t]+(0x\S*)[ \t]+`
 
 func (p *parser) readListLine(l *Line, x *listLine) error {
-	const lost = "line dropped"
 	const own, width, speed, peer, names = 1, 5, 6, 7, 11 // parts of listRow
 	m := parts{l, listRow.FindSubmatchIndex(l.Rest())}
 	if m.at == nil {
-		return p.failHere(l.At, lost, "not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them")
+		return p.dropLine(l.At, "not a line of a port list: want SW, LID, port, GUID, 4x NDR, and - CA, LID, port, GUID ( 'one' - 'other' ), as ibnetdiscover -p prints them")
 	}
 	if err := p.readListPort(m, own, &x.own); err != nil {
 		return err
 	}
 	var ok bool
 	if x.link, ok = linkOf(m.part(width).Rest()); !ok {
-		return p.failHere(m.part(width).At, lost, "width %q: want a number and x", m.part(width).Rest())
+		return p.dropLine(m.part(width).At, "width %q: want a number and x", m.part(width).Rest())
 	}
 	x.link.Speed, _ = fabric.ParseSpeed(string(m.part(speed).Rest()))
 	x.own.name = string(m.part(names).Rest())
@@ -126,7 +125,7 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 	// Descriptions are not escaped: they are split at the first place where that can be.
 	text := x.own.name
 	if x.own.name, x.peer.name, ok = strings.Cut(text, separator); !ok {
-		return p.failHere(m.part(names).At-1, lost, "want the descriptions of both nodes: 'one' - 'other'")
+		return p.dropLine(m.part(names).At-1, "want the descriptions of both nodes: 'one' - 'other'")
 	}
 	if strings.Contains(text[len(x.own.name)+1:], separator) {
 		p.note(x.at, 0, "the descriptions can be split in several ways: taken as %q and %q", x.own.name, x.peer.name)
@@ -159,7 +158,7 @@ func (p *parser) readPortNum(l *Line) (fabric.PortNum, error) {
 	start := *l
 	v := l.decimal()
 	if v < 1 || v > int(fabric.MaxPortNum) {
-		return 0, p.failHere(start.At, "line dropped", "port %s: want 1 to %d", start.Rest(), fabric.MaxPortNum)
+		return 0, p.dropLine(start.At, "port %s: want 1 to %d", start.Rest(), fabric.MaxPortNum)
 	}
 	return fabric.PortNum(v), nil
 }
@@ -350,7 +349,6 @@ func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
 // enterNode finds or makes the node of a port of a line. It is -1 where a lenient read drops the
 // line, because one before says something else.
 func (p *parser) enterNode(l *listLine, e *listPort) (int32, error) {
-	const lost = "line dropped"
 	i, known := p.byGUID[e.node]
 	if !known {
 		i = int32(len(p.nodes))
@@ -364,12 +362,12 @@ func (p *parser) enterNode(l *listLine, e *listPort) (int32, error) {
 	n, stated := &p.nodes[i], e.ports > 0
 	switch {
 	case n.kind != e.kind:
-		return -1, p.mend(l.at, 0, lost, "GUID %s is of a %s here, but of a %s in line %d", e.guid, kindWords[e.kind], kindWords[n.kind], n.header.num)
+		return -1, p.mend(l.at, 0, "line dropped", "GUID %s is of a %s here, but of a %s in line %d", e.guid, kindWords[e.kind], kindWords[n.kind], n.header.num)
 	case !stated:
 		n.ports = max(n.ports, e.num)
 		return i, nil
 	case n.ports != e.ports:
-		return -1, p.mend(l.at, 0, lost, "node %s has %d ports here, but %d in line %d", e.node, e.ports, n.ports, n.header.num)
+		return -1, p.mend(l.at, 0, "line dropped", "node %s has %d ports here, but %d in line %d", e.node, e.ports, n.ports, n.header.num)
 	}
 	differ := n.desc != e.name || e.kind == fabric.Switch && n.portGUID != e.guid
 	differ = merge(&n.system, e.system) || differ

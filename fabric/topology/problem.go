@@ -44,6 +44,16 @@ func (p *parser) failHere(column int, lost, format string, args ...any) error {
 	return p.fail(p.line, column, lost, format, args...)
 }
 
+// dropLine is failHere for what costs the line.
+func (p *parser) dropLine(column int, format string, args ...any) error {
+	return p.failHere(column, "line dropped", format, args...)
+}
+
+// dropLink is fail for what costs the link that a line is of.
+func (p *parser) dropLink(at place, format string, args ...any) error {
+	return p.fail(at, p.column(at), "link dropped", format, args...)
+}
+
 // mend is fail for what a lenient read can go on without: nil then.
 func (p *parser) mend(at place, column int, lost, format string, args ...any) error {
 	if err := p.fail(at, column, lost, format, args...); err != errDropped {

@@ -140,9 +140,9 @@ func (p *parser) refuse(l Line) error {
 	switch word := l.letters(); {
 	case !quoted && !inList:
 	case l.Is('@') && len(word) == 0, slices.Contains([]string{"include", "do", "module"}, string(word)):
-		return p.failHere(at, "line dropped", "ibsim's %s cannot be followed: load this file into ibsim and read what ibnetdiscover prints there", start.nextToken())
+		return p.dropLine(at, "ibsim's %s cannot be followed: load this file into ibsim and read what ibnetdiscover prints there", start.nextToken())
 	case inList:
-		return p.failHere(at, "line dropped", "a line of ibnetdiscover -p in a text of another form: want one form only")
+		return p.dropLine(at, "a line of ibnetdiscover -p in a text of another form: want one form only")
 	case header:
 		p.noNode()
 		return p.failHere(at, "stanza dropped", "no such node type %q: want Switch, Ca, Hca or Rt", word)
@@ -168,16 +168,16 @@ func (p *parser) readNumber(l *Line, most uint64) (uint64, error) {
 	p.begun = true
 	l.SkipBlanks()
 	if !l.Skip("=") {
-		return 0, p.failHere(l.At, "line dropped", "want = and a number")
+		return 0, p.dropLine(l.At, "want = and a number")
 	}
 	l.SkipBlanks()
 	start := *l
 	v, ok := l.number()
 	if !ok || !l.IsBlank() && !l.Is('#') {
-		return 0, p.failHere(start.At, "line dropped", "number %q: want decimal digits or 0x and hexadecimal digits", start.nextToken())
+		return 0, p.dropLine(start.At, "number %q: want decimal digits or 0x and hexadecimal digits", start.nextToken())
 	}
 	if v > most {
-		return 0, p.failHere(start.At, "line dropped", "%s is too large: want at most %#x", start.nextToken(), most)
+		return 0, p.dropLine(start.At, "%s is too large: want at most %#x", start.nextToken(), most)
 	}
 	return v, nil
 }
@@ -191,7 +191,7 @@ func (p *parser) readGUID(l *Line, kind fabric.NodeType) error {
 	l.SkipBlanks()
 	relative := l.Is('+')
 	if !relative && !l.Is('=') {
-		return p.failHere(l.At, "line dropped", "want = and a GUID")
+		return p.dropLine(l.At, "want = and a GUID")
 	}
 	l.At++
 	l.SkipBlanks()
@@ -201,17 +201,17 @@ func (p *parser) readGUID(l *Line, kind fabric.NodeType) error {
 		ok = false // a GUID without 0x may be in either base
 	}
 	if !ok {
-		return p.failHere(start.At, "line dropped", "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
+		return p.dropLine(start.At, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
 	}
 	var port fabric.GUID
 	if l.Is('(') {
 		start := *l
 		if port, ok = l.guidInBrackets(); !ok {
-			return p.failHere(start.At, "line dropped", "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
+			return p.dropLine(start.At, "port GUID %q: want 1 to 16 hexadecimal digits in brackets", start.nextToken())
 		}
 	}
 	if !l.IsBlank() && !l.Is('#') {
-		return p.failHere(l.At, "line dropped", "text behind the GUID: want nothing or a comment")
+		return p.dropLine(l.At, "text behind the GUID: want nothing or a comment")
 	}
 	if relative {
 		c.next = c.base + fabric.GUID(v)

@@ -51,7 +51,7 @@ func (p *parser) readSubnetList() error {
 		}
 		x := listLine{at: p.line}
 		if err := x.readSubnetLine(l); err != nil {
-			return p.failHere(l.At, "line dropped", "%w", err)
+			return p.dropLine(l.At, "%w", err)
 		}
 		for _, e := range []*listPort{&x.own, &x.peer} {
 			if err := p.setLID(e, int(e.lid), strconv.Itoa(int(e.lid)), 0); err != nil {

@@ -3,6 +3,8 @@ package graph
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // BestFirst lists all vertices of an undirected graph, those with lower keys first as
@@ -12,10 +14,7 @@ import (
 // vertices).
 func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	h := byKey[V](key)
-	starts := make([]V, n)
-	for v := range starts {
-		starts[v] = V(v)
-	}
+	starts := text.Numbers[V](n)
 	slices.SortStableFunc(starts, func(a, b V) int { return cmp.Compare(key[a], key[b]) })
 	seen := make([]bool, n)
 	list := make([]V, 0, n)

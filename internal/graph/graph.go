@@ -14,6 +14,8 @@ package graph
 import (
 	"cmp"
 	"slices"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Next lists the vertices that edges from v lead to, in any order, repeated or
@@ -66,10 +68,7 @@ func (g *CSR[V]) Reverse() *CSR[V] {
 // all vertices class by class, ascending within a class.
 func Equivalent[V ~int32](n int, next Next[V]) (class []int32, count int, list []V) {
 	g := NewCSR(n, next)
-	list = make([]V, n)
-	for v := range list {
-		list[v] = V(v)
-	}
+	list = text.Numbers[V](n)
 	compare := func(v, w V) int { return slices.Compare(g.Next(v), g.Next(w)) }
 	slices.SortFunc(list, func(v, w V) int { return cmp.Or(compare(v, w), cmp.Compare(v, w)) })
 	class = make([]int32, n)

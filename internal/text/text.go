@@ -120,6 +120,32 @@ func Each[T, U any](list []T, of func(T) U) []U {
 	return out
 }
 
+// Numbers returns the numbers from 0 on, below n.
+func Numbers[N Integer](n int) []N {
+	list := make([]N, n)
+	for i := range list {
+		list[i] = N(i)
+	}
+	return list
+}
+
+// Fill sets all elements of a list to x.
+func Fill[T any](list []T, x T) {
+	for i := range list {
+		list[i] = x
+	}
+}
+
+// Indices returns the indices of the elements of a list that are of a kind, nil for none.
+func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
+	for i, x := range list {
+		if is(x) {
+			at = append(at, N(i))
+		}
+	}
+	return at
+}
+
 // CountIf returns how many elements of a list are of a kind.
 func CountIf[T any](list []T, is func(T) bool) (n int) {
 	for _, x := range list {

@@ -93,9 +93,6 @@ func (g *Group) Ports() (s PortSet) {
 	return s
 }
 
-// countRows is the number of rows of a Selector.
-func countRows(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
-
 // MaxGroups is the greatest number of groups in the group table of a switch.
 const MaxGroups = 1<<stateShift - 1
 
@@ -135,11 +132,7 @@ type PLFT struct {
 // NewPLFT makes a PLFT in which all entries are Static and have no group. It keeps ports.
 func NewPLFT(ports *lft.Tables) *PLFT {
 	stride := int(ports.MaxLID()) + 1
-	p := &PLFT{Ports: ports, stride: stride, choice: make([]uint16, ports.Switches()*stride)}
-	for i := range p.choice {
-		p.choice[i] = noGroup
-	}
-	return p
+	return &PLFT{Ports: ports, stride: stride, choice: slices.Repeat([]uint16{noGroup}, ports.Switches()*stride)}
 }
 
 // Set sets the state of an entry and its group: an index in the switch's group table, or -1
@@ -181,7 +174,7 @@ func (t *Tables) Check(f *fabric.Fabric) error {
 	if len(t.PLFTs) == 0 {
 		return errors.New("there is no PLFT")
 	}
-	if t.Select != nil && (len(t.Select.start) != n+1 || len(t.Select.rows) != countRows(f)) {
+	if t.Select != nil && (len(t.Select.start) != n+1 || len(t.Select.rows) != int(f.PortBase(fabric.NodeID(n)))) {
 		return errors.New("the PLFTs are selected for another fabric")
 	}
 	for k, p := range t.PLFTs {

@@ -228,7 +228,7 @@ func (p *parser) index() {
 	f := p.f
 	p.byGUID = make(map[fabric.GUID]fabric.PortID, f.NumNodes())
 	p.finder = names.NewFinder(f)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		p.byGUID[f.Node(s).GUID] = f.PortBase(s)
 	}
 	f.EndPorts(func(port fabric.PortID) {

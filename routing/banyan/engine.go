@@ -59,7 +59,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

@@ -73,7 +73,7 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 		return nil, fmt.Errorf("%d ports of channel adapters; a network of %d stages has %d", ports, w.Stages, 2*size)
 	}
 	last := fabric.NoNode
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		for num := fabric.PortNum(1); num <= f.Node(s).NumPorts; num++ {
 			p := f.Port(s, num)
 			q := f.Peer(p)

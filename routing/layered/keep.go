@@ -71,7 +71,7 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 	}
 	r.Engine, r.Order, r.Kept = e.Name(), p.Order, true
 	last := fabric.SL(0)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		last = max(last, slices.Max(r.PathSLs.Row(s)))
 	}
 	r.Notes = []string{describeLanes(int(last) + 1)}
@@ -83,7 +83,7 @@ func sameCables(f, g *fabric.Fabric) bool {
 	if f.NumSwitches() != g.NumSwitches() {
 		return false
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		a, to := f.SwitchLinks(s)
 		b, same := g.SwitchLinks(s)
 		if f.Node(s).GUID != g.Node(s).GUID || f.PortBase(s) != g.PortBase(s) || !slices.Equal(a, b) || !slices.Equal(to, same) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -53,12 +54,7 @@ type assigner struct {
 
 // sortByWeight lists the turns with a weight, the heaviest first.
 func sortByWeight(weight []uint32) []int32 {
-	var list []int32
-	for e, n := range weight {
-		if n > 0 {
-			list = append(list, int32(e))
-		}
-	}
+	list := text.Indices[int32](weight, func(n uint32) bool { return n > 0 })
 	slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(weight[b], weight[a]) })
 	return list
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -178,7 +179,7 @@ func (w *walker) takeDetours(x *assignment, j *job, k int, lid fabric.LID) bool 
 }
 
 // listIncompleteJobs lists the jobs, by index, that have a path without a layer.
-func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs []job) (list []int) {
+func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs []job) []int {
 	incomplete := make([]bool, len(jobs))
 	forEach(ctx, len(jobs), p.newWalker, func(w *walker, i int) {
 		j := &jobs[i]
@@ -189,12 +190,7 @@ func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs [
 			}
 		}
 	})
-	for i, yes := range incomplete {
-		if yes {
-			list = append(list, i)
-		}
-	}
-	return list
+	return text.Indices[int](incomplete, func(yes bool) bool { return yes })
 }
 
 // makePathSLs returns the SL of every path: the number of the lowest layer that has the path.

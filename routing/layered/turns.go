@@ -27,11 +27,8 @@ type turns struct {
 
 func newTurns(f *fabric.Fabric) *turns {
 	n := f.NumSwitches()
-	t := &turns{f: f, first: make([]int32, n+1), channel: make([]int32, f.PortBase(fabric.NodeID(n))), intoAt: make([]int32, n+1)}
+	t := &turns{f: f, first: make([]int32, n+1), channel: slices.Repeat([]int32{-1}, int(f.PortBase(fabric.NodeID(n)))), intoAt: make([]int32, n+1)}
 	unit := lft.LoadUnits(f)
-	for p := range t.channel {
-		t.channel[p] = -1
-	}
 	for s := range fabric.NodeID(n) {
 		ports, to := f.SwitchLinks(s)
 		for i, p := range ports {

@@ -60,7 +60,7 @@ func checkAdaptive(f *fabric.Fabric, t *adaptive.Tables) error {
 		if err := lft.CheckFabric(f, p.Ports, nil, nil); err != nil {
 			return err
 		}
-		for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, s := range f.Switches() {
 			for l := range p.Ports.Row(s) {
 				if state, group := p.At(s, fabric.LID(l)); state != adaptive.Static && group < 0 {
 					return fmt.Errorf("switch %s, PLFT %d, LID %d: a %s entry without a group", f.Node(s).GUID, i, l, state)
@@ -241,7 +241,7 @@ func (x *farSection) readLine(at int, line []byte) error {
 			x.part = farOutside
 			return err
 		}
-	case isRuler(line):
+	case len(bytes.Trim(line, "- ")) == 0: // a ruler
 	case x.part == farBeforePLFT:
 		return fmt.Errorf("want %s 0%s 0x0012", plftNumber, farTop)
 	case !x.rows:
@@ -260,9 +260,6 @@ func (x *farSection) readLine(at int, line []byte) error {
 	}
 	return nil
 }
-
-// isRuler returns true if a line is a ruler of hyphens.
-func isRuler(line []byte) bool { return len(bytes.Trim(line, "- ")) == 0 }
 
 // readGroup reads a row of the group table.
 func (x *farSection) readGroup(line []byte) error {

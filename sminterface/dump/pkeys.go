@@ -103,13 +103,6 @@ func (r *pkeyReader) enter(p fabric.PortID) {
 	}
 }
 
-// put enters an entry.
-func (r *pkeyReader) put(key fabric.PKey) {
-	if r.at != fabric.NoPort && key.Partition() != 0 && !slices.Contains(r.tables[r.at], key) {
-		r.tables[r.at] = append(r.tables[r.at], key)
-	}
-}
-
 // find is the port of the node with a LID that has a number, -1 for the port of the LID.
 func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 	p := r.f.LIDPort(lid)
@@ -131,11 +124,13 @@ func (r *pkeyReader) readKeys(row []byte, most int) error {
 	n := 0
 	for word := range bytes.FieldsSeq(row) {
 		s := topology.Line{Text: word}
-		key := s.Hex0x(4)
+		key := fabric.PKey(s.Hex0x(4))
 		if n++; !s.AtEnd() || n > most {
 			return fmt.Errorf("want up to %d P_Keys, like 0x8001 0x7fff", most)
 		}
-		r.put(fabric.PKey(key))
+		if r.at != fabric.NoPort && key.Partition() != 0 && !slices.Contains(r.tables[r.at], key) {
+			r.tables[r.at] = append(r.tables[r.at], key)
+		}
 	}
 	return nil
 }

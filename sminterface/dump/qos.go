@@ -84,7 +84,7 @@ func QoSOptions(s *lft.SL2VL) ([]string, error) {
 			return nil, err
 		}
 	}
-	for n := range fabric.NodeID(f.NumSwitches()) {
+	for _, n := range f.Switches() {
 		if f.Node(n).EnhancedPort0 {
 			if err := add(qosSw0, fabric.ManagementPort, f.PortBase(n)); err != nil {
 				return nil, err

@@ -337,7 +337,7 @@ func (r *sl2vlReader) findMissing() {
 		}
 		r.add(-1, kind, err)
 	}
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
+	for _, s := range r.f.Switches() {
 		count, in0, out0 := 0, fabric.PortNum(0), fabric.PortNum(0)
 		lft.EachMap(r.f, s, func(in, out fabric.PortNum) {
 			if r.hasRow(in, r.f.Port(s, out)) || in != 0 && r.f.Peer(r.f.Port(s, in)) == fabric.NoPort {

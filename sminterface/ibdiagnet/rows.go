@@ -25,6 +25,10 @@ type sectionForm struct {
 	read    func(d *draft, r *row)
 }
 
+func form(read func(d *draft, r *row), columns ...column) *sectionForm {
+	return &sectionForm{columns, read}
+}
+
 // row is a row of a section; cells are numbered as the columns of its form.
 type row struct {
 	form   *sectionForm
@@ -130,45 +134,45 @@ func parseNumber(text string) (uint64, error) {
 	return strconv.ParseUint(text, 10, 64)
 }
 
+var (
+	node = must("nodeguid")
+	port = must("portnum", "portnumber")
+)
+
 // The columns of each section that is used, in the order of the cells below.
 var forms = map[string]*sectionForm{
-	"RUN_INFO": {columns: []column{maybe("date")}, read: (*draft).readRun},
-	"NODES": {columns: []column{must("nodeguid"), must("nodetype"), must("numports"), maybe("nodedesc", "nodedescription"),
-		maybe("systemimageguid", "sysimageguid", "systemguid"), maybe("vendorid"), maybe("deviceid")}, read: (*draft).readNode},
-	"PORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("portguid"), maybe("lid"), maybe("lmc"),
+	"RUN_INFO": form((*draft).readRun, maybe("date")),
+	"NODES": form((*draft).readNode, node, must("nodetype"), must("numports"), maybe("nodedesc", "nodedescription"),
+		maybe("systemimageguid", "sysimageguid", "systemguid"), maybe("vendorid"), maybe("deviceid")),
+	"PORTS": form((*draft).readPort, node, port, maybe("portguid"), maybe("lid"), maybe("lmc"),
 		maybe("linkwidthactv", "linkwidthactive"), maybe("linkspeedactv", "linkspeedactive"), maybe("portstate"),
-		maybe("opvls"), maybe("nmtu", "neighbormtu")}, read: (*draft).readPort},
-	"LINKS": {columns: []column{must("nodeguid1"), must("portnum1"), must("nodeguid2"), must("portnum2")}, read: (*draft).readLink},
-	"SWITCHES": {columns: []column{must("nodeguid"), maybe("mcastfdbcap"), maybe("enp0", "enhancedport0")},
-		read: (*draft).readSwitch},
-	"PORT_HIERARCHY_INFO": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("label"), maybe("bus"), maybe("device"),
-		maybe("function"), maybe("asic"), maybe("cage"), maybe("port"), maybe("split")}, read: (*draft).readLabel},
-	"SM_INFO": {columns: []column{must("nodeguid"), maybe("guid", "portguid"), maybe("portnumber", "portnum"), maybe("smstate", "state")},
-		read: (*draft).readSM},
-	"PKEY": {columns: []column{must("nodeguid"), must("localportnum", "portnum", "portnumber"), must("pkey"), maybe("membership")},
-		read: (*draft).readPKey},
-	"VPORTS": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("vportindex"), maybe("vportlid")},
-		read: (*draft).readVPort},
+		maybe("opvls"), maybe("nmtu", "neighbormtu")),
+	"LINKS":    form((*draft).readLink, must("nodeguid1"), must("portnum1"), must("nodeguid2"), must("portnum2")),
+	"SWITCHES": form((*draft).readSwitch, node, maybe("mcastfdbcap"), maybe("enp0", "enhancedport0")),
+	"PORT_HIERARCHY_INFO": form((*draft).readLabel, node, port, maybe("label"), maybe("bus"), maybe("device"),
+		maybe("function"), maybe("asic"), maybe("cage"), maybe("port"), maybe("split")),
+	"SM_INFO": form((*draft).readSM, node, maybe("guid", "portguid"), maybe("portnumber", "portnum"), maybe("smstate", "state")),
+	"PKEY":    form((*draft).readPKey, node, must("localportnum", "portnum", "portnumber"), must("pkey"), maybe("membership")),
+	"VPORTS":  form((*draft).readVPort, node, port, maybe("vportindex"), maybe("vportlid")),
 }
 
 // counterForms are the sections that are used where counters are asked for.
 var counterForms = map[string]*sectionForm{
 	"RUN_INFO":     forms["RUN_INFO"],
-	counterSection: {columns: counterColumns(), read: (*draft).readCounters},
+	counterSection: form((*draft).readCounters, counterColumns()...),
 	// Registers without names: after the BERs of raw and corrected bits comes the BER of symbols
 	// after FEC, as a whole number and the power of ten to divide it by.
-	"PHY_DB16": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), must("field16"), must("field17")}, read: (*draft).readBER},
-	"CABLE_INFO": {columns: []column{must("nodeguid"), must("portnum", "portnumber"), maybe("temperature (c)", "temperature"),
+	"PHY_DB16": form((*draft).readBER, node, port, must("field16"), must("field17")),
+	"CABLE_INFO": form((*draft).readModule, node, port, maybe("temperature (c)", "temperature"),
 		maybe("tx bias alarm and warning"), maybe("tx power alarm and warning"), maybe("rx power alarm and warning"), maybe("latched voltage alarm and warning"),
 		maybe("hightemperaturealarm"), maybe("hightemperaturewarning"), maybe("lowtemperaturealarm"), maybe("lowtemperaturewarning"),
-		maybe("highsupplyvoltagealarm"), maybe("highsupplyvoltagewarning"), maybe("lowsupplyvoltagealarm"), maybe("lowsupplyvoltagewarning")},
-		read: (*draft).readModule},
+		maybe("highsupplyvoltagealarm"), maybe("highsupplyvoltagewarning"), maybe("lowsupplyvoltagealarm"), maybe("lowsupplyvoltagewarning")),
 }
 
 // counterColumns are those of PM_INFO: the port, and of each counter the column of 64 bits and the
 // other one. Versions name the first with Ext or Extended behind.
 func counterColumns() []column {
-	list := []column{must("nodeguid"), must("portnumber", "portnum")}
+	list := []column{node, must("portnumber", "portnum")}
 	for k := range dump.CounterCount {
 		name := plain(k.Info().Name)
 		list = append(list, maybe(name+"ext", name+"extended"), maybe(name))
@@ -183,8 +187,7 @@ func isNeeded(section string) bool {
 }
 
 // warningForm is that of all sections of warnings and errors.
-var warningForm = &sectionForm{columns: []column{maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"),
-	maybe("summary")}, read: (*draft).readWarning}
+var warningForm = form((*draft).readWarning, maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"), maybe("summary"))
 
 // formOf is how a section is read, nil when nothing of it is needed.
 func (d *draft) formOf(name string) *sectionForm {

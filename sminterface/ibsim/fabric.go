@@ -214,7 +214,7 @@ func (t *Twin) NodeID(n fabric.NodeID) string {
 func Centre(f *fabric.Fabric) fabric.NodeID {
 	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
 	start, most := fabric.NoNode, 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if search.Reached(s) {
 			continue
 		}

@@ -61,7 +61,7 @@ func (r *run) explainUnread() {
 	centre := ibsim.Centre(r.f)
 	distance := r.f.Distances()
 	apart, far := 0, 0
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
+	for _, s := range r.f.Switches() {
 		switch d := distance.To(centre)[s]; {
 		case d == fabric.Unreachable:
 			apart++

@@ -380,7 +380,7 @@ func (r *run) compareMasks(got *mft.Tables) {
 	var list []MaskDifference
 	compare := func(group, mgid string, ours, live fabric.LID) (same bool) {
 		same = true
-		for s := range fabric.NodeID(f.NumSwitches()) {
+		for _, s := range f.Switches() {
 			report.Masks++
 			want, have := []int{}, []int{}
 			if ours != 0 {
@@ -436,7 +436,7 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 			report.Samples = append(report.Samples, d)
 		}
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		m, ok := g.SwitchByGUID(f.Node(s).GUID)
 		if !ok {
 			continue // is among the switches that could not be read

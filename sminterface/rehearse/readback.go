@@ -55,7 +55,7 @@ func (r *run) readBack(ctx context.Context, c *subnet.Client) error {
 func (r *run) compareTables(g *fabric.Fabric, got *lft.Tables) {
 	report := r.report
 	highest := max(r.f.MaxLID(), r.t.MaxLID(), got.MaxLID())
-	for s := range fabric.NodeID(r.f.NumSwitches()) {
+	for _, s := range r.f.Switches() {
 		found, ok := g.SwitchByGUID(r.f.Node(s).GUID)
 		if !ok {
 			if report.Unread++; report.Unread <= r.opt.Samples {

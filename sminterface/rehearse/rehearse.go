@@ -242,7 +242,7 @@ func subnetLMC(f *fabric.Fabric) (lmc uint8, port0 bool, wrong error) {
 		}
 		check(p, lmc, ca)
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		p := f.PortBase(s)
 		switch {
 		case f.LID(p) == 0:

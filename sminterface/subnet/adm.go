@@ -231,15 +231,13 @@ func (c *Client) Leave(ctx context.Context, to Manager, m Membership) (mad.MCMem
 }
 
 // member sends a MCMemberRecord.
-func (c *Client) member(ctx context.Context, to Manager, method mad.Method, record mad.MCMemberRecord, mask uint64) (mad.MCMemberRecord, error) {
+func (c *Client) member(ctx context.Context, to Manager, method mad.Method, record mad.MCMemberRecord, mask uint64) (r mad.MCMemberRecord, err error) {
 	answer, err := c.Adm(ctx, to, &mad.Adm{
 		Header:        mad.Header{Method: method, Attribute: mad.AttrMCMemberRecord},
 		ComponentMask: mask, Data: record.Append(nil),
 	})
-	if err != nil {
-		return mad.MCMemberRecord{}, err
+	if err == nil {
+		err = r.Unmarshal(answer.Data)
 	}
-	var r mad.MCMemberRecord
-	err = r.Unmarshal(answer.Data)
 	return r, err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
@@ -166,7 +167,9 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 			return
 		}
 		if port.info.LinkSpeedActive == 4 && port.info.LinkSpeedExtActive == 0 && knowsFDR10(&node.info) {
-			s.askFDR10(n, p, to)
+			s.ask(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data) {
+				s.nodes[n].ports[p].fdr10 = mad.HasFDR10(data)
+			}, func(error) {}) // it is QDR, then
 		}
 		// Directed routes continue only through switches, and through the node
 		// where they start.
@@ -174,13 +177,6 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 			s.look(n, p)
 		}
 	})
-}
-
-// askFDR10 asks a port that seems to have QDR whether it has FDR10.
-func (s *sweep) askFDR10(n int32, p fabric.PortNum, to Target) {
-	s.ask(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data) {
-		s.nodes[n].ports[p].fdr10 = mad.HasFDR10(data)
-	}, func(error) {}) // it is QDR, then
 }
 
 // knowsFDR10 returns true if a device has Mellanox's extended PortInfo: the
@@ -288,10 +284,7 @@ func (s *sweep) build() (*Discovery, error) {
 
 // order is the nodes by kind and GUID.
 func (s *sweep) order() []int32 {
-	order := make([]int32, len(s.nodes))
-	for i := range order {
-		order[i] = int32(i)
-	}
+	order := text.Numbers[int32](len(s.nodes))
 	kinds := []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router}
 	slices.SortFunc(order, func(i, j int32) int {
 		a, b := &s.nodes[i].info, &s.nodes[j].info

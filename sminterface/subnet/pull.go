@@ -61,7 +61,7 @@ const spread = 8
 // Estimate returns about how many requests Pull and PKeys will send for d.
 func (d *Discovery) Estimate(opt PullOptions) int {
 	f, n := d.Fabric, 0
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		masks := int(f.Node(s).NumPorts)/mad.PortsPerMask + 1 // of a block
 		n += 1 + int(f.MaxLID())/lft.BlockSize + 1
 		if opt.MaxMLID == 0 {
@@ -102,10 +102,7 @@ func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tabl
 	}
 	f := d.Fabric
 	n := f.NumSwitches()
-	p := &pull{d: d, opt: opt, t: &Tables{Read: make([]bool, n)}, rows: make([][]fabric.PortNum, n), masks: make(map[fabric.LID][]fabric.PortID), mlids: make([]int, n)}
-	for i := range p.t.Read {
-		p.t.Read[i] = true
-	}
+	p := &pull{d: d, opt: opt, t: &Tables{Read: slices.Repeat([]bool{true}, n)}, rows: make([][]fabric.PortNum, n), masks: make(map[fabric.LID][]fabric.PortID), mlids: make([]int, n)}
 	if opt.SL2VL {
 		p.t.SL2VL = lft.NewSL2VL(f, lft.ConstantVL(0))
 	}

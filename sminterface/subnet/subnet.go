@@ -186,7 +186,7 @@ func (c *Client) receive() {
 		c.mu.Lock()
 		id := uint32(mad.TransactionID(p.Data))
 		x := c.flying[id]
-		if x == nil || !answers(p.Data, x.buf[:]) {
+		if x == nil || x.buf[1] != p.Data[1] || [2]byte(x.buf[16:]) != [2]byte(p.Data[16:]) { // class and attribute
 			c.mu.Unlock()
 			continue
 		}
@@ -206,12 +206,6 @@ func (c *Client) receive() {
 			x.done(p.Data, nil)
 		}
 	}
-}
-
-// answers returns true if a MAD belongs to a request with the same transaction
-// ID: class and attribute have to be equal.
-func answers(b, request []byte) bool {
-	return b[1] == request[1] && b[16] == request[16] && b[17] == request[17]
 }
 
 // end fails all that is under way.

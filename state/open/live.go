@@ -157,7 +157,7 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, befo
 		if same {
 			s.PathSLs = lft.NewPathSLs(s.Fabric.NumSwitches(), s.Fabric.MaxLID())
 			row := slices.Repeat([]fabric.SL{sl}, int(s.Fabric.MaxLID())+1)
-			for n := range fabric.NodeID(s.Fabric.NumSwitches()) {
+			for _, n := range s.Fabric.Switches() {
 				s.PathSLs.SetRow(row, n)
 			}
 			if s.Sampled == nil {

@@ -129,7 +129,7 @@ func (in *Input) isWhole(c *contents, name string) (bool, error) {
 	path := c.path(name)
 	if slices.Contains(c.files[dump.Database], name) {
 		d, err := in.databaseAt(path)
-		return err == nil && !isCut(d.Problems), err
+		return err == nil && !slices.ContainsFunc(d.Problems, func(p fabric.Problem) bool { return p.Kind == ibdiagnet.CutFile }), err
 	}
 	data, loaded := in.loaded[path]
 	if loaded || !c.generated[name] {
@@ -154,10 +154,6 @@ func lacksEnd(from interface {
 	_, err1 := from.ReadAt(head, 0)
 	_, err2 := from.ReadAt(tail, from.Size()-int64(len(tail)))
 	return (err1 == nil || err1 == io.EOF) && (err2 == nil || err2 == io.EOF) && ibdiagnet.IsCut(head, tail)
-}
-
-func isCut(problems []fabric.Problem) bool {
-	return slices.ContainsFunc(problems, func(p fabric.Problem) bool { return p.Kind == ibdiagnet.CutFile })
 }
 
 // compareRun compares the topology with the other files of the run.

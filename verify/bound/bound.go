@@ -73,6 +73,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Paths is a set of paths that tables may take.
@@ -118,15 +119,10 @@ func newNetwork(f *fabric.Fabric) *network {
 		}
 		ports, to := f.SwitchLinks(s)
 		w.port, w.to = append(w.port, ports...), append(w.to, to...)
-		for range ports {
-			w.from = append(w.from, s)
-		}
+		w.from = append(w.from, slices.Repeat([]fabric.NodeID{s}, len(ports))...)
 		w.first = append(w.first, int32(len(w.port)))
 	}
-	w.back = make([]int32, len(w.port))
-	for c, p := range w.port {
-		w.back[c] = w.channel(f.Peer(p))
-	}
+	w.back = text.Each(w.port, func(p fabric.PortID) int32 { return w.channel(f.Peer(p)) })
 	w.rate = Rates(f, w.port)
 	w.rates = slices.Compact(slices.Sorted(slices.Values(w.rate)))
 	if len(w.rates) > 0 {
@@ -165,12 +161,8 @@ func traffic(f *fabric.Fabric) (hosts, lids []int64) {
 // Rates is the data rate in Mbit/s of each of some channels between switches. Unknown rates
 // count as the commonest, of equally common ones as the highest; all are 1 when none is known.
 func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
-	rate := make([]int64, len(channels))
 	unknown := max(1, commonestRate(f, channels))
-	for i, p := range channels {
-		rate[i] = cmp.Or(int64(f.Link(p).Mbps()), unknown)
-	}
-	return rate
+	return text.Each(channels, func(p fabric.PortID) int64 { return cmp.Or(int64(f.Link(p).Mbps()), unknown) })
 }
 
 // commonestRate is the data rate in Mbit/s that most of some channels have, of equally common ones

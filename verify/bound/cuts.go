@@ -48,16 +48,9 @@ const maxUnits = 16
 // a dragonfly, the rows of a HyperX.
 func (w *network) partitions() []*partition {
 	n := w.f.NumSwitches()
-	single := &partition{of: make([]int32, n), n: n}
-	for s := range single.of {
-		single.of[s] = int32(s)
-	}
-	list := []*partition{single}
+	list := []*partition{{of: text.Numbers[int32](n), n: n}}
 	level := w.levels()
-	top := int32(0)
-	for _, l := range level {
-		top = max(top, l)
-	}
+	top := slices.Max(append(slices.Clip(level), 0))
 	add := func(name string, joined func(a, b fabric.NodeID) bool) {
 		sets := graph.NewUnionFind[fabric.NodeID](n)
 		for c, a := range w.from {
@@ -130,12 +123,7 @@ func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]in
 
 // levels returns, by switch, the number of channels to the nearest switch with hosts, or -1 where there is none.
 func (w *network) levels() []int32 {
-	var leaves []fabric.NodeID
-	for s, h := range w.hosts {
-		if h > 0 {
-			leaves = append(leaves, fabric.NodeID(s))
-		}
-	}
+	leaves := text.Indices[fabric.NodeID](w.hosts, func(h int64) bool { return h > 0 })
 	search := graph.NewSearch[fabric.NodeID](len(w.hosts))
 	search.Run(w.f.Neighbors, leaves...)
 	return search.Distance
@@ -339,12 +327,7 @@ func (w *greatest) candidate() candidate {
 
 // className says in words which switches a class has.
 func (w *network) className(p *partition, class int32) string {
-	switches := 0
-	for _, c := range p.of {
-		if c == class {
-			switches++
-		}
-	}
+	switches := text.CountIf(p.of, func(c int32) bool { return c == class })
 	name := w.f.Name(fabric.NodeID(slices.Index(p.of, class))).String()
 	if p.name != "" && switches > 1 {
 		name = fmt.Sprintf("%s of %d switches, %s the first", p.name, switches, name)
@@ -467,10 +450,8 @@ func units(counts []count) []int64 {
 	list := []int64{1}
 	common := slices.Clone(counts)
 	slices.SortStableFunc(common, func(a, b count) int { return int(b.switches*b.hosts - a.switches*a.hosts) })
-	for _, c := range common {
-		if len(list) <= maxUnits {
-			list = append(list, c.hosts)
-		}
+	for _, c := range common[:min(len(common), maxUnits)] {
+		list = append(list, c.hosts)
 	}
 	slices.Sort(list)
 	return slices.Compact(list)

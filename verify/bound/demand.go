@@ -11,6 +11,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -61,12 +62,7 @@ func TimesUnder(ctx context.Context, f *fabric.Fabric, t *lft.Tables, d *lft.Dem
 
 // hostTime is that of the busiest cable of a host.
 func hostTime(f *fabric.Fabric, d *lft.Demand) float64 {
-	var ports []fabric.PortID
-	for p, amount := range d.Host {
-		if amount > 0 {
-			ports = append(ports, fabric.PortID(p))
-		}
-	}
+	ports := text.Indices[fabric.PortID](d.Host, func(amount int64) bool { return amount > 0 })
 	return busiest(f, ports, d.Host, d)
 }
 

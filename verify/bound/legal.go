@@ -54,7 +54,7 @@ func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 // Keeps returns true if all entries of tables keep to the legal ports of an order, so that a bound for
 // legal paths applies to the tables. It takes O(switches with hosts x channels), and O(switches x LIDs).
 func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
-	for d := range fabric.NodeID(f.NumSwitches()) {
+	for _, d := range f.Switches() {
 		if len(f.HostsOn(d)) > 0 && !KeepsTo(f, t, LegalPorts(f, rank, d), d) {
 			return false
 		}
@@ -65,7 +65,7 @@ func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 // KeepsTo returns true if all entries of tables for the hosts of switch d keep to the LegalPorts for it.
 func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
 	hosts := f.HostsOn(d)
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if s == d {
 			continue
 		}

@@ -31,7 +31,7 @@ type seeker struct {
 
 func newSeeker(w *ways) *seeker {
 	n := len(w.port)
-	x := &seeker{ways: w, price: make([]float64, n), length: make([]float64, n), load: make([]float64, n), bounds: make([]float64, blocks)}
+	x := &seeker{ways: w, price: slices.Repeat([]float64{1}, n), length: make([]float64, n), load: make([]float64, n), bounds: make([]float64, blocks)}
 	for range blocks {
 		x.parts = append(x.parts, make([]float64, n))
 	}
@@ -139,9 +139,6 @@ const (
 // seek returns the prices of the best fractional bound that it finds in some rounds, the
 // first with equal prices. A start from the best cut is worse: prices stay near it.
 func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err error) {
-	for c := range x.price {
-		x.price[c] = 1
-	}
 	x.setPrices()
 	demand := 0.0
 	for _, t := range x.targets {

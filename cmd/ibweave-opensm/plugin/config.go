@@ -154,8 +154,11 @@ func unquote(s string) string {
 // reader reads one file.
 type reader struct{ *yamlfile.File }
 
+// setter sets a value from its node.
+type setter = func(*yaml.Node) error
+
 // keys has what the value of each key of a mapping does.
-type keys = map[string]func(*yaml.Node) error
+type keys = map[string]setter
 
 // ParseConfig reads a configuration file. Errors are *fabric.ParseError: text that is not
 // YAML, unknown or duplicate keys, values that their key cannot have.
@@ -171,53 +174,45 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 		return nil, err
 	}
 	r := &reader{f}
-	err = r.mapping(root, keys{
+	err = r.mapping(keys{
 		"roots": func(n *yaml.Node) error {
 			if c.Balanced = n.Value == "balanced"; c.Balanced {
 				return nil
 			}
 			return r.guids(n, &c.Roots)
 		},
-		"origin":        func(n *yaml.Node) error { return r.guid(n, &c.Origin) },
-		"dims":          func(n *yaml.Node) error { return r.dims(n, &c.Dims) },
-		"no-wrap":       func(n *yaml.Node) error { return r.boolean(n, &c.NoWrap) },
-		"repair":        func(n *yaml.Node) error { return r.boolean(n, &c.Repair) },
-		"vls":           func(n *yaml.Node) error { return r.vls(n, &c.VLs) },
-		"sl2vl":         func(n *yaml.Node) error { return r.oneOf(n, &c.SL2VL, compile.SL2VLSchemes...) },
-		"verify":        func(n *yaml.Node) error { return r.oneOf(n, &c.Verify, VerifyError, VerifyWarn) },
-		"vlarb":         func(n *yaml.Node) error { return r.oneOf(n, &c.VLArb, ArbitrationOpenSM, ArbitrationEqual) },
-		"timeout":       func(n *yaml.Node) error { return r.duration(n, &c.Timeout) },
-		"labels":        func(n *yaml.Node) error { return r.path(n, &c.Labels) },
-		"incremental":   func(n *yaml.Node) error { return r.boolean(n, &c.Incremental) },
-		"rebalance":     func(n *yaml.Node) error { return r.factor(n, &c.Rebalance) },
-		"traffic":       func(n *yaml.Node) error { return r.path(n, &c.Traffic) },
-		"uniform-floor": func(n *yaml.Node) error { return r.factor(n, &c.UniformFloor) },
-		"flap": func(n *yaml.Node) error {
-			return r.mapping(n, keys{
-				"count":  func(n *yaml.Node) error { return r.count(n, &c.Flap.Count) },
-				"window": func(n *yaml.Node) error { return r.duration(n, &c.Flap.Window) },
-				"hold":   func(n *yaml.Node) error { return r.duration(n, &c.Flap.Hold) },
-			})
-		},
-		"shadow": func(n *yaml.Node) error { return r.boolean(n, &c.Shadow) },
-		"multicast": func(n *yaml.Node) error {
-			return r.mapping(n, keys{
-				"scheme":  func(n *yaml.Node) error { return r.oneOf(n, &c.Multicast.Scheme, multicastSchemes()...) },
-				"groups":  func(n *yaml.Node) error { return r.path(n, &c.Multicast.Groups) },
-				"balance": func(n *yaml.Node) error { return r.boolean(n, &c.Multicast.Balance) },
-			})
-		},
-		"log": func(n *yaml.Node) error {
-			return r.mapping(n, keys{
-				"file":   func(n *yaml.Node) error { return r.path(n, &c.Log.File) },
-				"level":  func(n *yaml.Node) error { return r.level(n, &c.Log.Level) },
-				"format": func(n *yaml.Node) error { return r.oneOf(n, &c.Log.Format, "console", "json") },
-			})
-		},
-		"metrics": func(n *yaml.Node) error {
-			return r.mapping(n, keys{"file": func(n *yaml.Node) error { return r.path(n, &c.Metrics) }})
-		},
-	})
+		"origin":        r.guid(&c.Origin),
+		"dims":          r.dims(&c.Dims),
+		"no-wrap":       r.boolean(&c.NoWrap),
+		"repair":        r.boolean(&c.Repair),
+		"vls":           r.vls(&c.VLs),
+		"sl2vl":         r.oneOf(&c.SL2VL, compile.SL2VLSchemes...),
+		"verify":        r.oneOf(&c.Verify, VerifyError, VerifyWarn),
+		"vlarb":         r.oneOf(&c.VLArb, ArbitrationOpenSM, ArbitrationEqual),
+		"timeout":       r.duration(&c.Timeout),
+		"labels":        r.path(&c.Labels),
+		"incremental":   r.boolean(&c.Incremental),
+		"rebalance":     r.factor(&c.Rebalance),
+		"traffic":       r.path(&c.Traffic),
+		"uniform-floor": r.factor(&c.UniformFloor),
+		"flap": r.mapping(keys{
+			"count":  r.count(&c.Flap.Count),
+			"window": r.duration(&c.Flap.Window),
+			"hold":   r.duration(&c.Flap.Hold),
+		}),
+		"shadow": r.boolean(&c.Shadow),
+		"multicast": r.mapping(keys{
+			"scheme":  r.oneOf(&c.Multicast.Scheme, multicastSchemes...),
+			"groups":  r.path(&c.Multicast.Groups),
+			"balance": r.boolean(&c.Multicast.Balance),
+		}),
+		"log": r.mapping(keys{
+			"file":   r.path(&c.Log.File),
+			"level":  r.level(&c.Log.Level),
+			"format": r.oneOf(&c.Log.Format, "console", "json"),
+		}),
+		"metrics": r.mapping(keys{"file": r.path(&c.Metrics)}),
+	})(root)
 	if err != nil {
 		return nil, err
 	}
@@ -225,40 +220,46 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 }
 
 // mapping reads a mapping with these keys. An empty value has none.
-func (r *reader) mapping(n *yaml.Node, keys keys) error {
-	if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
-		return nil
+func (r *reader) mapping(keys keys) setter {
+	return func(n *yaml.Node) error {
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+			return nil
+		}
+		return r.Mapping(n, keys)
 	}
-	return r.Mapping(n, keys)
 }
 
 // value reads a scalar and sets *to, if parse accepts its text; want says what it accepts.
-func value[T any](r *reader, n *yaml.Node, to *T, want string, parse func(string) (T, bool)) error {
-	s, err := r.Text(n, want)
-	if err != nil {
-		return err
+func value[T any](r *reader, to *T, want string, parse func(string) (T, bool)) setter {
+	return func(n *yaml.Node) error {
+		s, err := r.Text(n, want)
+		if err != nil {
+			return err
+		}
+		v, ok := parse(s)
+		if !ok {
+			return r.Fail(n, "%q; want %s", s, want)
+		}
+		*to = v
+		return nil
 	}
-	v, ok := parse(s)
-	if !ok {
-		return r.Fail(n, "%q; want %s", s, want)
+}
+
+func (r *reader) boolean(to *bool) setter {
+	return func(n *yaml.Node) error {
+		return value(r, to, "true or false", func(string) (v, ok bool) {
+			ok = n.Tag == "!!bool" && n.Decode(&v) == nil
+			return v, ok
+		})(n)
 	}
-	*to = v
-	return nil
 }
 
-func (r *reader) boolean(n *yaml.Node, to *bool) error {
-	return value(r, n, to, "true or false", func(string) (v, ok bool) {
-		ok = n.Tag == "!!bool" && n.Decode(&v) == nil
-		return v, ok
-	})
+func (r *reader) oneOf(to *string, values ...string) setter {
+	return value(r, to, "one of "+strings.Join(values, ", "), func(s string) (string, bool) { return s, slices.Contains(values, s) })
 }
 
-func (r *reader) oneOf(n *yaml.Node, to *string, values ...string) error {
-	return value(r, n, to, "one of "+strings.Join(values, ", "), func(s string) (string, bool) { return s, slices.Contains(values, s) })
-}
-
-func (r *reader) guid(n *yaml.Node, to *fabric.GUID) error {
-	return value(r, n, to, "a GUID like 0x0002c90000000001", func(s string) (fabric.GUID, bool) {
+func (r *reader) guid(to *fabric.GUID) setter {
+	return value(r, to, "a GUID like 0x0002c90000000001", func(s string) (fabric.GUID, bool) {
 		g, err := fabric.ParseGUID(s)
 		// Without 0x YAML and people take digits for a decimal number.
 		return g, err == nil && strings.HasPrefix(s, "0x")
@@ -268,7 +269,7 @@ func (r *reader) guid(n *yaml.Node, to *fabric.GUID) error {
 func (r *reader) guids(n *yaml.Node, to *[]fabric.GUID) error {
 	return r.List(n, "GUIDs like [0x0002c90000000001]", func(v *yaml.Node) error {
 		var g fabric.GUID
-		if err := r.guid(v, &g); err != nil {
+		if err := r.guid(&g)(v); err != nil {
 			return err
 		}
 		if slices.Contains(*to, g) {
@@ -279,51 +280,49 @@ func (r *reader) guids(n *yaml.Node, to *[]fabric.GUID) error {
 	})
 }
 
-func (r *reader) dims(n *yaml.Node, to *[]int) error {
-	return value(r, n, to, "sizes like 16x16", func(s string) ([]int, bool) {
+func (r *reader) dims(to *[]int) setter {
+	return value(r, to, "sizes like 16x16", func(s string) ([]int, bool) {
 		dims, err := mesh.ParseDims(s)
 		return dims, err == nil && slices.Min(dims) >= 1 && slices.Max(dims) <= int(fabric.MaxUnicastLID)
 	})
 }
 
-func (r *reader) vls(n *yaml.Node, to *int) error {
-	return value(r, n, to, "1, 2, 4, 8 or 15 data VLs", func(s string) (int, bool) {
+func (r *reader) vls(to *int) setter {
+	return value(r, to, "1, 2, 4, 8 or 15 data VLs", func(s string) (int, bool) {
 		v, err := strconv.Atoi(s)
 		return v, err == nil && lft.CheckVLCount(v) == nil
 	})
 }
 
-func (r *reader) count(n *yaml.Node, to *int) error {
-	return value(r, n, to, "0 for never, or 1 to 1000 times", func(s string) (int, bool) {
+func (r *reader) count(to *int) setter {
+	return value(r, to, "0 for never, or 1 to 1000 times", func(s string) (int, bool) {
 		v, err := strconv.Atoi(s)
 		return v, err == nil && v >= 0 && v <= 1000
 	})
 }
 
-func (r *reader) duration(n *yaml.Node, to *time.Duration) error {
-	return value(r, n, to, "a time above zero like 30s or 5m", func(s string) (time.Duration, bool) {
+func (r *reader) duration(to *time.Duration) setter {
+	return value(r, to, "a time above zero like 30s or 5m", func(s string) (time.Duration, bool) {
 		d, err := time.ParseDuration(s)
 		return d, err == nil && d > 0
 	})
 }
 
-func (r *reader) factor(n *yaml.Node, to *float64) error {
-	return value(r, n, to, "a number from 1 to 1000", func(s string) (float64, bool) {
+func (r *reader) factor(to *float64) setter {
+	return value(r, to, "a number from 1 to 1000", func(s string) (float64, bool) {
 		x, err := strconv.ParseFloat(s, 64)
 		return x, err == nil && x >= 1 && x <= 1000
 	})
 }
 
-func (r *reader) path(n *yaml.Node, to *string) error {
-	return value(r, n, to, "an absolute path", func(s string) (string, bool) { return s, filepath.IsAbs(s) })
+func (r *reader) path(to *string) setter {
+	return value(r, to, "an absolute path", func(s string) (string, bool) { return s, filepath.IsAbs(s) })
 }
 
-func (r *reader) level(n *yaml.Node, to *zapcore.Level) error {
-	var s string
-	if err := r.oneOf(n, &s, "debug", "info", "warn", "error"); err != nil {
-		return err
-	}
-	return to.Set(s)
+func (r *reader) level(to *zapcore.Level) setter {
+	return value(r, to, "one of debug, info, warn, error", func(s string) (l zapcore.Level, ok bool) {
+		return l, slices.Contains([]string{"debug", "info", "warn", "error"}, s) && l.Set(s) == nil
+	})
 }
 
 // compileOptions is the options of the compiler on the fabric as it is now, and the

@@ -81,7 +81,7 @@ func (x *flaps) damp(f *fabric.Fabric, now time.Time) (used *fabric.Fabric, said
 	}
 	var back, out []fabric.PortID
 	up := func(p fabric.PortID) time.Time { return x.lost[wireOf(f, p)].up }
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		ports, to := f.SwitchLinks(s)
 		for i, p := range ports {
 			if to[i] < s {

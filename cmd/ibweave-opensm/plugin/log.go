@@ -51,7 +51,9 @@ func openLog(c *LogConfig, dir string, tell func(Level, error)) (log *zap.Logger
 	f.wake <- struct{}{}
 	go f.run()
 	if err := f.Sync(); err != nil {
-		f.trouble(err)
+		f.mu.Lock()
+		f.lose(0, err)
+		f.mu.Unlock()
 	}
 	return zap.New(zapcore.NewCore(encoder, f, c.Level)), f.Close
 }
@@ -97,13 +99,6 @@ func (l *logFile) Write(b []byte) (int, error) {
 	default:
 	}
 	return len(b), nil
-}
-
-// trouble counts no line, and tells.
-func (l *logFile) trouble(err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lose(0, err)
 }
 
 // lose counts lines, and tells unless it has done so not long ago. The lock is held.

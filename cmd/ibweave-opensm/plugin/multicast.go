@@ -12,6 +12,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -93,8 +94,6 @@ type masks struct {
 	grid       *mesh.Grid
 	detected   bool
 }
-
-func newMasks(p *Plugin) *masks { return &masks{p: p, last: make(map[mft.MGID][]SwitchPort)} }
 
 // HandlesMulticast returns true if OpenSM should ask for masks.
 func (p *Plugin) HandlesMulticast() bool {
@@ -233,9 +232,7 @@ const (
 
 // multicastSchemes lists the values of multicast.scheme: those that serve a
 // group as OpenSM has it, with one MLID.
-func multicastSchemes() []string {
-	return []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
-}
+var multicastSchemes = []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
 
 // steps are the schemes to try for a box, one after the other: those that it was
 // compiled with and the configuration names, and the compiler's default ones, as far
@@ -477,10 +474,7 @@ func (m *masks) buildWith(ctx context.Context, name string, drafts []*draft) {
 
 // buildAll builds all drafts with one scheme, or none.
 func (m *masks) buildAll(ctx context.Context, name string, drafts []*draft) error {
-	groups := make([]mft.Group, len(drafts))
-	for i, d := range drafts {
-		groups[i] = d.members
-	}
+	groups := text.Each(drafts, func(d *draft) mft.Group { return d.members })
 	s, err := m.scheme(ctx, name, groups)
 	if err != nil {
 		return err
@@ -606,11 +600,7 @@ func (m *masks) emergency(box *Box) (ports []SwitchPort) {
 // switchPorts names ports of switches.
 func (m *masks) switchPorts(ports []fabric.PortID) []SwitchPort {
 	f := m.tables.Fabric
-	list := make([]SwitchPort, len(ports))
-	for i, p := range ports {
-		list[i] = SwitchPort{f.Node(f.Owner(p)).GUID, f.Num(p)}
-	}
-	return list
+	return text.Each(ports, func(p fabric.PortID) SwitchPort { return SwitchPort{f.Node(f.Owner(p)).GUID, f.Num(p)} })
 }
 
 // anyTree is the masks of a tree that joins all members: that of a search in

@@ -26,6 +26,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -37,6 +38,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
@@ -193,7 +195,9 @@ type refusal struct {
 // always returns a Plugin. If the configuration cannot be used, it logs the error,
 // and Setup refuses all engines with it.
 func Open(options string, host Host) *Plugin {
-	collectEarlier()
+	if half := room() / 2; half < debug.SetMemoryLimit(-1) {
+		debug.SetMemoryLimit(half) // garbage is collected before it reaches the limits of this process
+	}
 	log := host.Log
 	host.Log = func(l Level, line string) { log(l, fabric.Printable(line)) }
 	p := &Plugin{host: host, needs: routingNeeds, meter: new(meter), refused: make(map[int]refusal), log: zap.NewNop(), close: func() error { return nil }}
@@ -231,7 +235,7 @@ func Open(options string, host Host) *Plugin {
 		p.failed = err
 		p.report(err)
 	}
-	p.masks = newMasks(p)
+	p.masks = &masks{p: p, last: make(map[mft.MGID][]SwitchPort)}
 	return p
 }
 
@@ -282,11 +286,7 @@ func (p *Plugin) offer() {
 // Engines are OpenSM's names of our engines, those of counterparts last. Engines are named by
 // their index in it.
 func (p *Plugin) Engines() []string {
-	names := make([]string, len(p.engines))
-	for i := range p.engines {
-		names[i] = p.engineName(i)
-	}
-	return names
+	return text.Each(p.engines, func(e offered) string { return Prefix + e.name })
 }
 
 // engineName is OpenSM's name of an engine.
@@ -338,21 +338,16 @@ func (p *Plugin) guard(engine string, f func() error) *Error {
 	if err == nil {
 		return nil
 	}
-	var panicked *par.Panic
-	if errors.As(err, &panicked) {
-		return p.panicked(engine, panicked)
+	var w *par.Panic
+	if errors.As(err, &w) { // our log has the stack
+		p.log.Error("panic", zap.String("engine", engine), zap.String("value", fmt.Sprint(w.Value)), zap.ByteString("stack", w.Stack))
+		return &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", w.Value)}
 	}
 	var known *Error
 	if errors.As(err, &known) {
 		return &Error{Code: known.Code, Engine: engine, Err: known.Err}
 	}
 	return &Error{Engine: engine, Err: err}
-}
-
-// panicked is the failure that a panic is. Our log has the stack.
-func (p *Plugin) panicked(engine string, w *par.Panic) *Error {
-	p.log.Error("panic", zap.String("engine", engine), zap.String("value", fmt.Sprint(w.Value)), zap.ByteString("stack", w.Stack))
-	return &Error{Code: Panicked, Engine: engine, Err: fmt.Errorf("a bug of ibweave, please report it with its log: %v", w.Value)}
 }
 
 // Guard runs f for an engine, and writes any error or panic of it as one line
@@ -483,7 +478,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	defer cancel()
 	start := time.Now()
 	t := p.Current()
-	if t == nil || !t.isOf(engine, s) || !t.isFound(s) || p.isDue() {
+	if t == nil || t.asked != engine || verdict(t.Verify) != nil || !t.snapshot.equal(s) || !t.isFound(s) || p.isDue() {
 		return p.routeChanged(ctx, engine, s)
 	}
 	next, stuck := p.rebalance(ctx, t, s)

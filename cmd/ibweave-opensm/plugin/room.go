@@ -3,7 +3,6 @@ package plugin
 import (
 	"fmt"
 	"math"
-	"runtime/debug"
 	"runtime/metrics"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -56,11 +55,4 @@ func room() int64 {
 		}
 	}
 	return available
-}
-
-// collectEarlier has garbage collected before it reaches the limits of this process.
-func collectEarlier() {
-	if half := room() / 2; half < debug.SetMemoryLimit(-1) {
-		debug.SetMemoryLimit(half)
-	}
 }

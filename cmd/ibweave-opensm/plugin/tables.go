@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
@@ -60,12 +61,6 @@ func (t *Timing) Total() time.Duration { return t.Computing + t.Writing }
 // OpenSM's room for the tables, and for writing.
 func (t *Timing) rest() time.Duration { return t.Total() - t.Snapshot - t.Route - t.Verify }
 
-// isOf returns true if an engine would make t again for a snapshot: OpenSM
-// sweeps now and then though nothing has changed.
-func (t *Tables) isOf(engine int, s *Snapshot) bool {
-	return t.asked == engine && verdict(t.Verify) == nil && t.snapshot.equal(s)
-}
-
 // isFound returns false if tables of switches were read that are not t.
 func (t *Tables) isFound(s *Snapshot) bool {
 	for i, row := range s.Found {
@@ -95,7 +90,7 @@ func (t *Tables) same(o *Tables) bool {
 			return false
 		}
 	}
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		if !slices.Equal(t.LFT(s), o.LFT(s)) {
 			return false
 		}
@@ -147,20 +142,12 @@ var ErrSwitches = &Error{Code: BadSubnet, Err: errors.New("OpenSM's switches hav
 
 // switchGUIDs is the GUID of each switch, by NodeID.
 func switchGUIDs(f *fabric.Fabric) []fabric.GUID {
-	guids := make([]fabric.GUID, f.NumSwitches())
-	for s := range guids {
-		guids[s] = f.Node(fabric.NodeID(s)).GUID
-	}
-	return guids
+	return text.Each(f.Switches(), func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })
 }
 
 // SwitchLIDs is the base LID of each switch, by NodeID.
 func (t *Tables) SwitchLIDs() []fabric.LID {
-	lids := make([]fabric.LID, t.Fabric.NumSwitches())
-	for s := range lids {
-		lids[s] = t.Fabric.LID(t.Fabric.PortBase(fabric.NodeID(s)))
-	}
-	return lids
+	return text.Each(t.Fabric.Switches(), func(s fabric.NodeID) fabric.LID { return t.Fabric.LID(t.Fabric.PortBase(s)) })
 }
 
 // WantsLIDMatrix returns true if OpenSM is about to read its lid matrix: to dump it

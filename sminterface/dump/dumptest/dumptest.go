@@ -56,7 +56,7 @@ func SADump(f *fabric.Fabric, trees []mft.Tree) []byte {
 // PLFTMap returns a text with the private LFT that each packet takes.
 func PLFTMap(f *fabric.Fabric, x *adaptive.Selector) []byte {
 	var b []byte
-	for s := range fabric.NodeID(f.NumSwitches()) {
+	for _, s := range f.Switches() {
 		b = fmt.Appendf(b, "PLFTs of switch %s\n#in : SL 0 to 15\n", f.Node(s).GUID)
 		for in := range int(f.Node(s).NumPorts) + 1 {
 			b = fmt.Appendf(b, "%d :", in)
