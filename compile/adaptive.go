@@ -49,7 +49,8 @@ func (r *Result) AddChoices(ctx context.Context) error {
 	return nil
 }
 
-// Certificate proves that there is no credit loop, whatever ports the switches choose; nil if there is no such proof.
+// Certificate proves that there is no credit loop, whatever ports the switches choose; nil if
+// there is no such proof.
 func (r *Result) Certificate() *verify.Certificate {
 	if r.Adaptive != nil {
 		return r.Adaptive.certificate

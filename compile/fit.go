@@ -80,8 +80,8 @@ func (o *Options) keptOptions(l *lft.Incremental) lft.FitOptions {
 	return lft.FitOptions{Most: max(l.MaxLoad(), o.mostRoutes(l.LoadBound())), Slack: o.Route.RebalanceFactor(), Blocks: math.MaxInt}
 }
 
-// fitPart takes a step of a few blocks towards tables for opt.Demand. undo takes it back; it is nil where nothing has
-// changed.
+// fitPart takes a step of a few blocks towards tables for opt.Demand. undo takes it back; it is
+// nil where nothing has changed.
 func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()) {
 	f := l.Snapshot().Fabric
 	d, err := opt.Demand(ctx, f)

@@ -319,10 +319,11 @@ func (c *Incremental) forgetScratch() {
 }
 
 // Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards
-// tables with no load above opt.Route.Rebalance times that of tables from scratch, or once they are that, towards
-// tables for opt.Demand: at most 64 blocks. Each step is proven together with the tables before: packets may meet entries
-// of both in any mixture. The result is nil when there is nothing to do, it is not prepared, or
-// nothing is proven; then the tables are as they were, and the next Run is from scratch if IsStuck.
+// tables with no load above opt.Route.Rebalance times that of tables from scratch, or once they
+// are that, towards tables for opt.Demand: at most 64 blocks. Each step is proven together with
+// the tables before: packets may meet entries of both in any mixture. The result is nil when
+// there is nothing to do, it is not prepared, or nothing is proven; then the tables are as they
+// were, and the next Run is from scratch if IsStuck.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}
 	c.stepped, c.stuck = false, false
@@ -357,7 +358,8 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	return r, step
 }
 
-// IsStuck returns true if the last Rebalance found no step to loads that it is to come to. The next Run is from scratch then.
+// IsStuck returns true if the last Rebalance found no step to loads that it is to come to. The
+// next Run is from scratch then.
 func (c *Incremental) IsStuck() bool { return c.stuck }
 
 // isReady takes over what was prepared, and returns true if Rebalance has the tables that it needs.

@@ -115,8 +115,8 @@ func (m *multicaster) rows() []int32 {
 	return row
 }
 
-// NewScheme returns the multicast scheme of a name for a routing. updn-tree has the order of the routing, or one of its
-// own where that has none. Errors: ctx's, and a name that is none.
+// NewScheme returns the multicast scheme of a name for a routing. updn-tree has the order of
+// the routing, or one of its own where that has none. Errors: ctx's, and a name that is none.
 func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
 	return newMulticaster(r, &Options{}).scheme(ctx, name)
 }

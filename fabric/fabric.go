@@ -140,7 +140,8 @@ func (f *Fabric) LID(p PortID) LID { return f.lid[p] }
 // its base LID on.
 func (f *Fabric) LMC(p PortID) uint8 { return f.lmc[p] }
 
-// LIDs yields the LIDs of an end port, ascending; none when it has no base LID. AllLIDs adds those of virtual ports.
+// LIDs yields the LIDs of an end port, ascending; none when it has no base LID. AllLIDs adds
+// those of virtual ports.
 func (f *Fabric) LIDs(p PortID) iter.Seq[LID] {
 	return func(yield func(LID) bool) {
 		if f.lid[p] == 0 {

@@ -66,8 +66,9 @@ func (x *Fit) Changed() bool { return x.undo != nil }
 // default, when tables are fitted to a demand.
 const DefaultUniformFloor = 1.1
 
-// Fit moves routes so that the greatest load under a demand is small: at most opt.Slack times a lower bound,
-// if it finds such tables. It begins with the tables as they are, and changes no entries for LIDs without demand.
+// Fit moves routes so that the greatest load under a demand is small: at most opt.Slack times a
+// lower bound, if it finds such tables. It begins with the tables as they are, and changes no
+// entries for LIDs without demand.
 //
 // The load of a channel is what jobs send over it and the background, times the ratio of the fastest
 // rate to its own. With a slack, routes at first move only where no load comes above

@@ -9,8 +9,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 )
 
-// HostPorts lists, by host, the CA ports that have a LID and a cable to a switch, of hosts with several of them: ports of one
-// adapter, of adapters with one system image GUID, and of adapters that name one host in their descriptions.
+// HostPorts lists, by host, the CA ports that have a LID and a cable to a switch, of hosts with
+// several of them: ports of one adapter, of adapters with one system image GUID, and of
+// adapters that name one host in their descriptions.
 func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 	named, others := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind)
 	hosts := make([][]fabric.NodeID, 0, len(named))
@@ -56,11 +57,14 @@ const (
 	// hostPasses bounds how often it looks at each port, and hostWork how many paths it follows.
 	hostPasses = 20
 	hostWork   = 1 << 20
-	// costBusier is the cost of a route on a channel that becomes the busiest of a shift. To meet a route there costs 1.
+	// costBusier is the cost of a route on a channel that becomes the busiest of a shift. To
+	// meet a route there costs 1.
 	costBusier = 1000
-	// hostSpare is which part of all routes of shifts exchanges may cost together: about a hundredth of the bandwidth.
+	// hostSpare is which part of all routes of shifts exchanges may cost together: about a
+	// hundredth of the bandwidth.
 	hostSpare = 68
-	// hostBusier is how many routes more may be on the busiest channels of all shifts where a hundredth is less.
+	// hostBusier is how many routes more may be on the busiest channels of all shifts where a
+	// hundredth is less.
 	hostBusier = 24
 	// shiftCounts bounds the numbers of routes by channel and shift.
 	shiftCounts = 1 << 24
@@ -104,11 +108,12 @@ func newHostSeparator(r *Routing, hosts [][]fabric.PortID) *hostSeparator {
 	return x
 }
 
-// SeparateHosts has the switches lead to the ports of a host by different switches. It exchanges paths to ports on one
-// switch: all switches then send to the one port as they did to the other. So loads stay as they are, and so do
-// dependencies of channels, paths and their SLs. It exchanges the places in CAOrder, too. Where paths still meet
-// that have an order and one VL, switches with hosts exchange entries, as far as the greatest load stays. It returns ctx's error.
-// hosts are HostPorts of the fabric.
+// SeparateHosts has the switches lead to the ports of a host by different switches. It
+// exchanges paths to ports on one switch: all switches then send to the one port as they did to
+// the other. So loads stay as they are, and so do dependencies of channels, paths and their
+// SLs. It exchanges the places in CAOrder, too. Where paths still meet that have an order and
+// one VL, switches with hosts exchange entries, as far as the greatest load stays. It returns
+// ctx's error. hosts are HostPorts of the fabric.
 func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) error {
 	if len(hosts) == 0 {
 		return nil
@@ -145,9 +150,10 @@ func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) er
 	return nil
 }
 
-// exchangeAll exchanges entries of switches with hosts, pass after pass: first those that cost shifts nothing, then dearer ones, up to
-// 1/hostSpare of their routes together, then those by which shifts are busier, up to a hundredth more than with the tables before.
-// A pass with a limit below 0 exchanges entries by which shifts gain.
+// exchangeAll exchanges entries of switches with hosts, pass after pass: first those that cost
+// shifts nothing, then dearer ones, up to 1/hostSpare of their routes together, then those by
+// which shifts are busier, up to a hundredth more than with the tables before. A pass with a
+// limit below 0 exchanges entries by which shifts gain.
 func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
 	now := x.r.Tables
 	x.units, x.r.Tables = LoadUnits(x.f), before
@@ -188,8 +194,9 @@ func (x *hostSeparator) sumBusiest() (sum int) {
 	return sum
 }
 
-// exchangeOnce looks at each path of switches with hosts for an exchange of a cost up to limit, and up to spare together. It returns what
-// they cost. A pass that did not come to all is followed by one that goes on there.
+// exchangeOnce looks at each path of switches with hosts for an exchange of a cost up to limit,
+// and up to spare together. It returns what they cost. A pass that did not come to all is
+// followed by one that goes on there.
 func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cost int) {
 	x.work = 0
 	for range x.leaves {
@@ -233,9 +240,10 @@ func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// place permutes the paths of other switches among the ports on s, so that the fewest meet paths to the same hosts'
-// ports on placed switches; it begins with the best rotation, and swaps two while that is better. It returns false,
-// and changes nothing, if no fewer meet than before.
+// place permutes the paths of other switches among the ports on s, so that the fewest meet
+// paths to the same hosts' ports on placed switches; it begins with the best rotation, and
+// swaps two while that is better. It returns false, and changes nothing, if no fewer meet than
+// before.
 func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	ports := x.alike(s)
 	n := len(ports)
@@ -290,7 +298,8 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	return true
 }
 
-// addShared calls meets with the index of each port for each of the sources from which the path to it meets those to others.
+// addShared calls meets with the index of each port for each of the sources from which the path
+// to it meets those to others.
 func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i int)) {
 	for _, from := range x.sources {
 		if x.work += len(ports) + len(others); len(others) == 0 || x.work > hostWork {
@@ -317,7 +326,8 @@ func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	}
 }
 
-// meeting finds the first marked switch of a path after its first switch, ignoring p's switch; NoNode if there is none.
+// meeting finds the first marked switch of a path after its first switch, ignoring p's switch;
+// NoNode if there is none.
 func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.NodeID {
 	for i, out := range path {
 		if s := x.f.Owner(out); i > 0 && x.seen[s] == x.search && s != x.f.PeerSwitch(p) {
@@ -327,8 +337,8 @@ func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.No
 	return fabric.NoNode
 }
 
-// path lists the ports by which the path from a switch to p leaves switches, without the last one: the first ones
-// as given, the others by the tables. The next call overwrites it.
+// path lists the ports by which the path from a switch to p leaves switches, without the last
+// one: the first ones as given, the others by the tables. The next call overwrites it.
 func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabric.PortID) []fabric.PortID {
 	x.list = append(x.list[:0], first...)
 	for _, out := range first {
@@ -344,8 +354,8 @@ func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabri
 	return x.list
 }
 
-// findFree finds a port by which the path from a switch to p, which is long hops long, is no longer and meets no marked
-// switch; NoPort for none.
+// findFree finds a port by which the path from a switch to p, which is long hops long, is no
+// longer and meets no marked switch; NoPort for none.
 func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) fabric.PortID {
 	ports, _ := x.f.SwitchLinks(from)
 	for _, out := range ports {
@@ -357,10 +367,11 @@ func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) 
 	return fabric.NoPort
 }
 
-// exchange has a switch with hosts send to p by another switch, where the path meets those to other ports of p's host and another one that is
-// no longer meets none. If need be, it sends to another of the ports, which went by that switch, as it did to p. No channel gets
-// more than the greatest load. It takes the exchange of the least cost, by add, up to limit. With a limit below 0 it looks at paths that
-// meet none. It returns the cost.
+// exchange has a switch with hosts send to p by another switch, where the path meets those to other
+// ports of p's host and another one that is no longer meets none. If need be, it sends to another of
+// the ports, which went by that switch, as it did to p. No channel gets more than the greatest load. It
+// takes the exchange of the least cost, by add, up to limit. With a limit below 0 it looks at paths
+// that meet none. It returns the cost.
 func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (cost int) {
 	path := x.path(from, p)
 	hops := len(path)
@@ -414,7 +425,8 @@ func (x *hostSeparator) meets(from fabric.NodeID, p fabric.PortID) bool {
 	return len(x.others[p]) > 0 && x.meeting(x.path(from, p), p) != fabric.NoNode
 }
 
-// fits returns true if the path from a switch to p goes up and then down, and comes to the switch that p is on within hops.
+// fits returns true if the path from a switch to p goes up and then down, and comes to the
+// switch that p is on within hops.
 func (x *hostSeparator) fits(from fabric.NodeID, p fabric.PortID, hops int) bool {
 	path := x.path(from, p)
 	downs, at := 0, from
@@ -435,8 +447,9 @@ func (x *hostSeparator) hasRoom(from fabric.NodeID, p fabric.PortID) bool {
 	return !slices.ContainsFunc(x.path(from, p), func(c fabric.PortID) bool { return uint64(x.loads[c])*x.units[c] > x.greatest })
 }
 
-// add adds the routes from a switch to p, by a path, to loads and shifts; it takes them off where by is -1. It returns what that costs the
-// shifts: 1 for each route that one meets on a channel, and costBusier where more are there than on the busiest channel of the shift before.
+// add adds the routes from a switch to p, by a path, to loads and shifts; it takes them off where by is
+// -1. It returns what that costs the shifts: 1 for each route that one meets on a channel, and
+// costBusier where more are there than on the busiest channel of the shift before.
 func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.PortID, by int) (cost int) {
 	hosts := x.f.HostsOn(from)
 	for _, c := range path {
@@ -463,8 +476,9 @@ func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.P
 	return cost
 }
 
-// countShifts counts the routes of each shift on each channel, where that takes no more than shiftCounts numbers: in shift k each host sends to
-// the one that is k places further in CAOrder, or in the order of LIDs.
+// countShifts counts the routes of each shift on each channel, where that takes no more than
+// shiftCounts numbers: in shift k each host sends to the one that is k places further in CAOrder, or in
+// the order of LIDs.
 func (x *hostSeparator) countShifts() {
 	order := x.r.CAOrder
 	if order == nil {
@@ -507,9 +521,10 @@ type Meeting struct {
 	Sources  int           // how many switches with hosts there are from which that is so
 }
 
-// Meetings lists the first meeting of each host with several ports, in the order of HostPorts, where from a switch with hosts the
-// path of the tables to a port meets one to another port in a switch that neither is on, and another cable leads to a
-// path that is no longer and meets none.
+// Meetings lists the first meeting of each host with several ports, in the order of HostPorts,
+// where from a switch with hosts the path of the tables to a port meets one to another port in
+// a switch that neither is on, and another cable leads to a path that is no longer and meets
+// none.
 func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 	hosts := HostPorts(f)
 	x := newHostSeparator(&Routing{Fabric: f, Tables: t}, hosts)

@@ -118,8 +118,8 @@ func (l *Incremental) TakeFirstStep(fromScratch func() (uint64, error)) error {
 	return err
 }
 
-// TakePart changes at most firstStepBlocks blocks on the way to what TakeLastStep does. undo takes
-// that back; it is nil when nothing has changed.
+// TakePart changes at most firstStepBlocks blocks on the way to no load above factor times what routing
+// from scratch would give. undo takes that back; it is nil when nothing has changed.
 func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	l.countChanges()
 	m, _ := l.reach(times(factor, max(least, l.LoadBound())), firstStepBlocks)

@@ -19,14 +19,15 @@ const (
 	patienceWork  = 1 << 20
 	// The limit of a pass is below the greatest load by 1/leastStep of it at least.
 	leastStep = 64
-	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in at most spreadPasses
-	// passes; it stops after one that makes the sum of the squares smaller by less than spreadGain.
+	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in at
+	// most spreadPasses passes; it stops after one that makes the sum of the squares smaller by
+	// less than spreadGain.
 	spreadPart, spreadPasses = 4, 8
 	spreadGain               = 0.01
 )
 
-// mover takes routes off busy channels. It is the one local search of all that has tables to improve: Balance, Prefer,
-// the steps of an Incremental and its Fit.
+// mover takes routes off busy channels. It is the one local search of all that has tables to
+// improve: Balance, Prefer, the steps of an Incremental and its Fit.
 //
 // Each pass has a limit, and goes through the LIDs with a path that has a channel above it. Switch
 // after switch, the farthest first, it moves what goes over such paths to the next hop where the squares of the
@@ -63,8 +64,9 @@ type found struct {
 	hop   uint8
 }
 
-// cost tells two paths for a flow apart: by grow, the growth of the squares of the weights above the limit, infinite
-// where a bound forbids the path; where that is equal, by sum, the sum of the weights on the path.
+// cost tells two paths for a flow apart: by grow, the growth of the squares of the weights
+// above the limit, infinite where a bound forbids the path; where that is equal, by sum, the
+// sum of the weights on the path.
 type cost struct {
 	grow float64
 	sum  uint64
@@ -132,8 +134,9 @@ func greatest(loads []uint64) (most uint64) {
 	return most
 }
 
-// lower moves routes until the greatest weight is at most done, or it finds no way. Each pass has a limit between
-// the greatest weight and bound, which it cannot be below. The tables of the best pass remain.
+// lower moves routes until the greatest weight is at most done, or it finds no way. Each pass
+// has a limit between the greatest weight and bound, which it cannot be below. The tables of
+// the best pass remain.
 func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	high := r.greatest()
 	if high <= done {
@@ -168,9 +171,9 @@ func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	return ctx.Err()
 }
 
-// reach is lower where entries should stay: at first no weight comes above done, so that routes alone move that
-// had a share in one, those in blocks that have changed before those in others. Where that is not enough, others
-// make room: then it returns true.
+// reach is lower where entries should stay: at first no weight comes above done, so that routes
+// alone move that had a share in one, those in blocks that have changed before those in others.
+// Where that is not enough, others make room: then it returns true.
 func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err error) {
 	r.keeps, r.limit, r.ceiling = true, done, done
 	for _, r.blocks = range []int{0, r.blocks} {
@@ -187,8 +190,9 @@ func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err err
 	return !slices.Equal(before.entries, r.tables.entries), err
 }
 
-// spread moves routes off channels that are busy, none the busiest: jobs that meet there wait for each other for a while, though
-// there is room for all bytes. The greatest weight stays, and the squares of the weights above a part of it shrink.
+// spread moves routes off channels that are busy, none the busiest: jobs that meet there wait
+// for each other for a while, though there is room for all bytes. The greatest weight stays,
+// and the squares of the weights above a part of it shrink.
 func (r *mover) spread(ctx context.Context) error {
 	r.keeps, r.ceiling = true, r.greatest()
 	r.limit = r.ceiling / spreadPart
@@ -431,7 +435,8 @@ func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	r.moved += len(r.taken)
 }
 
-// choosePath changes the next hop of the i-th switch for a LID, and follows it with those that search has found.
+// choosePath changes the next hop of the i-th switch for a LID, and follows it with those that
+// search has found.
 func (r *mover) choosePath(i int32, k uint8, lid fabric.LID) {
 	for {
 		if k != r.choice[i] {
@@ -457,8 +462,8 @@ func (r *mover) reroute(i int32, k uint8, lid fabric.LID) {
 	r.addFlow(i, f)
 }
 
-// fits returns false if the path that begins with p, on which something is new, has a channel with too much, or too many blocks of
-// the tables have changed.
+// fits returns false if the path that begins with p, on which something is new, has a channel
+// with too much, or too many blocks of the tables have changed.
 func (r *mover) fits(p step) bool {
 	ok := r.changed == nil || r.blocks >= 0
 	r.follow(p, func(p step) {
@@ -541,7 +546,8 @@ func (r *mover) addFlow(i int32, f flow) {
 	})
 }
 
-// growCost is the cost of what a switch sends on the path that begins with p; bounded if no channel may get too much.
+// growCost is the cost of what a switch sends on the path that begins with p; bounded if no
+// channel may get too much.
 func (r *mover) growCost(p step, f flow, lid fabric.LID, bounded bool) (x cost) {
 	for weight := r.weigh(f); ; p = r.path[p.to] {
 		r.work++

@@ -30,7 +30,8 @@ type separator struct {
 	places uint64       // of a pass: one for each LID of a host
 }
 
-// others is the path from a switch without the routes to the current LID: its cost, and true if a channel is idle.
+// others is the path from a switch without the routes to the current LID: its cost, and true if
+// a channel is idle.
 type others struct {
 	cost uint64
 	idle bool

@@ -266,8 +266,8 @@ func (p *PathSLs) add(row []fabric.SL) int32 {
 	return int32(len(p.rows) - 1)
 }
 
-// On is the SLs from other switches, up to maxLID, which is no lower than p's: node and port find those of p among
-// them, NoNode and NoPort for none. All other SLs are 0.
+// On is the SLs from other switches, up to maxLID, which is no lower than p's: node and port
+// find those of p among them, NoNode and NoPort for none. All other SLs are 0.
 func (p *PathSLs) On(switches int, maxLID fabric.LID, node func(fabric.NodeID) fabric.NodeID, port func(fabric.PortID) fabric.PortID) *PathSLs {
 	q := NewPathSLs(switches, maxLID)
 	for _, row := range p.rows {

@@ -240,8 +240,8 @@ type combLine struct {
 	distance int     // to the middle, twice the sum
 }
 
-// lines lists the lines along the first dimension of an order, the best first. It takes O(members + links) for each
-// line and group.
+// lines lists the lines along the first dimension of an order, the best first. It takes
+// O(members + links) for each line and group.
 func (x *combChooser) lines(ctx context.Context, order []int) ([]combLine, error) {
 	first := order[0]
 	var list []combLine
@@ -290,8 +290,9 @@ func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink)
 	}
 }
 
-// spread moves trunks, indices in lines, no two to one line, as long as the busiest link carries less when they share the
-// load equally, or as much with the trunks nearer to the middle.
+// spread moves trunks, indices in lines, no two to one line, as long as the busiest link
+// carries less when they share the load equally, or as much with the trunks nearer to the
+// middle.
 func spread(lines []*combLine, trunks []int) {
 	sum := make([]int64, len(lines[0].loads))
 	most := func(from, to *combLine) (most int64) { // with a trunk on another line

@@ -65,8 +65,8 @@ func (r *search) spare(p int) int {
 // fits returns true if there is room around p for the neighbours that its switch still lacks.
 func (r *search) fits(p int) bool { return r.at[p] == fabric.NoNode || r.spare(p) >= r.open[r.at[p]] }
 
-// put places x at p, which is free and next to all its neighbours with positions, and returns true if that may be. It
-// has to be taken back in either case.
+// put places x at p, which is free and next to all its neighbours with positions, and returns
+// true if that may be. It has to be taken back in either case.
 func (r *search) put(x fabric.NodeID, p int) bool {
 	r.at[p], r.position[x] = x, p
 	r.move(x, 1)

@@ -125,8 +125,8 @@ func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// generate makes a grid with hosts on all switches, from port firstHost on; ports gives those for +1 and -1 in a
-// dimension.
+// generate makes a grid with hosts on all switches, from port firstHost on; ports gives those
+// for +1 and -1 in a dimension.
 func generate(shape Shape, hosts, firstHost int, ports func(d int) (plus, minus int)) (*fabric.Fabric, error) {
 	if most := int(fabric.MaxPortNum) - (firstHost - 1); hosts < 0 || hosts > most {
 		return nil, fmt.Errorf("%d hosts on each switch: want 0 to %d, since a switch has at most %d ports", hosts, most, fabric.MaxPortNum)

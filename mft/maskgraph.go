@@ -129,10 +129,11 @@ func (w *maskGraph) findFault(sender fabric.PortID) string {
 	return ""
 }
 
-// FindFault describes what packets of some senders do in the masks of one MLID, given as ports in ascending order, that
-// packets must not: two copies leave by one port, which is a loop or brings somebody two copies. It is "" if none do
-// so, and then none do in masks that have a part of these ports either. It takes O(ports), times the senders if the
-// links in the masks have a cycle.
+// FindFault describes what packets of some senders do in the masks of one MLID, given as ports
+// in ascending order, that packets must not: two copies leave by one port, which is a loop or
+// brings somebody two copies. It is "" if none do so, and then none do in masks that have a
+// part of these ports either. It takes O(ports), times the senders if the links in the masks
+// have a cycle.
 func FindFault(f *fabric.Fabric, ports, senders []fabric.PortID) string {
 	w := newMaskGraph(f)
 	if w.load(ports); w.isForest() {

@@ -30,8 +30,9 @@ func causesOf(r *verify.Result) []verify.Cause {
 	return list
 }
 
-// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause are below its text, and
-// the first of them is the finding whose message is that text, if there is one.
+// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause are
+// below its text, and the first of them is the finding whose message is that text, if there is
+// one.
 func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	r, at := &verify.Result{Findings: list}, make(map[string]int)
 	for i := range list {
@@ -56,8 +57,8 @@ func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	writeCauses(w, r, &opt, func(*verify.Cause) bool { return true })
 }
 
-// writeCauses prints the causes that are wanted, the most harmful first. Many of one rule are one list, and with
-// Options.Verbose all findings are printed.
+// writeCauses prints the causes that are wanted, the most harmful first. Many of one rule are
+// one list, and with Options.Verbose all findings are printed.
 func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verify.Cause) bool) {
 	type kind struct {
 		rule     string

@@ -18,10 +18,10 @@ const (
 	maxMessage  = 1000      // of a finding, bytes
 )
 
-// Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures,
-// and a table of undecided rules and of the causes of findings, the gravest first, as many as fit into a job summary.
-// Descriptions of nodes can be any text: they are escaped, so that they show as they are and are not
-// Markdown or HTML.
+// Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures, and a
+// table of undecided rules and of the causes of findings, the gravest first, as many as fit
+// into a job summary. Descriptions of nodes can be any text: they are escaped, so that they
+// show as they are and are not Markdown or HTML.
 func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 	var b bytes.Buffer
 	failed, waived := 0, 0

@@ -75,8 +75,8 @@ type Options struct {
 	Groups fmt.Stringer
 	// Lines are names and texts of further lines, after those about the load.
 	Lines [][2]string
-	// Traffic is how good tables are for jobs, which Lines say in words: in JSON the member traffic; nil if it is
-	// not asked for.
+	// Traffic is how good tables are for jobs, which Lines say in words: in JSON the member
+	// traffic; nil if it is not asked for.
 	Traffic any
 	// Place says where in which file a finding is, 1-based; nil, or line 0, for
 	// the beginning of the tables.

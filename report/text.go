@@ -235,8 +235,8 @@ func idle(r *verify.Result, opt *Options, b *text.Sheet) {
 	}
 }
 
-// bounds prints lower bounds of the load, and how far the load is above them. It leaves out the bound for shortest
-// paths if the tables have longer ones.
+// bounds prints lower bounds of the load, and how far the load is above them. It leaves out the
+// bound for shortest paths if the tables have longer ones.
 func bounds(r *verify.Result, b *text.Sheet) {
 	if r.Bound == nil {
 		return

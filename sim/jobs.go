@@ -78,8 +78,8 @@ type JobDone struct {
 type Waited struct {
 	Job, By int // indices in Jobs; as many as there are for the background
 	Port    fabric.PortID
-	// Time is of all packets together: those in buffers of switches, and the first one of each host and VL, except
-	// the packets of its own job that the host itself sends.
+	// Time is of all packets together: those in buffers of switches, and the first one of each
+	// host and VL, except the packets of its own job that the host itself sends.
 	Time Time
 }
 
@@ -162,8 +162,8 @@ const (
 	wakeHosts
 )
 
-// The tag of a message of a job is its part, and in the bits below its number there. noiseTag is that of messages of
-// host 0 of the background, and one less that of host 1.
+// The tag of a message of a job is its part, and in the bits below its number there. noiseTag
+// is that of messages of host 0 of the background, and one less that of host 1.
 const (
 	messageBits = 32
 	noiseTag    = -1
@@ -429,8 +429,8 @@ type waits struct {
 	looked, events int64
 }
 
-// Samples look at one packet for each event, which costs a third of the simulation or about that, and at 4 million
-// more before the steps between them grow.
+// Samples look at one packet for each event, which costs a third of the simulation or about
+// that, and at 4 million more before the steps between them grow.
 const (
 	looksPerEvent = 1
 	freeLooks     = 1 << 22

@@ -12,7 +12,8 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Result is a finished simulation as it is written and read: a Measured, or a deadlock. Times are in nanoseconds.
+// Result is a finished simulation as it is written and read: a Measured, or a deadlock. Times
+// are in nanoseconds.
 type Result struct {
 	// State is done; saturated, when hosts had ever more packets waiting; StateMaxTime, when
 	// that ended it before the precision that was asked for; or deadlock.
@@ -83,7 +84,8 @@ type JobResult struct {
 	Alone    float64 `json:"alone_ns"`
 	Together float64 `json:"together_ns"`
 	Slowdown float64 `json:"slowdown"` // together over alone
-	// Gain is how much faster it is done than with the first routing: 0.1 is a tenth more; null for the first one.
+	// Gain is how much faster it is done than with the first routing: 0.1 is a tenth more; null
+	// for the first one.
 	Gain *float64   `json:"gain"`
 	Left int64      `json:"left"` // messages that had not arrived
 	By   []WaitedBy `json:"waits_for"`
@@ -135,7 +137,8 @@ func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *Job
 	return j
 }
 
-// MeanOfJobs returns the geometric means of slowdowns, 0 where a job was not done, and of gains over the first routing.
+// MeanOfJobs returns the geometric means of slowdowns, 0 where a job was not done, and of gains
+// over the first routing.
 func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	for k := range list {
 		j := &list[k]
@@ -154,7 +157,8 @@ func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	return math.Exp(slowdown / n), math.Exp(gain/n) - 1
 }
 
-// WaitsOf lists for whom the packets of a job wait, most first. names are those of jobs, and then of the background.
+// WaitsOf lists for whom the packets of a job wait, most first. names are those of jobs, and
+// then of the background.
 func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []WaitedBy) {
 	total := Time(0)
 	by, most, at := make([]Time, len(names)), make([]Time, len(names)), make([]fabric.PortID, len(names))

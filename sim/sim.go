@@ -39,10 +39,11 @@ const unlimited int32 = math.MaxInt32 / 2
 
 // Network is what is simulated. It must not change while packets are under way.
 type Network struct {
-	// State has the tables: Adaptive, when not nil, forwards unicast packets in place of Tables, see Config.Choice; a
-	// port of an HBF entry is that of the packet's flow. Multicast.Tables send packets to all ports of the mask
-	// but the one that they came by. SL2VL gives the VL of each hop, nil VL 0, and PathSLs the SL of messages that are
-	// sent with PathSL, nil 0. Packets that no table forwards are dropped.
+	// State has the tables: Adaptive, when not nil, forwards unicast packets in place of
+	// Tables, see Config.Choice; a port of an HBF entry is that of the packet's flow.
+	// Multicast.Tables send packets to all ports of the mask but the one that they came by.
+	// SL2VL gives the VL of each hop, nil VL 0, and PathSLs the SL of messages that are sent
+	// with PathSL, nil 0. Packets that no table forwards are dropped.
 	state.State
 	// Router, when not nil, is asked in place of all tables.
 	Router Router

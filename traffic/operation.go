@@ -211,9 +211,9 @@ type Entry struct {
 // matrixBits is how many bits the greatest amount of a matrix may have in units.
 const matrixBits = 52
 
-// NewMatrix makes a matrix of n ranks. Entries are in any order; amounts of the same pair add up, and amounts from
-// a rank to itself are ignored. Amounts are exact if they are whole and below 1 << matrixBits; otherwise they are
-// rounded to 2^-matrixBits of the greatest.
+// NewMatrix makes a matrix of n ranks. Entries are in any order; amounts of the same pair add
+// up, and amounts from a rank to itself are ignored. Amounts are exact if they are whole and
+// below 1 << matrixBits; otherwise they are rounded to 2^-matrixBits of the greatest.
 func NewMatrix(n int, entries []Entry) *Matrix {
 	sorted := slices.Clone(entries)
 	slices.SortFunc(sorted, func(a, b Entry) int {

@@ -32,7 +32,8 @@ const MaxBytes = 1 << 30
 func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]] }
 
 // Writer writes a program of operations that follow each other. A rank begins an operation when
-// the last messages that it sends and receives in the previous one have arrived. It does not wait for other ranks.
+// the last messages that it sends and receives in the previous one have arrived. It does not
+// wait for other ranks.
 type Writer struct {
 	// Multicast has broadcasts and all-gathers send each part once, to all ranks.
 	Multicast bool
@@ -63,9 +64,9 @@ type TooLongError struct{ Limit int }
 
 func (e *TooLongError) Error() string { return fmt.Sprintf("more than %d messages", e.Limit) }
 
-// Add writes an operation among some ranks, in the order of members. size is the number of bytes of data; for a
-// matrix it is the bytes of an amount of 1, which may be a fraction. The error is a *TooLongError, or about a wrong
-// number of ranks.
+// Add writes an operation among some ranks, in the order of members. size is the number of
+// bytes of data; for a matrix it is the bytes of an amount of 1, which may be a fraction. The
+// error is a *TooLongError, or about a wrong number of ranks.
 func (w *Writer) Add(o Operation, members []int32, size float64) error {
 	n := len(members)
 	p, err := o.Pattern(n)
@@ -312,7 +313,8 @@ func (w *Writer) tree(n, tree int, data int64, pieces int) {
 	}
 }
 
-// Reduction is a tree of ranks. Each sends the sum of its own data and of what it gets to its parent, piece by piece.
+// Reduction is a tree of ranks. Each sends the sum of its own data and of what it gets to its
+// parent, piece by piece.
 type Reduction struct {
 	Parent []int32 // by rank: a higher one; None for the roots, and for ranks that are not in the tree
 	Roots  []int32 // the first one gets all; each sends the sum to all, of whom it reaches some
@@ -421,9 +423,9 @@ func (w *Writer) pairwise(n int, size int64) {
 	}
 }
 
-// bruck is an all-to-all in the logarithm of n steps: in step k a rank sends to the one that is 2^k further all parts
-// that have 2^k in what is left of their way (Bruck et al.: Efficient algorithms for
-// all-to-all communications in multiport message-passing systems, 1997).
+// bruck is an all-to-all in the logarithm of n steps: in step k a rank sends to the one that is
+// 2^k further all parts that have 2^k in what is left of their way (Bruck et al.: Efficient
+// algorithms for all-to-all communications in multiport message-passing systems, 1997).
 func (w *Writer) bruck(n int, size int64) {
 	begin := w.begin(n)
 	for by := 1; by < n; by *= 2 {

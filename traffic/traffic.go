@@ -157,9 +157,9 @@ func treeSenders(n, dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// treeNeighbors returns the parent of a rank in one of the two trees, none for the root, and its children. The second
-// tree is the first one with the ranks in reverse order or, for an odd number of ranks, with
-// each rank one place further: leaves are at odd places.
+// treeNeighbors returns the parent of a rank in one of the two trees, none for the root, and
+// its children. The second tree is the first one with the ranks in reverse order or, for an odd
+// number of ranks, with each rank one place further: leaves are at odd places.
 func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 	place, back := rank, func(place int) int { return place }
 	switch {
@@ -178,10 +178,10 @@ func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 	return parent, children
 }
 
-// placeNeighbors returns the parent of a place in the first tree, none for place 0, and its children. Places number
-// a complete binary tree from left to right, so that a place is higher the more of its low bits are 0;
-// place 0 is above its top. Places from n on are missing, and the places below them
-// move up.
+// placeNeighbors returns the parent of a place in the first tree, none for place 0, and its
+// children. Places number a complete binary tree from left to right, so that a place is higher
+// the more of its low bits are 0; place 0 is above its top. Places from n on are missing, and
+// the places below them move up.
 func placeNeighbors(n, place int) (parent int, children []int) {
 	low := place & -place
 	if place == 0 {

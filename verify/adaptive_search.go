@@ -303,8 +303,8 @@ func (w *searcher) addOf(g *sharedGraph, x int32) {
 	}
 }
 
-// addLanes adds the dependencies of a channel, one of several VLs, that leads to a node, or to an owner where that is
-// below 0.
+// addLanes adds the dependencies of a channel, one of several VLs, that leads to a node, or to
+// an owner where that is below 0.
 func (w *searcher) addLanes(g *sharedGraph, ch int, to int32) {
 	if to < 0 {
 		g.take(ch)

@@ -393,8 +393,8 @@ func (u *usable) could() float64 {
 	return sum
 }
 
-// CheckHosts notes the hosts with several ports to which paths meet though others are free, see lft.Meetings: one finding,
-// or none.
+// CheckHosts notes the hosts with several ports to which paths meet though others are free, see
+// lft.Meetings: one finding, or none.
 func CheckHosts(f *fabric.Fabric, t *lft.Tables) []Finding {
 	list := lft.Meetings(f, t)
 	if len(list) == 0 {

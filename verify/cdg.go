@@ -124,7 +124,8 @@ func newSharedGraph(c *channels) *sharedGraph {
 // take adds that packets take a channel.
 func (g *sharedGraph) take(ch int) { addBits(g.taken, ch>>6, 1<<(ch&63)) }
 
-// depend adds that packets hold channel ch while they wait for one of the switch there, which has a bit in rows.
+// depend adds that packets hold channel ch while they wait for one of the switch there, which
+// has a bit in rows.
 func (g *sharedGraph) depend(ch, bit int) { addBits(g.Bits, ch*g.words+bit>>6, 1<<(bit&63)) }
 
 // finish returns what was added.

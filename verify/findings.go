@@ -289,8 +289,9 @@ func (p *plan) describeDiscarded(f *Finding, t tally) {
 // WhoseLanes stands in a message before what an SL-to-VL table drops.
 const WhoseLanes = "whose SL-to-VL table "
 
-// dropText says which SLs the SL-to-VL table of a switch drops on the way from a port to another, and where it drops
-// one of them, too: on the way from the first to other ports, and to all of these from others.
+// dropText says which SLs the SL-to-VL table of a switch drops on the way from a port to
+// another, and where it drops one of them, too: on the way from the first to other ports, and
+// to all of these from others.
 func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
 	s, at := p.f.Owner(in), p.f.Num(in)
 	drops := func(in, out fabric.PortNum) bool { return p.vlOf(in, p.f.Port(s, out), sl) == lft.DropVL }
@@ -618,8 +619,8 @@ func (p *plan) fate(s int32, lid fabric.LID) string {
 	return "has no entry for it"
 }
 
-// fateBy tells what becomes of packets for another LID at a port of a switch, which may lack it: by choice, how the
-// switch can come to the port, or "" where it has no other.
+// fateBy tells what becomes of packets for another LID at a port of a switch, which may lack
+// it: by choice, how the switch can come to the port, or "" where it has no other.
 func fateBy(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum, choice string) string {
 	can, more, lids := "", "s", lidOf
 	if choice != "" {

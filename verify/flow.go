@@ -7,10 +7,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flow is the state of a worker that follows packets by the VLs that they are on. A switch with one port for a LID sends
-// packets of a class that come to a node on to one other node, so that the nodes of a class are a forest as
-// the switches are. What packets do from a node on is followed once for each LID and class: it takes
-// O(senders + nodes that they come to).
+// flow is the state of a worker that follows packets by the VLs that they are on. A switch with
+// one port for a LID sends packets of a class that come to a node on to one other node, so that
+// the nodes of a class are a forest as the switches are. What packets do from a node on is
+// followed once for each LID and class: it takes O(senders + nodes that they come to).
 type flow struct {
 	*lanes
 	fates  [][]uint32 // by class and node: 2 x serial if packets are dropped from there on, + 1 if they arrive
@@ -49,9 +49,9 @@ func (w *worker) out(t *tree, s int32) fabric.PortNum {
 	return fabric.PortNum(w.cells[int(s)*t.g+t.i] >> cellBits)
 }
 
-// followLanes follows the packets of a tree, for which the forwarding tables lead to the root: from all switches, or
-// only from those that w.paths has found. It notes their dependencies, and the pairs whose packets SL-to-VL tables
-// drop.
+// followLanes follows the packets of a tree, for which the forwarding tables lead to the root:
+// from all switches, or only from those that w.paths has found. It notes their dependencies,
+// and the pairs whose packets SL-to-VL tables drop.
 func (w *worker) followLanes(t *tree, all bool) {
 	f := w.flow
 	f.serial += 2

@@ -11,9 +11,10 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// lanes is which tables packets meet, by their SL and by the port that they come into a switch by. The VL that a
-// packet leaves a switch on, and the PLFT that it takes there, follow from these alone. SLs whose packets
-// meet the same everywhere are one class. A set of classes is a bit for each.
+// lanes is which tables packets meet, by their SL and by the port that they come into a switch
+// by. The VL that a packet leaves a switch on, and the PLFT that it takes there, follow from
+// these alone. SLs whose packets meet the same everywhere are one class. A set of classes is a
+// bit for each.
 type lanes struct {
 	f        *fabric.Fabric
 	sl2vl    *lft.SL2VL         // nil for one VL
@@ -48,8 +49,8 @@ type class struct {
 	// lane is by node and output port, stride for each node, the place in vls of the VL that packets
 	// leave on, or noLane where they are dropped; nil where all take one VL and none are dropped.
 	lane []int8
-	// kept is for a search of choices by node the ports to which packets are not dropped, words of bits for each;
-	// nil without lane.
+	// kept is for a search of choices by node the ports to which packets are not dropped, words
+	// of bits for each; nil without lane.
 	kept []uint64
 }
 
@@ -230,7 +231,8 @@ func (l *lanes) row(c *class, x int32) []int8 {
 	return c.lane[int(x)*l.stride : (int(x)+1)*l.stride]
 }
 
-// laneOf is the place in vls of the VL of packets that leave a node by a port, or noLane where they are dropped.
+// laneOf is the place in vls of the VL of packets that leave a node by a port, or noLane where
+// they are dropped.
 func (l *lanes) laneOf(c *class, x int32, out fabric.PortNum) int {
 	if c.lane == nil {
 		return 0
@@ -287,8 +289,8 @@ func (l *lanes) wants(x *senderGroup, lid fabric.LID) (set uint16, known bool) {
 	return 1<<len(l.classes) - 1, false
 }
 
-// leavesOut returns true if packets of a sender to which wants gives all classes are left out, since each path has
-// one SL and it is not known which.
+// leavesOut returns true if packets of a sender to which wants gives all classes are left out,
+// since each path has one SL and it is not known which.
 func (l *lanes) leavesOut(x *senderGroup) bool {
 	return l.certain && len(l.classes) > 1 && (x.row != nil || l.hidden)
 }

@@ -90,7 +90,8 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 	}
 }
 
-// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since a slower cable may be the busiest.
+// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since a slower
+// cable may be the busiest.
 func (b *LoadBound) LoadText() string {
 	n := int64(math.Round(b.Load))
 	if b.Fastest == "" {

@@ -231,7 +231,8 @@ func (k *recheck) destinations() error {
 	return nil
 }
 
-// hasLower returns true if packets of a lower SL may be on the same paths as those of k.sl, and meet the same tables.
+// hasLower returns true if packets of a lower SL may be on the same paths as those of k.sl, and
+// meet the same tables.
 func (k *recheck) hasLower() bool {
 	if k.read.PathSLs != nil || k.tables != nil && k.tables.Select != nil {
 		return false

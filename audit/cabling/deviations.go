@@ -9,9 +9,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// addDeviations makes findings of what a shape lacks and has too much. Cables that do not belong to the
-// shape, and missing ones that would be in a port of theirs, are compared as with an expected topology: so they are
-// crossed or moved.
+// addDeviations makes findings of what a shape lacks and has too much. Cables that do not
+// belong to the shape, and missing ones that would be in a port of theirs, are compared as with
+// an expected topology: so they are crossed or moved.
 func (c *checker) addDeviations(s *Shape) {
 	f := c.f
 	for _, h := range s.holes {
@@ -51,9 +51,10 @@ func (c *checker) addDeviations(s *Shape) {
 	m.addDifferences()
 }
 
-// portFor returns the port of a switch that a missing cable should be in: first a guessed port with a cable that
-// does not belong there; then, if anywhere is set, any port with such a cable; then a free guessed port;
-// else port 0 for "not known". It skips ports that another missing cable should be in.
+// portFor returns the port of a switch that a missing cable should be in: first a guessed port
+// with a cable that does not belong there; then, if anywhere is set, any port with such a
+// cable; then a free guessed port; else port 0 for "not known". It skips ports that another
+// missing cable should be in.
 func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortID, anywhere bool) fabric.PortID {
 	best := m.f.PortBase(s)
 	for _, p := range guessed {

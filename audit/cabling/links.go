@@ -107,7 +107,8 @@ func least(a, b fabric.Link) fabric.Link {
 // that as well, unless more than an eighth of the links of the kind is as slow. Among
 // hosts on one switch three, or a quarter or less, are slow ones.
 //
-// Where more than half of the links, and more than fewFaults, are below what the policy wants, they are one finding.
+// Where more than half of the links, and more than fewFaults, are below what the policy wants,
+// they are one finding.
 func (c *checker) checkLinks(opt Options) {
 	f := c.f
 	shows := c.linksShown()

@@ -208,7 +208,8 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 // describeIrregular describes what fits no shape.
 func describeIrregular(f *fabric.Fabric) *Shape {
 	low, high := slices.Min(degrees(f)), slices.Max(degrees(f))
-	// Levels are those of half of the cables, which join neighbouring ones, and of seven of eight hosts, on leaves.
+	// Levels are those of half of the cables, which join neighbouring ones, and of seven of
+	// eight hosts, on leaves.
 	if level := levels.Of(f); slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8 {
 		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
 		s.Levels = levelSizes(level)
@@ -227,8 +228,8 @@ func degrees(f *fabric.Fabric) []int {
 	return text.Each(f.Switches(), func(s fabric.NodeID) int { return len(f.Neighbors(s)) })
 }
 
-// recognizeGrid recognizes meshes, tori and hypercubes of given dimensions, nil for any, with cables that do not fit when
-// these are at most an eighth.
+// recognizeGrid recognizes meshes, tori and hypercubes of given dimensions, nil for any, with
+// cables that do not fit when these are at most an eighth.
 func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 	g, err := mesh.Detect(f, mesh.DetectOptions{Dims: dims, LeaveOut: true})
 	if err != nil || 8*len(g.Extra) > switchCables(f) {

@@ -366,8 +366,9 @@ func (b *block) sortCables(f *fabric.Fabric) {
 	}
 }
 
-// countPorts counts by port number how many switches beside the lower one of a pair lead to its upper switch by the
-// port, in up, and how many beside the upper one lead to its lower switch, in down.
+// countPorts counts by port number how many switches beside the lower one of a pair lead to its
+// upper switch by the port, in up, and how many beside the upper one lead to its lower switch,
+// in down.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	clear(up)
 	clear(down)

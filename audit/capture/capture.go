@@ -58,8 +58,9 @@ func RuleOf(kind fabric.ProblemKind) string { return rules[kind] }
 // maxPorts bounds the ports of a finding.
 const maxPorts = 100
 
-// Findings makes one finding of all problems that belong to a rule, in the order of Rules; those of DuplicateLID are
-// left to SettleLIDs, which has the tables as well. f is the fabric that was read.
+// Findings makes one finding of all problems that belong to a rule, in the order of Rules;
+// those of DuplicateLID are left to SettleLIDs, which has the tables as well. f is the fabric
+// that was read.
 func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {

@@ -120,9 +120,9 @@ const (
 	strayOwners = "a capture decides once each port has its own LID again"
 )
 
-// nameUnowned tells which port the tables name for a LID without a port, in the reasons why it leaves rules undecided: a host
-// that was down when the topology was read, mostly. Where the tables lead such a LID to a port without a cable, what had
-// it is gone, which is a warning.
+// nameUnowned tells which port the tables name for a LID without a port, in the reasons why it
+// leaves rules undecided: a host that was down when the topology was read, mostly. Where the
+// tables lead such a LID to a port without a cable, what had it is gone, which is a warning.
 func nameUnowned(s *state.State, r *verify.Result) {
 	owners := make(map[string]string) // by "LID 5"
 	for i := range s.Problems {

@@ -12,8 +12,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// claim is a LID that several ports have. The first port keeps it: the one that the tables lead to if they tell, else
-// the first by GUID.
+// claim is a LID that several ports have. The first port keeps it: the one that the tables lead
+// to if they tell, else the first by GUID.
 type claim struct {
 	lid   fabric.LID
 	ports []fabric.PortID
@@ -23,9 +23,10 @@ type claim struct {
 // few is how many intruders a message names.
 const few = 3
 
-// SettleLIDs gives each LID that several ports of a state have to the port that its tables lead to, and where they lead
-// to none of these to the first by GUID. The other ones have no LID then. It returns the fabric with these LIDs and the
-// finding about them, which is the same in whatever order a text has the ports; the fabric as it is if there are no such LIDs.
+// SettleLIDs gives each LID that several ports of a state have to the port that its tables lead
+// to, and where they lead to none of these to the first by GUID. The other ones have no LID
+// then. It returns the fabric with these LIDs and the finding about them, which is the same in
+// whatever order a text has the ports; the fabric as it is if there are no such LIDs.
 func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 	list := findClaims(s)
 	if list == nil {
@@ -92,8 +93,8 @@ func findClaims(s *state.State) (list []claim) {
 	return list
 }
 
-// withOwners is a fabric in which LIDs are those of the ports that keep them. Where that cannot be, since LMCs give these
-// more LIDs in common, it is as it was, and the tables tell nothing.
+// withOwners is a fabric in which LIDs are those of the ports that keep them. Where that cannot
+// be, since LMCs give these more LIDs in common, it is as it was, and the tables tell nothing.
 func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	for p := range fabric.PortID(f.NumPorts()) {

@@ -13,9 +13,9 @@ const (
 	maxPaths = 64  // LIDs of each
 )
 
-// pairCables finds which ports without a cable were the two ends of one. Each switch of such a pair delivers what
-// is lost at the other, or loses it at a third port, and it is nearer to it than any other switch that does: one
-// hop nearer than the switch that lost it was.
+// pairCables finds which ports without a cable were the two ends of one. Each switch of such a
+// pair delivers what is lost at the other, or loses it at a third port, and it is nearer to it
+// than any other switch that does: one hop nearer than the switch that lost it was.
 func (g *grouper) pairCables(w *walker) {
 	ends := text.Where(g.losses, func(x *loss) bool { return x.fate == noCable })
 	if len(ends) > maxEnds {
@@ -30,7 +30,8 @@ func (g *grouper) pairCables(w *walker) {
 			}
 		}
 	}
-	// best returns the nearest end to a that has no partner yet; nil if there is none, or if two are equally near.
+	// best returns the nearest end to a that has no partner yet; nil if there is none, or if
+	// two are equally near.
 	best := func(a *loss) (to *loss) {
 		least := math.Inf(1)
 		for _, b := range ends {
@@ -56,8 +57,9 @@ func (g *grouper) pairCables(w *walker) {
 	}
 }
 
-// hops is the mean number of switches that the first LIDs lost at b pass from the switch of a on. It is -1 where a
-// delivers none, sends one to its own port or to the switch of b, or loses it otherwise than for want of a cable.
+// hops is the mean number of switches that the first LIDs lost at b pass from the switch of a
+// on. It is -1 where a delivers none, sends one to its own port or to the switch of b, or loses
+// it otherwise than for want of a cable.
 func (w *walker) hops(a, b *loss) float64 {
 	passed, delivered := 0, 0
 	for _, lid := range b.lids[:min(len(b.lids), maxPaths)] {

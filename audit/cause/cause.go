@@ -19,8 +19,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// lossRules are the rules about packets that do not arrive. The place where they are lost, the end of the witness,
-// is the cause of such findings.
+// lossRules are the rules about packets that do not arrive. The place where they are lost, the
+// end of the witness, is the cause of such findings.
 var lossRules = []string{
 	verify.UnicastUnreachable, verify.Misdelivered, verify.UnicastLoop,
 	verify.ManagementUnreachable, verify.ManagementLoop, verify.DeadEntry, verify.EmptyTable,
@@ -29,9 +29,10 @@ var lossRules = []string{
 // hostRules is how many of lossRules, the first ones, are about packets between CA and router ports.
 const hostRules = 3
 
-// Group finds the causes of the findings of r, which are about s, and sets r.Causes and the Cause of each finding
-// that does not say it all. Call it when all findings are there. It takes O(findings), and
-// O(switches x LIDs) where packets are lost or a cable is slow. The error is that of ctx.
+// Group finds the causes of the findings of r, which are about s, and sets r.Causes and the
+// Cause of each finding that does not say it all. Call it when all findings are there. It takes
+// O(findings), and O(switches x LIDs) where packets are lost or a cable is slow. The error is
+// that of ctx.
 func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	g := grouper{r: r, f: s.Fabric, t: s.Tables, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
@@ -125,7 +126,8 @@ func (g *grouper) lossKey(x *loss) string {
 	return fmt.Sprintf("loss %d %d %d", x.s, x.port, x.fate)
 }
 
-// joinRows joins switches that lack entries for the same LIDs into one cause, and likewise those that have no entries.
+// joinRows joins switches that lack entries for the same LIDs into one cause, and likewise
+// those that have no entries.
 func (g *grouper) joinRows() {
 	alike := make(map[string][]*loss)
 	for _, x := range g.losses {
@@ -310,7 +312,8 @@ func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	return true
 }
 
-// breaksBlocks reports whether the LIDs that a switch lacks share a block of 64 with one that it has an entry for.
+// breaksBlocks reports whether the LIDs that a switch lacks share a block of 64 with one that
+// it has an entry for.
 func (g *grouper) breaksBlocks(x *loss) bool {
 	row := g.t.Row(x.s)
 	return slices.ContainsFunc(x.lids, func(lid fabric.LID) bool {
@@ -410,7 +413,8 @@ func (g *grouper) groupRest() {
 // goneKey is the key of the cause of what is gone from a port.
 func goneKey(e verify.Endpoint) string { return fmt.Sprint("gone ", e.Node, " ", e.Port) }
 
-// goneFrom is the key of the cause of a stale entry that leads to a port without a cable, "" for all other findings.
+// goneFrom is the key of the cause of a stale entry that leads to a port without a cable, ""
+// for all other findings.
 func (g *grouper) goneFrom(x *verify.Finding) string {
 	if x.Rule != verify.StaleEntry || x.IsRest() || x.Severity == verify.Note || g.t == nil || g.f.LIDPort(x.LID) != fabric.NoPort {
 		return ""
@@ -421,8 +425,8 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 	return ""
 }
 
-// sharesLID reports whether a finding is about ports that have one LID, or one of these that has none for that, or the
-// entries that lead to it.
+// sharesLID reports whether a finding is about ports that have one LID, or one of these that
+// has none for that, or the entries that lead to it.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
 	at := verify.Endpoint{Node: x.Switch}
 	switch x.Rule {

@@ -241,8 +241,8 @@ func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *f
 // hasErrors returns true for tables with errors.
 func (c *Candidate) hasErrors() bool { return c.Result.Verify.Worst() == verify.Error }
 
-// listRunning returns the candidates that have tables for this number of lanes; if some of them have no errors, only
-// these.
+// listRunning returns the candidates that have tables for this number of lanes; if some of them
+// have no errors, only these.
 func listRunning(list []Candidate, lanes int) (running []*Candidate) {
 	flawless := false
 	for i := range list {
@@ -307,7 +307,8 @@ type Judgement struct {
 	Choice *Choice `json:"choice,omitempty"`
 }
 
-// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. The error is that of ctx.
+// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. The
+// error is that of ctx.
 func Judge(ctx context.Context, r *compile.Result, chosen *Choice) (j Judgement, err error) {
 	g := r.Routing.Fabric
 	j.Shape, j.Choice = cabling.Recognize(g), chosen

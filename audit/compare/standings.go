@@ -44,8 +44,8 @@ type Standings struct {
 // OpenSM begins the name of an engine of OpenSM: "opensm:ftree".
 const OpenSM = "opensm:"
 
-// With fills in the counts of the fabric, and the differences of bandwidth to a reference, "" for the first that
-// routes the fabric. The error is a name that no column has.
+// With fills in the counts of the fabric, and the differences of bandwidth to a reference, ""
+// for the first that routes the fabric. The error is a name that no column has.
 func (s *Standings) With(name string) error {
 	for _, x := range s.Contenders {
 		if x.Verify != nil {

@@ -145,14 +145,15 @@ func (x *explainer) findErrors() {
 // order is the place of some evidence.
 func order(e Evidence) int { return slices.Index([]Evidence{Wire, Downs, Unknown}, e) }
 
-// fewDowns is how many downs of a node's only link always count as restarts, as there is no other link to compare.
+// fewDowns is how many downs of a node's only link always count as restarts, as there is no
+// other link to compare.
 const fewDowns = 3
 
-// findRestarts lists the hosts and switches all of whose links went down, and returns how often they were
-// restarted, by NodeID. Restarts of a switch are taken off the downs of its hosts' links. The only link of a
-// node may as well have a bad cable: without errors on the wire its downs are restarts where the node itself
-// counted fewer, since its counter then started at 0, or where they are no more than fewDowns or twice the median
-// of all hosts' links.
+// findRestarts lists the hosts and switches all of whose links went down, and returns how often
+// they were restarted, by NodeID. Restarts of a switch are taken off the downs of its hosts'
+// links. The only link of a node may as well have a bad cable: without errors on the wire its
+// downs are restarts where the node itself counted fewer, since its counter then started at 0,
+// or where they are no more than fewDowns or twice the median of all hosts' links.
 func (x *explainer) findRestarts() []float64 {
 	f := x.f
 	var downs []float64

@@ -158,8 +158,8 @@ func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 	return w, nil
 }
 
-// unicast returns the dependencies of packets between CAs. They are a subset of those of all packets, and so have
-// no cycle if those have none.
+// unicast returns the dependencies of packets between CAs. They are a subset of those of all
+// packets, and so have no cycle if those have none.
 func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
 	list, err := m.each(ctx, func(w *mixWorker, b int) {
 		for l := range w.lids(b) {

@@ -42,7 +42,8 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 	return nil
 }
 
-// findMaskFault is mft.FindFault of the old and the new masks of an MLID together, on the cables of the new fabric.
+// findMaskFault is mft.FindFault of the old and the new masks of an MLID together, on the
+// cables of the new fabric.
 func (c *comparison) findMaskFault(l fabric.LID) string {
 	var ports, senders []fabric.PortID
 	for k, plan := range []*mft.Plan{c.a.Multicast, c.b.Multicast} {

@@ -85,9 +85,9 @@ type Step struct {
 	Tables `json:"-"`
 }
 
-// Tables are the tables in force while parts are drained: Compiled on the whole fabric, and Rest on the fabric without
-// these parts, with the same entries as far as it needs them. Both have the result of the checker; they are the
-// same if nothing is drained.
+// Tables are the tables in force while parts are drained: Compiled on the whole fabric, and
+// Rest on the fabric without these parts, with the same entries as far as it needs them. Both
+// have the result of the checker; they are the same if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
@@ -173,8 +173,8 @@ func (r *refusal) Error() string { return r.reason }
 // Refuse is an error with a Reason.
 func Refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// Reason returns why something cannot be done, and no error, of Refuse and *lft.DomainError, "" without an error;
-// and any other error.
+// Reason returns why something cannot be done, and no error, of Refuse and *lft.DomainError, ""
+// without an error; and any other error.
 func Reason(err error) (string, error) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.reason, nil
@@ -219,8 +219,9 @@ func (p *planner) try(w *Window, part *Part) (err error) {
 	return nil
 }
 
-// Next finds the tables that follow t on a fabric of which rest is not drained: those of compile --previous on the
-// rest, and on the whole Overlay of them. Errors: those of compile.Run.
+// Next finds the tables that follow t on a fabric of which rest is not drained: those of
+// compile --previous on the rest, and on the whole Overlay of them. Errors: those of
+// compile.Run.
 func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route compile.Options) (Tables, error) {
 	e := t.Rest.Engine
 	r, err := Keep(ctx, e, rest, t.Rest.Routing, route)
@@ -243,8 +244,9 @@ func (t Tables) Fit(limit, factor float64) error {
 	return nil
 }
 
-// Keep compiles tables on f with route; if the engine can, it keeps the entries of previous and its order of the
-// switches. Nodes keep their LIDs, and there are no multicast groups. Errors: those of compile.Run.
+// Keep compiles tables on f with route; if the engine can, it keeps the entries of previous and
+// its order of the switches. Nodes keep their LIDs, and there are no multicast groups. Errors:
+// those of compile.Run.
 func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (*compile.Result, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	if _, ok := e.Engine.(lft.IncrementalEngine); ok {
@@ -253,8 +255,8 @@ func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lf
 	return compile.Run(ctx, f, e, route)
 }
 
-// LeaveOut has tables for a fabric leave out what has no cable there: that has no LIDs, and there are no findings
-// that it is not joined to the rest, since that is the purpose.
+// LeaveOut has tables for a fabric leave out what has no cable there: that has no LIDs, and
+// there are no findings that it is not joined to the rest, since that is the purpose.
 func LeaveOut(r *compile.Result, rest *fabric.Fabric) {
 	r.Routing.Fabric = rest
 	r.Verify.Edit(func(list []verify.Finding) []verify.Finding {
@@ -270,8 +272,8 @@ func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Res
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 
-// AddGroups adds sums by groups of hosts, for the tables of base before the drain and for those after each step. A nil
-// set adds none. The error is that of ctx.
+// AddGroups adds sums by groups of hosts, for the tables of base before the drain and for those
+// after each step. A nil set adds none. The error is that of ctx.
 func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -321,8 +323,8 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost fills in the hosts that have no cable in rest, and counts pairs of hosts that are not parts of w and
-// do not reach each other in rest.
+// countLost fills in the hosts that have no cable in rest, and counts pairs of hosts that are
+// not parts of w and do not reach each other in rest.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops
@@ -360,8 +362,8 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 	return c, nil
 }
 
-// Verdict returns the worse of two verdicts: tables, that on the new tables, "" for none; and warnings if the change
-// has credit loops.
+// Verdict returns the worse of two verdicts: tables, that on the new tables, "" for none; and
+// warnings if the change has credit loops.
 func (c *Change) Verdict(tables string) string {
 	if c.CreditLoops > 0 && (tables == "" || tables == verify.VerdictClean) {
 		return verify.VerdictWarnings

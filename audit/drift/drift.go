@@ -222,8 +222,9 @@ func (c *comparison) findUnread(n fabric.NodeID) string {
 	return ""
 }
 
-// note counts an entry x of a table, and adds it to list if it differs and fewer than c.samples are there. extra means
-// that only the live side has the entry, missing that only the meant side has it.
+// note counts an entry x of a table, and adds it to list if it differs and fewer than c.samples
+// are there. extra means that only the live side has the entry, missing that only the meant
+// side has it.
 func note[T any](c *comparison, n *Counts, list *[]T, x T, differs, extra, missing bool) {
 	n.Compared++
 	switch {

@@ -139,8 +139,9 @@ func (c *comparison) compareLIDsAndCables() {
 	}
 }
 
-// cableCause returns the cause of a changed cable at a port of a switch: the cable itself, or the switch at one of its
-// ends that has lost most cables, if more than one. gone counts lost cables by switch.
+// cableCause returns the cause of a changed cable at a port of a switch: the cable itself, or
+// the switch at one of its ends that has lost most cables, if more than one. gone counts lost
+// cables by switch.
 func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) string {
 	f := c.Old
 	s := f.Owner(p)
@@ -159,9 +160,10 @@ func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) str
 	return fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(ends[0]), f.PortName(ends[1]))
 }
 
-// usedPorts returns the ports by which a switch sends packets to LIDs that have a port in the live fabric or had
-// one when the tables were made, so that the cable of a host that is gone with it counts: by an entry that leaves
-// no choice, or a mask. What the live state does not tell is as meant.
+// usedPorts returns the ports by which a switch sends packets to LIDs that have a port in the
+// live fabric or had one when the tables were made, so that the cable of a host that is gone
+// with it counts: by an entry that leaves no choice, or a mask. What the live state does not
+// tell is as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {
@@ -195,8 +197,8 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 // listed is how many ports or MLIDs a message lists.
 const listed = 8
 
-// addCables adds a finding of ports of a switch with other cables than were meant, if there are any, and its cause where
-// they have one.
+// addCables adds a finding of ports of a switch with other cables than were meant, if there are
+// any, and its cause where they have one.
 func (c *comparison) addCables(sw fabric.GUID, gone map[fabric.NodeID]int, ports []fabric.PortID, severity verify.Severity, what string) {
 	if len(ports) == 0 {
 		return

@@ -98,8 +98,8 @@ func (r *JobsRun) makePoints() {
 // sharp is the name of a routing with trees of switches for all-reduces, where others have that of a scheme.
 const sharp = "sharp"
 
-// AddTrees adds to each routing those with multicast trees of the schemes, and if radix is above 0 one with trees of
-// switches; leftOut is told what cannot be.
+// AddTrees adds to each routing those with multicast trees of the schemes, and if radix is
+// above 0 one with trees of switches; leftOut is told what cannot be.
 func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, leftOut func(error)) error {
 	cast, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Multicast: true})
 	if err != nil {
@@ -222,7 +222,8 @@ func (r *JobsRun) Result(routing, job int) *JobsResult {
 	return &r.Results[i]
 }
 
-// Sweep returns the points and results in the form of a Run: first those of all jobs, then those of single jobs.
+// Sweep returns the points and results in the form of a Run: first those of all jobs, then
+// those of single jobs.
 func (r *JobsRun) Sweep() *Run {
 	base := &Run{Setup: r.Setup, Routings: r.Routings, Net: r.Routings[0].Net}
 	for _, alone := range []bool{false, true} {

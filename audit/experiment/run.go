@@ -108,8 +108,8 @@ func noRate(f *fabric.Fabric, p fabric.PortID) error {
 	return wrong("mbps", "the fabric does not say how fast the link of %s is: want megabits a second for all", f.PortName(p))
 }
 
-// Simulate runs point i. A deadlock is a result, not an error. Errors are *SettingError, *sim.ConservationError, ctx's,
-// and those about impossible hardware.
+// Simulate runs point i. A deadlock is a result, not an error. Errors are *SettingError,
+// *sim.ConservationError, ctx's, and those about impossible hardware.
 func (r *Run) Simulate(ctx context.Context, i int) (sim.Result, error) {
 	p := r.Points[i]
 	traffic, stop := r.Traffic, r.Stop
@@ -219,7 +219,8 @@ func Limit(x *sim.Result) string {
 	return x.Limits.Limit.String()
 }
 
-// MeanAndError returns the mean and half of its confidence interval with n decimals, each "" where it is not known.
+// MeanAndError returns the mean and half of its confidence interval with n decimals, each ""
+// where it is not known.
 func MeanAndError(l *sim.Summary, n int) []string {
 	if l == nil {
 		return []string{"", ""}

@@ -254,8 +254,8 @@ type Loss struct {
 	CutOff  int `json:"cut_off_hosts"` // that were not before
 }
 
-// Losses returns the losses of groups in g, which is the set's fabric with fewer cables. It leaves out groups that lose
-// nothing.
+// Losses returns the losses of groups in g, which is the set's fabric with fewer cables. It
+// leaves out groups that lose nothing.
 func (s *Set) Losses(g *fabric.Fabric) (list []Loss) {
 	cut := s.cutOff(g)
 	for i := range s.Groups {

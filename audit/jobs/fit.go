@@ -61,8 +61,8 @@ func (x *Fitting) Find(ctx context.Context, f *fabric.Fabric) (*lft.Demand, erro
 
 // TablesLoad is the load of tables by the jobs.
 type TablesLoad struct {
-	// Seconds is how long the busiest cable takes for all bytes, and Hosts the busiest cable of a host, which is the
-	// same with all tables.
+	// Seconds is how long the busiest cable takes for all bytes, and Hosts the busiest cable of
+	// a host, which is the same with all tables.
 	Seconds float64 `json:"seconds"`
 	Hosts   float64 `json:"host_seconds"`
 	// Least is a lower bound of Seconds with any tables: Hosts, or the bound that Words explains.

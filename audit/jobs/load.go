@@ -98,8 +98,9 @@ type Load struct {
 }
 
 // Judge measures the traffic: what jobs send, and what they load under tables, unless these are
-// nil. It lists at most the given number of cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that
-// send. Errors are that of ctx, and of jobs that send more than can be counted.
+// nil. It lists at most the given number of cables. It takes O(switches x LIDs of the jobs),
+// and the pairs of ranks that send. Errors are that of ctx, and of jobs that send more than can
+// be counted.
 func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*Result, error) {
 	r := &Result{Jobs: []Job{}, Overlaps: t.overlaps()}
 	if err := t.countBytes(ctx, r); err != nil {

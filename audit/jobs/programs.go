@@ -20,8 +20,8 @@ type Work struct {
 	Parts []WorkPart // which run at the same time: one for each set of ports that run patterns among themselves
 }
 
-// WorkPart is the messages of a set of ranks. Patterns follow each other in the order of the file, each as often as its
-// weight says.
+// WorkPart is the messages of a set of ranks. Patterns follow each other in the order of the
+// file, each as often as its weight says.
 type WorkPart struct {
 	Program *traffic.Program
 	Ports   []fabric.PortID // by rank; behind the ranks the ports of storage
@@ -40,8 +40,8 @@ func PartsOf(works []Work) (list []*WorkPart) {
 	return list
 }
 
-// MulticastGroups has a group "part I" for each part, by its place in PartsOf, in which a rank sends to all. A port that
-// alone sends does not receive.
+// MulticastGroups has a group "part I" for each part, by its place in PartsOf, in which a rank
+// sends to all. A port that alone sends does not receive.
 func MulticastGroups(works []Work) (list []mft.Group) {
 	for i, p := range PartsOf(works) {
 		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
@@ -69,8 +69,8 @@ type WorkOptions struct {
 	Reductions []*Reduction
 }
 
-// MostPackets is how many packets all jobs send where nothing says which part of the bytes they send, and PacketsEach
-// how many for each message if these are more.
+// MostPackets is how many packets all jobs send where nothing says which part of the bytes they
+// send, and PacketsEach how many for each message if these are more.
 const (
 	MostPackets = 1 << 20
 	PacketsEach = 4
@@ -85,8 +85,9 @@ const (
 // errTooMuch says that works are above a bound.
 var errTooMuch = errors.New("too much")
 
-// Works returns all messages of the jobs, which part of the bytes these have, and how many bytes of background belong
-// to them. A smaller part has fewer runs of each pattern, down to one, and then smaller sizes.
+// Works returns all messages of the jobs, which part of the bytes these have, and how many
+// bytes of background belong to them. A smaller part has fewer runs of each pattern, down to
+// one, and then smaller sizes.
 func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64, err error) {
 	// Less data goes in fewer pieces, and one run of each pattern without a byte in the fewest.
 	if _, _, err := t.works(opt, 0); errors.Is(err, errTooMuch) {
@@ -177,7 +178,8 @@ func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64
 	return list, bytes, nil
 }
 
-// part writes what a set of ranks sends, with a tree for all-reduces unless that is nil; nil where there is no such set.
+// part writes what a set of ranks sends, with a tree for all-reduces unless that is nil; nil
+// where there is no such set.
 func (j *flows) part(set int, multicast bool, tree *Reduction, share float64, messages int) (*WorkPart, error) {
 	var streams []*stream
 	for i := range j.streams {

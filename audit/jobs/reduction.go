@@ -14,8 +14,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Trees on which switches add up all-reduces, as those for streaming aggregation of NVIDIA SHARP. What is public of
-// these, and is taken from there:
+// Trees on which switches add up all-reduces, as those for streaming aggregation of NVIDIA
+// SHARP. What is public of these, and is taken from there:
 //
 //   - A tree is of one job, or of one of its rails, and may be made when the job begins (NVIDIA SHARP Rev 3.5.2,
 //     Operating NVIDIA SHARP in Dynamic Trees Allocation Mode).
@@ -24,9 +24,10 @@ import (
 //   - The radix of a node is the number of its children (README of SHArP 1.1); max_tree_radix of sharp_am is at most 252.
 //   - The sum comes back by multicast (Rev 3.3.0, Setting up NVIDIA SHARP Environment).
 //
-// How sharp_am chooses roots is not public, nor the time that a node takes, which is 0 here; low latency trees are not
-// here. A tree is the routes of the tables to a switch, up to where all of them meet: the root. Jobs choose, by name, the
-// root with which fewest switches and cables are in a tree before theirs, then the one with fewest levels and switches.
+// How sharp_am chooses roots is not public, nor the time that a node takes, which is 0 here;
+// low latency trees are not here. A tree is the routes of the tables to a switch, up to where
+// all of them meet: the root. Jobs choose, by name, the root with which fewest switches and
+// cables are in a tree before theirs, then the one with fewest levels and switches.
 
 // MostRadix bounds the children of a switch.
 const MostRadix = 252
@@ -220,8 +221,8 @@ func (r *Reduction) join(f *fabric.Fabric, p fabric.PortID) {
 	r.uses, r.masks = append(r.uses, min(p, q)), append(r.masks, q)
 }
 
-// addTo appends a rank for each switch but the root to a part, children before parents, and then one for each port by
-// which the root sends. It returns the tree by ranks, nil for nil.
+// addTo appends a rank for each switch but the root to a part, children before parents, and
+// then one for each port by which the root sends. It returns the tree by ranks, nil for nil.
 func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	if r == nil {
 		return nil
@@ -257,8 +258,9 @@ func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	return x
 }
 
-// Down is the multicast tables of the sums of trees, each with an MLID of its own. Their Trees say what each port
-// sends to whom, with the name of the part. The error is a *mft.RefusedError where one has no tree, or no MLID.
+// Down is the multicast tables of the sums of trees, each with an MLID of its own. Their Trees
+// say what each port sends to whom, with the name of the part. The error is a *mft.RefusedError
+// where one has no tree, or no MLID.
 func Down(f *fabric.Fabric, list []*Reduction) (*mft.Plan, error) {
 	plan := &mft.Plan{Tables: mft.NewTables(f)}
 	mlid := mft.MinMLID

@@ -152,8 +152,8 @@ func readSlurm(name string, data []byte) (map[string]slurmJob, error) {
 	return jobs, nil
 }
 
-// readSqueue reads JSON: all versions of Slurm's data parser have the members job_id, nodes and job_state, which
-// is a list from Slurm 23.11 on.
+// readSqueue reads JSON: all versions of Slurm's data parser have the members job_id, nodes and
+// job_state, which is a list from Slurm 23.11 on.
 func readSqueue(name string, data []byte) (map[string]slurmJob, error) {
 	var doc struct {
 		Jobs []struct {

@@ -45,9 +45,10 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 // hold returns tables under which no packet loops while cables are moved from those of held to those of then,
 // and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest and from.
 //
-// Packets for a LID that could loop take the path of those for a neighbour on the same switch. Where that is not
-// safe, their entries are taken out, and cuts is true: ports are cut off before their cables are unplugged. The
-// error has a reason if packets could loop for a LID whose port keeps its cable; else it is that of verify.Check.
+// Packets for a LID that could loop take the path of those for a neighbour on the same switch.
+// Where that is not safe, their entries are taken out, and cuts is true: ports are cut off
+// before their cables are unplugged. The error has a reason if packets could loop for a LID
+// whose port keeps its cable; else it is that of verify.Check.
 func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
 	x := held.Routing.Fabric
 	if held.Verify.Verdict != verify.VerdictErrors {
@@ -78,9 +79,9 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	return r, true, err
 }
 
-// mend changes the entries for LIDs whose packets could loop: with detour, it tries follow before it takes
-// entries out. cuts is true if a port can no longer be reached, and safe is false if packets could loop for a LID
-// whose port keeps its cable.
+// mend changes the entries for LIDs whose packets could loop: with detour, it tries follow
+// before it takes entries out. cuts is true if a port can no longer be reached, and safe is
+// false if packets could loop for a LID whose port keeps its cable.
 func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
 	for lid := fabric.LID(1); lid <= h.r.Tables.MaxLID(); lid++ {
 		if !h.loops(lid) {
@@ -109,8 +110,8 @@ func (h *holder) uses(first, last fabric.LID) bool {
 	})
 }
 
-// loops returns true if packets for a LID can loop while some cables are old and some new, and some switches that
-// are apart have their next entries. O(switches).
+// loops returns true if packets for a LID can loop while some cables are old and some new, and
+// some switches that are apart have their next entries. O(switches).
 func (h *holder) loops(lid fabric.LID) bool {
 	return h.uses(lid, lid) && h.strong.Find(h.then.NumSwitches(), func(i int32) []int32 {
 		h.heads = h.heads[:0]
@@ -140,8 +141,9 @@ func (h *holder) isApart(s fabric.NodeID) bool {
 	return h.rest.Fabric.LID(h.rest.Fabric.PortBase(s)) == 0
 }
 
-// follow sends packets for a LID over cables that stay to the switch that its port is on, like those for an end
-// port that stays there, or else for the switch itself. It returns false, and changes nothing, if the switch is apart.
+// follow sends packets for a LID over cables that stay to the switch that its port is on, like
+// those for an end port that stays there, or else for the switch itself. It returns false, and
+// changes nothing, if the switch is apart.
 func (h *holder) follow(lid fabric.LID) bool {
 	x, f := h.r.Fabric, h.rest.Fabric
 	port := x.LIDPort(lid)

@@ -172,8 +172,8 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	return reason, err
 }
 
-// drain leads around the cables of a step that are unplugged. rest is the tables without them. The error may have
-// a reason, here and below.
+// drain leads around the cables of a step that are unplugged. rest is the tables without them.
+// The error may have a reason, here and below.
 func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
 	now := *p.now
 	var part drain.Part
@@ -245,8 +245,8 @@ func (p *planner) plug(s *Step) error {
 	return p.findWrites(s, after, rest)
 }
 
-// findWrites finds the tables in force while the cables of a step are moved, there and back, and all writes. The
-// reason is that packets would loop.
+// findWrites finds the tables in force while the cables of a step are moved, there and back,
+// and all writes. The reason is that packets would loop.
 func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) error {
 	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
 	force := now

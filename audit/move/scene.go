@@ -83,8 +83,8 @@ func (b *builder) addNew(node fabric.Node) error {
 	return err
 }
 
-// finish makes the job of a fabric, without new cables. Nodes that come have the kinds and names that they have in
-// other, whose nodes have some GUIDs in the job; nil for none.
+// finish makes the job of a fabric, without new cables. Nodes that come have the kinds and
+// names that they have in other, whose nodes have some GUIDs in the job; nil for none.
 func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, error) {
 	u, err := b.Build()
 	if err != nil {
@@ -155,11 +155,11 @@ func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	return err
 }
 
-// Between returns the job that turns old into new. Nodes are matched by GUID, or if byName is set by names, which must
-// be unique then. Nodes of new keep the LIDs that they have in old. A cable with the same ends
-// is the same cable, whatever its rate; one without a rate gets that of the fastest cable of
-// either node. Errors: a GUID that another node of new has, nodes
-// of the same name, more ports in new than in old.
+// Between returns the job that turns old into new. Nodes are matched by GUID, or if byName is
+// set by names, which must be unique then. Nodes of new keep the LIDs that they have in old. A
+// cable with the same ends is the same cable, whatever its rate; one without a rate gets that
+// of the fastest cable of either node. Errors: a GUID that another node of new has, nodes of
+// the same name, more ports in new than in old.
 func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	b, err := newBuilder(old)
 	if err != nil {

@@ -56,8 +56,8 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	return false, nil
 }
 
-// join puts units together, with the cables that can be plugged in when theirs are out, if they lead to switches
-// which have cables already, over others of them too.
+// join puts units together, with the cables that can be plugged in when theirs are out, if they
+// lead to switches which have cables already, over others of them too.
 func (p *planner) join(units []Batch) (b Batch) {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
@@ -110,9 +110,9 @@ func (p *planner) arrivals() (free, moves []Batch) {
 	return append(free, hosts...), p.spread(moves)
 }
 
-// spread takes the first unit of each switch first, then the second of each, so that those done together
-// leave each switch as many cables as possible: 144 uplinks of 12 leaves at radix 24 move in 4 steps so, and in 33
-// otherwise.
+// spread takes the first unit of each switch first, then the second of each, so that those done
+// together leave each switch as many cables as possible: 144 uplinks of 12 leaves at radix 24
+// move in 4 steps so, and in 33 otherwise.
 func (p *planner) spread(units []Batch) []Batch {
 	before := make(map[fabric.NodeID]int)
 	var rounds [][]Batch

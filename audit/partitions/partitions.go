@@ -166,8 +166,8 @@ func (c *checker) look(key fabric.PKey) verify.Partition {
 	return verify.Partition{PKey: key, Name: said.Name, Full: len(full), Limited: len(limited), FullHosts: c.hosts(full), LimitedHosts: c.hosts(limited)}
 }
 
-// wanted returns the memberships that the file gives, by index in ends: of several words for a port the last counts.
-// With self each port is taken for that of the subnet manager.
+// wanted returns the memberships that the file gives, by index in ends: of several words for a
+// port the last counts. With self each port is taken for that of the subnet manager.
 func (c *checker) wanted(p *dump.Partition, self bool) []dump.Membership {
 	as := make([]dump.Membership, len(c.ends))
 	var done [dump.SelfPort + 1]bool // a kind counts once, read from the end

@@ -28,9 +28,9 @@ func PacketsFrom(f *fabric.Fabric, host string) (list []Packet, err error) {
 	return list, err
 }
 
-// PacketsBetween returns packets from a host to another, or to a LID, each with those back behind it. Of hosts with
-// several adapters each port talks to that of the same adapter and number, where there is one, unless all
-// are wanted.
+// PacketsBetween returns packets from a host to another, or to a LID, each with those back
+// behind it. Of hosts with several adapters each port talks to that of the same adapter and
+// number, where there is one, unless all are wanted.
 func PacketsBetween(f *fabric.Fabric, from, to string, allPorts bool) (list []Packet, err error) {
 	sources, err := endPorts(f, from)
 	if err != nil {

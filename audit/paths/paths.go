@@ -78,8 +78,9 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 	return p
 }
 
-// Compare returns the packet to the first LID of dst by which the tables lead through the ports out, of which the first
-// is that of src's node. If they do by none, it returns the packet to the base LID, and a text that says where they part.
+// Compare returns the packet to the first LID of dst by which the tables lead through the ports
+// out, of which the first is that of src's node. If they do by none, it returns the packet to
+// the base LID, and a text that says where they part.
 func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, string) {
 	f := x.Fabric
 	if src == dst && len(out) == 0 {

@@ -43,8 +43,8 @@ func (p *placer) findUnits(all []jobs.Host) {
 	}
 }
 
-// firstSets judges two sets: the first hosts in order, and hosts of the units with most free hosts. It returns one if
-// both are the same.
+// firstSets judges two sets: the first hosts in order, and hosts of the units with most free
+// hosts. It returns one if both are the same.
 func (p *placer) firstSets(ctx context.Context) ([]Set, error) {
 	first, fewest := make([]int, p.opt.Hosts), p.fewestUnits()
 	for i := range first {

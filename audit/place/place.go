@@ -55,7 +55,8 @@ type Set struct {
 	Seconds float64 `json:"seconds"`       // of the job, with those that run
 	Alone   float64 `json:"alone_seconds"` // without them
 	Ideal   float64 `json:"ideal_seconds"` // on a crossbar: of the busiest cable of its hosts
-	// Delay is the longest additional time that a running job waits, on one cable; Delayed is its name, "" for none.
+	// Delay is the longest additional time that a running job waits, on one cable; Delayed is
+	// its name, "" for none.
 	Delay   float64 `json:"delay_seconds"`
 	Delayed string  `json:"delayed_job"`
 	// Shared counts the directions of cables between switches on which the job and one that runs send.
@@ -94,9 +95,10 @@ type placer struct {
 	tried   int
 }
 
-// Make finds sets of hosts for a job beside the running ones. hosts are those of jobs.Hosts, and free tells which are
-// free. If too few are, there is no set. It takes O(switches x LIDs of the job + pairs that
-// send) for each set. Errors are that of ctx, and one if the pattern does not allow that number of ranks.
+// Make finds sets of hosts for a job beside the running ones. hosts are those of jobs.Hosts,
+// and free tells which are free. If too few are, there is no set. It takes O(switches x LIDs of
+// the job + pairs that send) for each set. Errors are that of ctx, and one if the pattern does
+// not allow that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
 	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name}
 	p.hosts = text.Where(hosts, func(h jobs.Host) bool { return free(&h) })

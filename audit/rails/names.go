@@ -85,9 +85,9 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 	return kinds
 }
 
-// railLike finds the rail of the i-th key of a kind, whose ports are on these leaves; it is no rail of another key
-// of the kind. It returns the rail with which most ports of the key share leaves, else the i-th of the
-// first rails, 0 for none.
+// railLike finds the rail of the i-th key of a kind, whose ports are on these leaves; it is no
+// rail of another key of the kind. It returns the rail with which most ports of the key share
+// leaves, else the i-th of the first rails, 0 for none.
 func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails int) int {
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })

@@ -26,8 +26,8 @@ func (r *Result) add(rule string, count int64, ports []fabric.PortID, format str
 	return &r.Findings[len(r.Findings)-1]
 }
 
-// sortFindings sorts findings by severity, the gravest first, then by the order of rules. Findings of the same rule
-// keep their order.
+// sortFindings sorts findings by severity, the gravest first, then by the order of rules.
+// Findings of the same rule keep their order.
 func (r *Result) sortFindings() {
 	place := func(f verify.Finding) int {
 		return slices.IndexFunc(allRules, func(rule verify.Rule) bool { return rule.Name == f.Rule })
@@ -176,9 +176,9 @@ func (x *finder) reportMissing() {
 	}
 }
 
-// atPlaces looks at the ports of a leaf where hosts should be: a host's place is the port number that all its other
-// ports have on their leaves. It lists the places that have no cable, or an adapter that is no
-// host.
+// atPlaces looks at the ports of a leaf where hosts should be: a host's place is the port
+// number that all its other ports have on their leaves. It lists the places that have no cable,
+// or an adapter that is no host.
 func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
 	empty := 0
 	var foreign []string // adapters on no rail, by description

@@ -61,7 +61,7 @@ func Decode(ctx context.Context, data []byte) (*Session, error) {
 	if err := json.Unmarshal(line, &h); err != nil {
 		return nil, fmt.Errorf("packed tables: %w", err)
 	}
-	f, _, err := topology.Parse("packed tables", []byte(h.Fabric), topology.Options{})
+	f, err := topology.ParseWritten("packed tables", []byte(h.Fabric))
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,8 @@ type Answer struct {
 	// Changes are what a subnet manager writes, and Writes the same by switch.
 	Changes compile.Changes `json:"changes"`
 	Writes  []Write         `json:"writes"`
-	// Moved is how many pairs of CA or router ports and LIDs of others had a path before and have another one now.
+	// Moved is how many pairs of CA or router ports and LIDs of others had a path before and
+	// have another one now.
 	Moved int64 `json:"moved_pairs"`
 	Kept  bool  `json:"kept"` // entries changed only where they had to
 	// WhatIf is what whatif says of a failure, nil where parts are drained.
@@ -328,8 +329,8 @@ func (s *Session) restore(at End) (e edit, left []drained, err error) {
 	return e, left, err
 }
 
-// restOf returns whole without some parts. It also returns the parts with their present cables, which may differ
-// from those when they were drained.
+// restOf returns whole without some parts. It also returns the parts with their present cables,
+// which may differ from those when they were drained.
 func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 	var cut []fabric.PortID
 	parts = slices.Clone(parts)
@@ -356,8 +357,8 @@ func (x *tried) drain(at End) ([]drained, error) {
 	return append(slices.Clone(x.drained), drained{at, part}), err
 }
 
-// plan finds tables that lead around parts; the last part is new. Steps in a row that drain make one plan with one
-// window.
+// plan finds tables that lead around parts; the last part is new. Steps in a row that drain
+// make one plan with one window.
 func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	now := s.now()
 	first := len(s.states) - 1 // before the first of these drains

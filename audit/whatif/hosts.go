@@ -10,11 +10,12 @@ import (
 
 // LostHosts has hosts with several ports, by name, that lose all of them at once by a failure.
 type LostHosts struct {
-	// UntilWritten lists hosts that are lost until the subnet manager has written its tables: with the entries from
-	// before the failure, some switch with other hosts reaches none of their ports, but did before. CutOff is included.
+	// UntilWritten lists hosts that are lost until the subnet manager has written its tables:
+	// with the entries from before the failure, some switch with other hosts reaches none of
+	// their ports, but did before. CutOff is included.
 	UntilWritten []string `json:"until_written,omitempty"`
-	// CutOff lists hosts that stay lost. None of their ports is cabled to a part of the fabric with at least half as many
-	// host ports as the largest part, but one was before.
+	// CutOff lists hosts that stay lost. None of their ports is cabled to a part of the fabric
+	// with at least half as many host ports as the largest part, but one was before.
 	CutOff []string `json:"cut_off,omitempty"`
 }
 
@@ -62,8 +63,8 @@ func (h *hosts) name(i int) string {
 	return host
 }
 
-// lost finds the hosts that lose all their ports where the cables at some ports are gone, as in g. It returns nil where
-// none does.
+// lost finds the hosts that lose all their ports where the cables at some ports are gone, as in
+// g. It returns nil where none does.
 func (h *hosts) lost(g *fabric.Fabric, cut []fabric.PortID) *LostHosts {
 	if len(h.ports) == 0 {
 		return nil
@@ -127,8 +128,8 @@ func (h *hosts) reaches(g *fabric.Fabric, s fabric.NodeID, ports []fabric.PortID
 	return false
 }
 
-// findCutOff finds by host whether no port of it is in a part of g with at least half as many ports of hosts as the part
-// with most has.
+// findCutOff finds by host whether no port of it is in a part of g with at least half as many
+// ports of hosts as the part with most has.
 func (h *hosts) findCutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size, most := make([]int, len(parts.List)), 0

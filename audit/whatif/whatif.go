@@ -512,9 +512,9 @@ func (t *trial) countUnjoined(g *fabric.Fabric) (n int64) {
 	return n
 }
 
-// One is the case that Run lists for the failure of the cable at a port, or of the switch that has
-// the port, with relative loads on a scale if its rates differ. With route.Kept it takes less time. The error is also that there
-// is no such part.
+// One is the case that Run lists for the failure of the cable at a port, or of the switch that
+// has the port, with relative loads on a scale if its rates differ. With route.Kept it takes
+// less time. The error is also that there is no such part.
 func One(ctx context.Context, base *compile.Result, route compile.Options, kind string, at fabric.PortID, scale bound.Scale) (*Case, error) {
 	f := base.Routing.Fabric
 	if k := route.Kept; k != nil {

@@ -104,8 +104,9 @@ func dataVLs(code uint8) uint8 {
 	return 0
 }
 
-// ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 is set if
-// it wants to be asked for multicast trees, bit 1 if OpenSM routes with another engine. ignored names options without effect.
+// ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 is set if it wants to be
+// asked for multicast trees, bit 1 if OpenSM routes with another engine. ignored names options
+// without effect.
 //
 //export ibweaveSetup
 func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ignored *C.char) C.int {

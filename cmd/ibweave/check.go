@@ -387,9 +387,9 @@ func (b *bounding) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
 }
 
-// find looks for bounds of tables, of which r has the load, and writes them. Without tables, and
-// where these do not keep to the legal ports of their order, there is no bound for legal ports. The bound of jobs,
-// if there is one, is only written.
+// find looks for bounds of tables, of which r has the load, and writes them. Without tables,
+// and where these do not keep to the legal ports of their order, there is no bound for legal
+// ports. The bound of jobs, if there is one, is only written.
 func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.End()

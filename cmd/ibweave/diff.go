@@ -127,8 +127,9 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	}
 	told := [2]bool{snapshots[0].PathSLs != nil, snapshots[1].PathSLs != nil}
 	for i, s := range states {
-		// Compare a file with a directory only in the parts that the file has. On the same fabric, take the parts that a
-		// dump does not have from the directory: the VLs still tell whether there are credit loops.
+		// Compare a file with a directory only in the parts that the file has. On the same
+		// fabric, take the parts that a dump does not have from the directory: the VLs still
+		// tell whether there are credit loops.
 		switch mine, other := snapshots[i], snapshots[1-i]; {
 		case s.kind == "":
 		case s.isDump() && mine.Fabric == other.Fabric:

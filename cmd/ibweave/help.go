@@ -27,7 +27,8 @@ const version = outdir.Version
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// describe gives root and its commands the texts of help. Lines such as {engines} stand for tables of the program.
+// describe gives root and its commands the texts of help. Lines such as {engines} stand for
+// tables of the program.
 func describe(root *cobra.Command) {
 	tables := strings.NewReplacer("{engines}\n", engineItems(), "{schemes}\n", schemeHelp(), "{forms}\n", formsText())
 	for _, c := range append(root.Commands(), root) {
@@ -58,8 +59,8 @@ func formsText() string {
 	return b.String()
 }
 
-// flagValues returns the values that a shell completes for flags which cli.WordFlag does not define: by flag, or by
-// command and flag where commands differ.
+// flagValues returns the values that a shell completes for flags which cli.WordFlag does not
+// define: by flag, or by command and flag where commands differ.
 func flagValues() map[string][]string {
 	var engines []string
 	for i := range compile.Engines {

@@ -60,9 +60,9 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 	return x, a.measure(ctx, c, x, r)
 }
 
-// routeByOpenSM has an engine of OpenSM route f on ibsim, with the options of a site. in notes what of the lanes could not be
-// read; used is the engine that OpenSM has used in the end, whose lanes are read only if it is the
-// one that was asked for.
+// routeByOpenSM has an engine of OpenSM route f on ibsim, with the options of a site. in notes
+// what of the lanes could not be read; used is the engine that OpenSM has used in the end,
+// whose lanes are read only if it is the one that was asked for.
 func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string, site *siteOptions) (r *lft.Routing, in *audit, used string, err error) {
 	twin, err := ibsim.NewTwin(f)
 	if err != nil {

@@ -105,8 +105,8 @@ func (x *reported) named() *state.State {
 	return &s
 }
 
-// cableLoads returns the loads that cables can show: of jobs, --traffic, and of groups, --host-groups. An old state
-// that lacks hosts of the jobs, or tables, has no loads of jobs.
+// cableLoads returns the loads that cables can show: of jobs, --traffic, and of groups,
+// --host-groups. An old state that lacks hosts of the jobs, or tables, has no loads of jobs.
 func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list []page.Counter, err error) {
 	if r.traffic == "" && a.hostGroups.name == "" {
 		return nil, nil

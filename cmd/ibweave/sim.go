@@ -230,8 +230,9 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	return a.judgeSimulated(run)
 }
 
-// runPoints simulates n points, each on one core: on all cores, or on as many as --jobs. It begins with the last
-// one, since loads go up and the highest takes longest. The first error ends all others.
+// runPoints simulates n points, each on one core: on all cores, or on as many as --jobs. It
+// begins with the last one, since loads go up and the highest takes longest. The first error
+// ends all others.
 func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simulate func(context.Context, int) (R, error)) ([]R, error) {
 	stage := a.startStage("simulate " + text.CountGrouped(n, "point", "points"))
 	defer stage.End()

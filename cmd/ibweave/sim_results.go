@@ -16,8 +16,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// writeResults writes results in the form of --format. If they go to a file, standard output gets a line about what
-// it has.
+// writeResults writes results in the form of --format. If they go to a file, standard output
+// gets a line about what it has.
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {

@@ -20,8 +20,9 @@ const (
 	siteCopy   = "/etc/opensm/before-ibweave.tar"
 )
 
-// mergeLIDs is an awk program that prints the lines of a guid2lid file, and those lines of a second one that have other
-// GUIDs and other LIDs. Of two ports with one LID, OpenSM might take either. All LIDs have the same number of digits.
+// mergeLIDs is an awk program that prints the lines of a guid2lid file, and those lines of a
+// second one that have other GUIDs and other LIDs. Of two ports with one LID, OpenSM might take
+// either. All LIDs have the same number of digits.
 const mergeLIDs = `NF<3{next}NR==FNR{a[$1]=$2"";b[$1]=$3""}NR>FNR{if($1 in a)next;for(g in a)if($2""<=b[g]&&$3"">=a[g])next}1`
 
 // InstallCommands returns the shell commands that copy a compiled directory with these files to

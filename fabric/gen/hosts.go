@@ -29,7 +29,8 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	if percent < 1 || percent > 100 {
 		return nil, fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)
 	}
-	// hosts has the adapters of each host, hosts in the order of their first adapters; of has the index by name.
+	// hosts has the adapters of each host, hosts in the order of their first adapters; of has
+	// the index by name.
 	var hosts [][]fabric.NodeID
 	of := map[string]int{}
 	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ { // the order of GUIDs

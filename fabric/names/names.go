@@ -57,8 +57,8 @@ func ChipOf(description string) Chip {
 	return c
 }
 
-// adapter is the description of an adapter of a host: "node17 mlx5_0", "node17 HCA-2", "node17 ibp11s0f0", and in one
-// word "su0-dgx00-mlx3".
+// adapter is the description of an adapter of a host: "node17 mlx5_0", "node17 HCA-2", "node17
+// ibp11s0f0", and in one word "su0-dgx00-mlx3".
 var adapter = regexp.MustCompile(`(?i)^\s*(?:(\S+)\s+(hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)|(\S+?)[-_.](hca[-_]?\d+|mlx\d+(?:_\d+)?))\s*$`)
 
 // HostOf splits the description of an adapter; ok is false when it names no host.

@@ -10,9 +10,9 @@ import (
 // Form is one of the forms of topology text.
 type Form uint8
 
-// The forms. Stanzas have everything that a Fabric holds. In other forms than SubnetList and NetDump the GUIDs of
-// adapters and routers are those of their ports less the port number (see Parse), and there are no system
-// GUIDs, vendors, devices, LMCs, nor the kind of port 0.
+// The forms. Stanzas have everything that a Fabric holds. In other forms than SubnetList and
+// NetDump the GUIDs of adapters and routers are those of their ports less the port number (see
+// Parse), and there are no system GUIDs, vendors, devices, LMCs, nor the kind of port 0.
 const (
 	NoForm Form = iota
 	// Stanzas is what ibnetdiscover prints, and ibsim's short form.

@@ -84,10 +84,8 @@ func (p *parser) fillLines(to *Lines) {
 // has the GUIDs of nodes; where two of its lines describe a node otherwise, the first counts, but
 // 0 never does, and there is a Contradiction. Its links that are down are left out.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
-	p := &parser{
-		file: name, lenient: opt.Lenient && !opt.Strict, strict: opt.Strict, twiceLIDs: opt.TwiceLIDs,
-		byGUID: map[fabric.GUID]int32{}, names: map[string]int32{},
-	}
+	p := newParser(name, data)
+	p.lenient, p.strict, p.twiceLIDs = opt.Lenient && !opt.Strict, opt.Strict, opt.TwiceLIDs
 	if opt.Strict {
 		if err := checkPlain(name, data); err != nil {
 			return nil, nil, err
@@ -109,6 +107,21 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Prob
 	}
 	slices.SortStableFunc(p.problems, func(a, b fabric.Problem) int { return cmp.Compare(a.Line, b.Line) })
 	return f, p.problems, nil
+}
+
+// ParseWritten is Parse for what Append and AppendLabelled make. A program that reads nothing else
+// links no other form.
+func ParseWritten(name string, data []byte) (*fabric.Fabric, error) {
+	p := newParser(name, data)
+	p.form = Stanzas
+	if err := p.checkRead(p.readStanzas()); err != nil {
+		return nil, err
+	}
+	return p.resolve()
+}
+
+func newParser(name string, data []byte) *parser {
+	return &parser{file: name, data: data, byGUID: map[fabric.GUID]int32{}, names: map[string]int32{}}
 }
 
 // parser is the state of one Parse. It first reads the lines one by one, and then
@@ -231,6 +244,11 @@ func (p *parser) read() error {
 		p.form = Stanzas
 		err = p.readStanzas()
 	}
+	return p.checkRead(err)
+}
+
+// checkRead returns the error of reading lines, or what is wrong with all of them.
+func (p *parser) checkRead(err error) error {
 	if err != nil {
 		return err
 	}

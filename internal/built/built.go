@@ -39,7 +39,8 @@ func Program(name, pkg string, flags ...string) (file string, err error) {
 	return build(nil, filepath.Join(cache, "ibweave-tests"), name, pkg, flags...)
 }
 
-// Module is Program for the WebAssembly module of a package, packed by gzip, as make builds it; name ends in .gz.
+// Module is Program for the WebAssembly module of a package, packed by gzip, as make builds it;
+// name ends in .gz.
 func Module(name, pkg string) (file string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -126,7 +126,8 @@ func differ(got, want any, what []any) string {
 // hung is how long tests wait for what must come: no machine is that slow.
 const hung = 5 * time.Minute
 
-// Await waits until done returns true. If that takes longer than hung, it ends the test with what it waited for.
+// Await waits until done returns true. If that takes longer than hung, it ends the test with
+// what it waited for.
 func Await(t TB, done func() bool, what ...any) {
 	t.Helper()
 	for end := time.Now().Add(hung); !done(); time.Sleep(10 * time.Millisecond) {

@@ -190,8 +190,8 @@ func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	return text.PrintableJSON(document), p.data, err
 }
 
-// Map returns what Update leaves out: a document with the arrays of the map leaf by leaf; without arrays if there is no
-// map.
+// Map returns what Update leaves out: a document with the arrays of the map leaf by leaf;
+// without arrays if there is no map.
 func Map(ctx context.Context, in *Input) (text, data []byte, err error) {
 	s, err := unplaced(ctx, in)
 	if err != nil {

@@ -91,7 +91,8 @@ type drawing struct {
 	paper            draw.Canvas
 	left, right, top float64 // of the part inside the margins
 	upper            float64 // edge of the fabric
-	// From the units of the layout to paper: q is at (x0 + scale*(q.X-fromX), upper - down - scale*(q.Y-fromY)).
+	// From the units of the layout to paper: q is at (x0 + scale*(q.X-fromX), upper - down -
+	// scale*(q.Y-fromY)).
 	scale, shift, down float64
 	fromX, fromY       float64
 	dim                bool // whether the fabric is only the background

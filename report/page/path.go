@@ -78,9 +78,10 @@ type arrival struct {
 	share float64
 }
 
-// follow sends packets to a LID out of the ports of from, and goes on from all places that they can come to
-// after one hop more at a time. take gets the channels that they take, and lose the shares that do not arrive. With
-// once it goes on from a place the first time alone, else until packets have passed all switches.
+// follow sends packets to a LID out of the ports of from, and goes on from all places that they
+// can come to after one hop more at a time. take gets the channels that they take, and lose the
+// shares that do not arrive. With once it goes on from a place the first time alone, else until
+// packets have passed all switches.
 func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c Channel), lose func(share float64, format string, args ...any)) {
 	f := in.Fabric
 	var here, next []arrival
@@ -137,8 +138,8 @@ func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
 	return 0
 }
 
-// exits calls take for each port by which packets for a LID may leave a switch that they entered by port at, with their
-// share, and lose for the shares that go nowhere.
+// exits calls take for each port by which packets for a LID may leave a switch that they
+// entered by port at, with their share, and lose for the shares that go nowhere.
 func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric.LID,
 	lose func(share float64, format string, args ...any), take func(out fabric.PortID, share float64),
 ) {

@@ -96,7 +96,8 @@ type builder struct {
 	taken map[string]bool // names of groups
 }
 
-// findUnits makes a unit of all hosts with the same switches, and returns by reason the nodes that are no hosts.
+// findUnits makes a unit of all hosts with the same switches, and returns by reason the nodes
+// that are no hosts.
 func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	hosts, leftOut := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
 	index := make(map[string]int)
@@ -130,9 +131,9 @@ func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	return leftOut
 }
 
-// joinUnits joins a unit to the greatest one that has all of its switches, or only some of them. That joins a
-// host with a port that is down, or a login node with a second cable, to the hosts beside it. It sorts units, the
-// greatest first.
+// joinUnits joins a unit to the greatest one that has all of its switches, or only some of
+// them. That joins a host with a port that is down, or a login node with a second cable, to the
+// hosts beside it. It sorts units, the greatest first.
 func (b *builder) joinUnits() {
 	slices.SortStableFunc(b.units, func(u, v unit) int { return cmp.Compare(len(v.hosts), len(u.hosts)) })
 	into := make([]int, len(b.units)) // by unit: the one that it becomes part of

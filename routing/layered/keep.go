@@ -78,7 +78,8 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 	return r, nil
 }
 
-// sameCables returns true if two fabrics have the same switches with the same cables between them, rates included.
+// sameCables returns true if two fabrics have the same switches with the same cables between
+// them, rates included.
 func sameCables(f, g *fabric.Fabric) bool {
 	if f.NumSwitches() != g.NumSwitches() {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// cablePort begins the line that names the port of a module in ibdiagnet's cables: Port=1 Lid=0x00a4 GUID=0x.. Port
-// Name=leaf1/U1/P1.
+// cablePort begins the line that names the port of a module in ibdiagnet's cables: Port=1
+// Lid=0x00a4 GUID=0x.. Port Name=leaf1/U1/P1.
 const cablePort = "Port="
 
 // ReadCables adds data of modules from ibdiagnet's cables to the Lines of the counters of f: the
@@ -75,8 +75,8 @@ func cablePortOf(f *fabric.Fabric, text []byte) (fabric.PortID, error) {
 	return f.Port(n, fabric.PortNum(num)), nil
 }
 
-// ParseAmount reads the number at the beginning of a text, whatever unit is behind it: 47 of "47 C". ok is false
-// for N/A and the like, and for numbers that no module has.
+// ParseAmount reads the number at the beginning of a text, whatever unit is behind it: 47 of
+// "47 C". ok is false for N/A and the like, and for numbers that no module has.
 func ParseAmount(text string) (x float64, ok bool) {
 	text = strings.TrimSpace(text)
 	digits := text[:len(text)-len(strings.TrimLeft(text, "+-.0123456789"))]

@@ -31,8 +31,9 @@ var (
 // ReadTraces reads what ibtracert prints of paths by unicast, one or several of these one after the other, also with
 // -n and -v. name is the file's, for messages.
 //
-// Errors are *fabric.ParseError, and there are no traces then: a line that is cut, an end port or a cable that the
-// fabric lacks, a trace without an end. With Options.Lenient these are Problems, and such a trace is left out.
+// Errors are *fabric.ParseError, and there are no traces then: a line that is cut, an end port
+// or a cable that the fabric lacks, a trace without an end. With Options.Lenient these are
+// Problems, and such a trace is left out.
 func ReadTraces(name string, data []byte, f *fabric.Fabric, opt Options) ([]Trace, []fabric.Problem, error) {
 	r := &traceReader{textReader: newTextReader(name, data, opt), f: f}
 	r.eachLine(func(at int, line []byte) error {

@@ -453,18 +453,21 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 	}
 }
 
-// maxPaths is how many paths comparePaths asks for by default: OpenSM on ibsim answers some ten thousand in a second.
+// maxPaths is how many paths comparePaths asks for by default: OpenSM on ibsim answers some ten
+// thousand in a second.
 const maxPaths = 500_000
 
-// thinning is n where the paths from one of n ports are at most as many as given: a path is of a port to a LID that a port has.
+// thinning is n where the paths from one of n ports are at most as many as given: a path is of
+// a port to a LID that a port has.
 func thinning(g *fabric.Fabric, most int) int {
 	lids := 0
 	g.EndPorts(func(p fabric.PortID) { lids += g.NumLIDs(p) })
 	return 1 + (len(g.CAPorts())+g.NumSwitches())*lids/most
 }
 
-// comparePaths asks subnet administration for the SLs of the paths of g, the fabric as it was found, from as many
-// of its ports as Options.Paths lets it, and puts into the report which differ from ours.
+// comparePaths asks subnet administration for the SLs of the paths of g, the fabric as it was
+// found, from as many of its ports as Options.Paths lets it, and puts into the report which
+// differ from ours.
 func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabric) error {
 	n := thinning(g, cmp.Or(r.opt.Paths, maxPaths))
 	if n > 1 {
@@ -511,7 +514,8 @@ func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabr
 	return nil
 }
 
-// explainPlugin notes what the plugin's log says, which is beside OpenSM's; a plugin that was not loaded has none.
+// explainPlugin notes what the plugin's log says, which is beside OpenSM's; a plugin that was
+// not loaded has none.
 func (r *run) explainPlugin() {
 	text, _ := os.ReadFile(filepath.Join(r.config.Dir, "ibweave.log"))
 	said := 0

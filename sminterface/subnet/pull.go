@@ -17,13 +17,15 @@ import (
 type PullOptions struct {
 	// LFT, MFT and SL2VL choose the tables; none of them set means all.
 	LFT, MFT, SL2VL bool
-	// MaxMLID is the highest MLID to read masks of. 0 reads up to the first 32 MLIDs that have no mask at
-	// any switch, since MLIDs are given out from the lowest on, and asks some switches for each 32 beyond: where one
-	// has a mask, all are read up to there. Switches that keep a MulticastFDBTop are not read beyond it.
+	// MaxMLID is the highest MLID to read masks of. 0 reads up to the first 32 MLIDs that have
+	// no mask at any switch, since MLIDs are given out from the lowest on, and asks some
+	// switches for each 32 beyond: where one has a mask, all are read up to there. Switches
+	// that keep a MulticastFDBTop are not read beyond it.
 	MaxMLID fabric.LID
-	// SomeMaps reads of each switch two SL-to-VL maps for each output port, from input ports in turn, or one where
-	// the switch has the optimized form, which writes those from all input ports at once. Where all of them are the
-	// same, this is taken to be every map of the switch; else all are read.
+	// SomeMaps reads of each switch two SL-to-VL maps for each output port, from input ports in
+	// turn, or one where the switch has the optimized form, which writes those from all input
+	// ports at once. Where all of them are the same, this is taken to be every map of the
+	// switch; else all are read.
 	SomeMaps bool
 }
 

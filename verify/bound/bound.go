@@ -57,11 +57,11 @@
 //
 // # What it contains
 //
-// A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere; with
-// the switches of the set as sources N is their hosts times the LIDs beyond. A single leaf with
-// h hosts and k cables sends to D LIDs beyond by k ports in whole lumps of h routes: the unit h
-// gives h ceil(D / k). Cuts of single switches, pods, planes, islands, groups and the first switches are tried, and
-// lengths are sought by multiplicative weights, see [Options].
+// A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere; with the
+// switches of the set as sources N is their hosts times the LIDs beyond. A single leaf with h
+// hosts and k cables sends to D LIDs beyond by k ports in whole lumps of h routes: the unit h
+// gives h ceil(D / k). Cuts of single switches, pods, planes, islands, groups and the first
+// switches are tried, and lengths are sought by multiplicative weights, see [Options].
 package bound
 
 import (
@@ -225,9 +225,10 @@ func (s Scale) Load(routes int64, l fabric.Link) float64 {
 
 // Digest names what a bound is about: switches with their hosts and LIDs, and the channels
 // between them with their rates. It is the SHA-256 of these in the order of NodeIDs and port
-// numbers: of each switch the GUID, the number of hosts and of their LIDs, and of channels,
-// and of each channel its port number, the switch that it leads to and its rate; the GUID
-// and rates in 8 bytes, the others in 4, port numbers in 1, in big-endian order. Names, LIDs and the cables of hosts may change.
+// numbers: of each switch the GUID, the number of hosts and of their LIDs, and of channels, and
+// of each channel its port number, the switch that it leads to and its rate; the GUID and rates
+// in 8 bytes, the others in 4, port numbers in 1, in big-endian order. Names, LIDs and the
+// cables of hosts may change.
 func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	var b []byte
 	hosts, lids := traffic(f)

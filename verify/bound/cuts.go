@@ -121,7 +121,8 @@ func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]in
 	return common, numbers[:min(len(numbers), maxGroups)]
 }
 
-// levels returns, by switch, the number of channels to the nearest switch with hosts, or -1 where there is none.
+// levels returns, by switch, the number of channels to the nearest switch with hosts, or -1
+// where there is none.
 func (w *network) levels() []int32 {
 	leaves := text.Indices[fabric.NodeID](w.hosts, func(h int64) bool { return h > 0 })
 	search := graph.NewSearch[fabric.NodeID](len(w.hosts))
@@ -156,9 +157,9 @@ type cut struct {
 	apart      bool // cables do not join the class by itself: routes inside of it take the channels, too
 }
 
-// edges returns the channels that leave a class of a partition, and those that enter it, within the part of the fabric
-// that cables join it to. The third is those that enter it where all come from one switch and hosts send from beyond: a
-// gate, since a class is connected.
+// edges returns the channels that leave a class of a partition, and those that enter it, within
+// the part of the fabric that cables join it to. The third is those that enter it where all
+// come from one switch and hosts send from beyond: a gate, since a class is connected.
 func (w *network) edges(p *partition, class int) [3]cut {
 	x := &p.sums[class]
 	all := &w.whole[x.part]
@@ -186,7 +187,8 @@ func (g *greatest) see(x *cut) {
 	}
 }
 
-// cuts sees the edges of the classes of partitions: the gates, or all others. It takes O(channels x partitions).
+// cuts sees the edges of the classes of partitions: the gates, or all others. It takes
+// O(channels x partitions).
 func (w *network) cuts(partitions []*partition, gates bool, see func(*cut)) {
 	for _, p := range partitions {
 		for class := range p.sums {
@@ -199,8 +201,9 @@ func (w *network) cuts(partitions []*partition, gates bool, see func(*cut)) {
 	}
 }
 
-// sweep sees the channels from the first switches in the order of NodeIDs, which is that of GUIDs and often that of a
-// plan, to the others. It takes O(channels), and is for fabrics of one component.
+// sweep sees the channels from the first switches in the order of NodeIDs, which is that of
+// GUIDs and often that of a plan, to the others. It takes O(channels), and is for fabrics of
+// one component.
 func (w *network) sweep(see func(*cut)) {
 	if len(w.whole) != 1 {
 		return
@@ -228,8 +231,9 @@ func (w *network) sweep(see func(*cut)) {
 	}
 }
 
-// neighbors sees, for shortest paths alone, the channels from one switch with hosts to another: the routes between the
-// two take no other. single is the partition into switches. It takes O(channels).
+// neighbors sees, for shortest paths alone, the channels from one switch with hosts to another:
+// the routes between the two take no other. single is the partition into switches. It takes
+// O(channels).
 func (w *network) neighbors(single *partition, see func(*cut)) {
 	rates := make([]int64, len(w.rates))
 	for c, s := range w.from {

@@ -74,7 +74,8 @@ func busiest(f *fabric.Fabric, ports []fabric.PortID, load []int64, d *lft.Deman
 	return most
 }
 
-// switchFlows returns, by switch, the traffic of jobs to the LIDs of its hosts, ascending by the switch that sends.
+// switchFlows returns, by switch, the traffic of jobs to the LIDs of its hosts, ascending by
+// the switch that sends.
 func switchFlows(f *fabric.Fabric, d *lft.Demand) [][]lft.Flow {
 	to := make([][]lft.Flow, f.NumSwitches())
 	for lid, flows := range d.To {
@@ -99,8 +100,9 @@ func switchFlows(f *fabric.Fabric, d *lft.Demand) [][]lft.Flow {
 	return to
 }
 
-// DemandDigest names a demand: the SHA-256 of the background, and of what each switch gets from each other one, by
-// the GUIDs of both and the amount, in the order of receivers and then senders; all in 8 bytes, big-endian.
+// DemandDigest names a demand: the SHA-256 of the background, and of what each switch gets from
+// each other one, by the GUIDs of both and the amount, in the order of receivers and then
+// senders; all in 8 bytes, big-endian.
 func DemandDigest(f *fabric.Fabric, d *lft.Demand) [sha256.Size]byte {
 	b := binary.BigEndian.AppendUint64(nil, uint64(d.Background))
 	for t, flows := range switchFlows(f, d) {
@@ -113,8 +115,9 @@ func DemandDigest(f *fabric.Fabric, d *lft.Demand) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// FindUnder looks for a bound under a demand among the cuts that Find tries; nil where nothing crosses one. Amounts
-// are divided at will, so Unit is 0, and Load is an amount on the fastest cable.
+// FindUnder looks for a bound under a demand among the cuts that Find tries; nil where nothing
+// crosses one. Amounts are divided at will, so Unit is 0, and Load is an amount on the fastest
+// cable.
 func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 	w := newNetwork(f)
 	flows := switchFlows(f, d)

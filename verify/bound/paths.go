@@ -104,8 +104,9 @@ func (a entry[T]) before(b entry[T]) bool {
 	return a.dist < b.dist || a.dist == b.dist && (a.hops < b.hops || a.hops == b.hops && a.at < b.at)
 }
 
-// onward returns true if packets to the target may go by channel c of switch s: it is allowed, and it leads to a
-// switch that is nearer by length, or as near and nearer by the number of channels.
+// onward returns true if packets to the target may go by channel c of switch s: it is allowed,
+// and it leads to a switch that is nearer by length, or as near and nearer by the number of
+// channels.
 func (x *tree[T]) onward(s, c int32) bool {
 	to := x.to[c]
 	return x.rank[to] >= 0 && x.rank[to] < x.rank[s] && (x.allowed == nil || x.allowed[c])

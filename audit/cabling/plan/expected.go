@@ -182,7 +182,8 @@ func (x *index) systemOf(s fabric.NodeID) string {
 func (x *index) planned(p, q fabric.PortID) bool {
 	m, n := x.f.Owner(p), x.f.Owner(q)
 	if x.f.IsSwitch(m) && x.f.IsSwitch(n) {
-		// Inside a chassis are those between two chips of one system, unless both are on leaf cards, whose ports are on the front.
+		// Inside a chassis are those between two chips of one system, unless both are on leaf
+		// cards, whose ports are on the front.
 		return m == n || x.parts[m].Card == 'L' && x.parts[n].Card == 'L' || x.systemOf(m) == "" || x.systemOf(m) != x.systemOf(n)
 	}
 	return x.f.Kind(m) != fabric.AggregationKind && x.f.Kind(n) != fabric.AggregationKind

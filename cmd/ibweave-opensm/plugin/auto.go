@@ -66,8 +66,8 @@ func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.
 // tellChoice puts a line about the choice into both logs.
 func (p *Plugin) tellChoice(line string) { p.tell(Prefix + autoName + ": " + oneLine(line)) }
 
-// readChoice reads the engine that was chosen before OpenSM was started. It is nil if none was, or for a fabric with
-// a very different number of switches.
+// readChoice reads the engine that was chosen before OpenSM was started. It is nil if none was,
+// or for a fabric with a very different number of switches.
 func (p *Plugin) readChoice(switches int) *compile.Engine {
 	if p.host.CacheDir == "" {
 		return nil

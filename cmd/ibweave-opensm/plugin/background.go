@@ -82,8 +82,8 @@ func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, e
 	return r.value, r.err
 }
 
-// lastWriter writes the last of some states. Its methods return at once: a goroutine writes, and a slow disk costs
-// states in between and no sweep.
+// lastWriter writes the last of some states. Its methods return at once: a goroutine writes,
+// and a slow disk costs states in between and no sweep.
 type lastWriter[T any] struct {
 	write   func(*T) error           // nil for nowhere
 	trouble func(l Level, err error) // tells OpenSM's log of its error; may be nil
@@ -125,7 +125,8 @@ func (w *lastWriter[T]) run() {
 	w.writing = false
 }
 
-// tell writes an error of writing to OpenSM's log, unless the write before had the same error; nil means no error.
+// tell writes an error of writing to OpenSM's log, unless the write before had the same error;
+// nil means no error.
 func (w *lastWriter[T]) tell(err error) {
 	said := ""
 	if err != nil {

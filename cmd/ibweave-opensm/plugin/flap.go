@@ -135,8 +135,8 @@ func (x *flaps) lose(w wire, now time.Time) {
 	l.hold = l.hold || len(l.at) == x.config.Count && now.Sub(l.at[0]) <= x.config.Window
 }
 
-// holdBack returns f without cables that are held back for a time, and has OpenSM sweep when the first of them may be
-// used again.
+// holdBack returns f without cables that are held back for a time, and has OpenSM sweep when
+// the first of them may be used again.
 func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	if p.config.Flap.Count == 0 {
 		return f
@@ -171,8 +171,8 @@ func (p *Plugin) isDue() bool {
 	return p.flaps.held > 0 && !time.Now().Before(p.flaps.next)
 }
 
-// tryAll routes s with the cables, too, that are held back, for want of others; nil where there are none, or where
-// that is not the reason.
+// tryAll routes s with the cables, too, that are held back, for want of others; nil where there
+// are none, or where that is not the reason.
 func (p *Plugin) tryAll(engine int, s *Snapshot) *Tables {
 	p.routing.Lock()
 	var held []*losses

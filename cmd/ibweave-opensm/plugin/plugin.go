@@ -300,8 +300,8 @@ type Settings struct {
 	DumpsTables bool // OpenSM writes its lid matrix and the like (-D 0x40)
 }
 
-// Setup is called for each of our engines that OpenSM's routing_engine names. ignored names options of OpenSM that are
-// set and have no effect on them. An *Error has been logged.
+// Setup is called for each of our engines that OpenSM's routing_engine names. ignored names
+// options of OpenSM that are set and have no effect on them. An *Error has been logged.
 func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
 		// It has been logged once.
@@ -448,8 +448,8 @@ func (p *Plugin) tryRoute(engine int, s *Snapshot) (t *Tables, err *Error) {
 	return t, err
 }
 
-// refuse remembers that an engine does not route a subnet. What took too long may be quicker another time, there may be more
-// memory, and a panic may have had to do with anything.
+// refuse remembers that an engine does not route a subnet. What took too long may be quicker
+// another time, there may be more memory, and a panic may have had to do with anything.
 func (p *Plugin) refuse(engine int, s *Snapshot, failure *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -471,8 +471,8 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("not done after %v (timeout in %s)", e.after, e.where)
 }
 
-// route does it. A subnet that has not changed keeps its tables, moves some entries, or gets tables from scratch
-// where no more entries can be moved; if these fail, it keeps its own.
+// route does it. A subnet that has not changed keeps its tables, moves some entries, or gets
+// tables from scratch where no more entries can be moved; if these fail, it keeps its own.
 func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
@@ -586,9 +586,9 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	}
 }
 
-// compile runs the compiler with an engine, nil for the one that is chosen for the fabric; if that is wanted, from
-// the tables that were found in the switches, nil for none, else from the last tables. After an error or a panic
-// the next run starts from scratch.
+// compile runs the compiler with an engine, nil for the one that is chosen for the fabric; if
+// that is wanted, from the tables that were found in the switches, nil for none, else from the
+// last tables. After an error or a panic the next run starts from scratch.
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()

@@ -92,7 +92,8 @@ func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, 
 	return f, notes, nil
 }
 
-// unread names the switches whose tables were to be read and were not, such as switch 0x0002c90300001234 "leaf 1".
+// unread names the switches whose tables were to be read and were not, such as switch
+// 0x0002c90300001234 "leaf 1".
 func (s *Snapshot) unread() (list []string) {
 	for i := range s.Found {
 		if n := &s.Nodes[i]; n.isSwitch() && s.Found[i] == nil {
