@@ -186,6 +186,9 @@ func link(p *C.struct_ibw_port) fabric.Link {
 func takeFound(osm *C.struct_osm_opensm, s *plugin.Snapshot) {
 	s.Found = make([][]fabric.PortNum, len(s.Nodes))
 	for i := range s.Nodes {
+		if fabric.NodeType(s.Nodes[i].Type) != fabric.Switch {
+			continue
+		}
 		row := make([]fabric.PortNum, int(s.MaxLID)+1)
 		if C.ibw_found_lft(osm, C.uint64_t(s.Nodes[i].GUID), (*C.uint8_t)(unsafe.Pointer(&row[0])), C.uint16_t(s.MaxLID)) == 0 {
 			s.Found[i] = row

@@ -2,6 +2,7 @@ package plugin
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -109,7 +110,11 @@ func (s *Snapshot) foundTables(f *fabric.Fabric) *lft.Tables {
 	if s.Found == nil {
 		return nil
 	}
-	t := lft.NewTables(f.NumSwitches(), f.MaxLID())
+	maxLID := f.MaxLID()
+	if !slices.ContainsFunc(s.Found, func(row []fabric.PortNum) bool { entries, _ := lft.CountChanges(nil, row); return entries > 0 }) {
+		maxLID = 0 // all switches were just started: no memory for their entries
+	}
+	t := lft.NewTables(f.NumSwitches(), maxLID)
 	for i, row := range s.Found {
 		if n, ok := f.SwitchByGUID(s.Nodes[i].GUID); ok {
 			copy(t.Row(n), row)
