@@ -182,7 +182,7 @@ func (a *app) devicesCommand() *cobra.Command {
 			return form.Print(a.stdout, deviceDocument(list), func(b *text.Sheet) { deviceTable(b, list) })
 		},
 	}
-	form.Define(cmd.Flags(), "`FORM` of the output: text or json")
+	form.Define(cmd.Flags(), "output")
 	return cmd
 }
 

@@ -45,7 +45,7 @@ func (a *app) rehearseCommand() *cobra.Command {
 	cmd.Flags().StringVar(&traffic, "traffic", "", "the jobs of YAML `FILE` that DIR was compiled for, as the plugin follows them")
 	in.fileFlags(cmd.Flags())
 	a.nameFlag(cmd)
-	form.Define(cmd.Flags(), "`FORM` of the output: text or json")
+	form.Define(cmd.Flags(), "output")
 	cli.Scopes(cmd.Flags(), cli.Scope{Flags: "plugin traffic", With: "via=plugin"})
 	return cmd
 }

@@ -80,7 +80,7 @@ The same seed gives the same bytes, on any number of CPUs.`,
 	cli.NumberFlag(flags, &o.order, "negative-binomial", 1, 100, "spam: times between messages are negative binomial of order `R`; 1 is geometric")
 	cli.ParsedFlag(flags, &o.seeds, "seed", "1", "seeds of everything random, a `LIST`", parseSeeds)
 	cli.NumberFlag(flags, &o.cpus, "cpus", 0, cli.MaxNumber, "points to measure at the same time; 0 is one for each CPU")
-	o.Define(flags, "`FORM` of the output: text or json")
+	o.Define(flags, "output")
 	return cmd
 }
 

@@ -116,7 +116,7 @@ and one after it, no cycle closes.
 	flags.BoolVar(&o.Strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
 	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
 	flags.BoolVar(&o.force, "force", false, "write schedules with errors, too")
-	o.Define(flags, "`FORM` of the summary: text or json")
+	o.Define(flags, "summary")
 	const why = "no schedule is made"
 	cli.Scopes(flags,
 		cli.Scope{Flags: "classes force method", Not: "check", Why: why, Note: true},
