@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
@@ -29,20 +28,16 @@ func (c *Changes) Add(entries, blocks int) {
 // except those that are fabric.NoPath. Switches without a LID or without a cable cannot be written to.
 func EachChange(prev, r *lft.Routing, visit func(s fabric.NodeID, entries, blocks int)) {
 	f := r.Fabric
-	counts := make([]Changes, f.NumSwitches())
-	par.Each(len(counts), func(i int) {
-		s, old := fabric.NodeID(i), []fabric.PortNum(nil)
+	for s := range fabric.NodeID(f.NumSwitches()) {
 		if f.LID(f.PortBase(s)) == 0 || !f.HasCable(s) {
-			return
+			continue
 		}
+		var old []fabric.PortNum
 		if was, ok := prev.Fabric.SwitchByGUID(f.Node(s).GUID); ok {
 			old = prev.Tables.Row(was)
 		}
-		counts[i].Entries, counts[i].Blocks = lft.CountChanges(old, r.Tables.Row(s))
-	})
-	for s, c := range counts {
-		if c.Blocks > 0 {
-			visit(fabric.NodeID(s), c.Entries, c.Blocks)
+		if entries, blocks := lft.CountChanges(old, r.Tables.Row(s)); blocks > 0 {
+			visit(s, entries, blocks)
 		}
 	}
 }

@@ -134,8 +134,9 @@ func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		}
 		var hosts [][]fabric.PortID
 		listHosts := func() error { hosts = lft.HostPorts(g); return nil }
-		if opt.Route.Previous == nil { // or tables may be kept, which does without
-			listHosts = par.Go(listHosts) // while the engine orders switches on one CPU
+		if opt.Route.Previous == nil { // kept tables need no list
+			listHosts = par.Go(listHosts)      // while the engine orders switches on one CPU
+			defer func() { _ = listHosts() }() // had before, unless the engine fails
 		}
 		if r.Routing, err = e.Route(ctx, g, opt.routeOptions()); err != nil {
 			return err

@@ -90,7 +90,7 @@ func (f *Fabric) NumNodes() int { return len(f.nodes) }
 func (f *Fabric) NumSwitches() int { return f.switches }
 
 // Switches lists all switches, in a slice of its own.
-func (f *Fabric) Switches() []NodeID { return f.Nodes()[:f.switches] }
+func (f *Fabric) Switches() []NodeID { return text.Numbers[NodeID](f.switches) }
 
 // Nodes lists all nodes, in a slice of its own.
 func (f *Fabric) Nodes() []NodeID { return text.Numbers[NodeID](len(f.nodes)) }

@@ -57,14 +57,13 @@ const (
 	// hostPasses bounds how often it looks at each port, and hostWork how many paths it follows.
 	hostPasses = 20
 	hostWork   = 1 << 20
-	// costBusier is the cost of a route on a channel that becomes the busiest of a shift. To
-	// meet a route there costs 1.
+	// costBusier is the cost of a route more than the busiest channel of the shift has. To meet a route
+	// on any channel costs 1.
 	costBusier = 1000
-	// hostSpare is which part of all routes of shifts exchanges may cost together: about a
-	// hundredth of the bandwidth.
-	hostSpare = 68
-	// hostBusier is how many routes more may be on the busiest channels of all shifts where a
-	// hundredth is less.
+	// Exchanges may cost a part of the routes of all shifts, 1/hostSpare: about a hundredth of the bandwidth.
+	hostSpare = 84
+	// Where shifts are not busier by a hundredth in the end, hostBusier routes more may be on their
+	// busiest channels.
 	hostBusier = 24
 	// shiftCounts bounds the numbers of routes by channel and shift.
 	shiftCounts = 1 << 24
@@ -87,8 +86,8 @@ type hostSeparator struct {
 	units    []uint64  // see LoadUnits
 	greatest uint64    // load of a channel
 	places   []int     // by port: in the order of shifts, from 1; 0 is for none
-	shifts   [][]int32 // by channel and shift: routes
-	busiest  []uint64  // by shift: the greatest load of a channel before exchanges
+	shifts   [][]int32 // by channel and shift: routes; nil where they are not counted
+	busiest  []uint64  // by shift: the greatest load of a channel when countShifts counted
 }
 
 // newHostSeparator is for tables, and the HostPorts of their fabric.
@@ -150,10 +149,9 @@ func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) er
 	return nil
 }
 
-// exchangeAll exchanges entries of switches with hosts, pass after pass: first those that cost
-// shifts nothing, then dearer ones, up to 1/hostSpare of their routes together, then those by
-// which shifts are busier, up to a hundredth more than with the tables before. A pass with a
-// limit below 0 exchanges entries by which shifts gain.
+// exchangeAll exchanges entries of switches with hosts, pass after pass: first those that cost shifts
+// nothing, then dearer ones, then those by which shifts are busier: up to a hundredth more than with the
+// tables before, or hostBusier routes. A pass with a limit below 0 exchanges entries by which shifts gain.
 func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
 	now := x.r.Tables
 	x.units, x.r.Tables = LoadUnits(x.f), before
@@ -370,8 +368,9 @@ func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) 
 // exchange has a switch with hosts send to p by another switch, where the path meets those to other
 // ports of p's host and another one that is no longer meets none. If need be, it sends to another of
 // the ports, which went by that switch, as it did to p. No channel gets more than the greatest load. It
-// takes the exchange of the least cost, by add, up to limit. With a limit below 0 it looks at paths
-// that meet none. It returns the cost.
+// takes the exchange of the least cost, by add, up to limit; where limit is no cost, the first of such.
+// With a limit below 0 it looks at paths that meet none, for exchanges by which shifts gain. It returns
+// the cost.
 func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (cost int) {
 	path := x.path(from, p)
 	hops := len(path)
@@ -382,7 +381,8 @@ func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fa
 	outs, _ := x.f.SwitchLinks(from)
 	was := row[x.f.LID(p)]
 	by, other, least := was, fabric.NoPort, limit+1
-	for i := 0; i < len(outs) && (x.shifts != nil || least > 0); i++ {
+	enough := func() bool { return (limit <= 0 || x.shifts == nil) && least <= min(limit, 0) }
+	for i := 0; i < len(outs) && !enough(); i++ {
 		out := x.f.Num(outs[i])
 		if out == was {
 			continue
@@ -393,7 +393,7 @@ func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fa
 				by, other, least = out, fabric.NoPort, one
 			}
 			for _, q := range ports {
-				if q == p || row[x.f.LID(q)] != out || x.shifts == nil && least == 0 {
+				if q == p || row[x.f.LID(q)] != out || enough() {
 					continue
 				}
 				x.work += 8
@@ -454,7 +454,7 @@ func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.P
 	hosts := x.f.HostsOn(from)
 	for _, c := range path {
 		x.loads[c] += int64(by * len(hosts))
-		if x.shifts == nil || x.places[p] == 0 {
+		if x.shifts == nil || x.shifts[c] == nil || x.places[p] == 0 { // nil for a cable to itself
 			continue
 		}
 		shifts, unit := x.shifts[c], x.units[c]

@@ -401,7 +401,7 @@ func (l *Incremental) setUnits() {
 	f := l.now.Fabric
 	l.unit, l.bound = make([]uint64, l.index.NumPorts()), 0
 	byID := LoadUnits(f)
-	for _, s := range f.Switches() {
+	for s := range fabric.NodeID(f.NumSwitches()) {
 		base := f.PortBase(s)
 		copy(l.unit[l.index.Base[l.now.Slot[s]]:], byID[base:base+fabric.PortID(f.Node(s).NumPorts)+1])
 	}

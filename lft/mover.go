@@ -271,7 +271,7 @@ func (r *mover) movePass(ctx context.Context) error {
 // listBusyLIDs marks the LIDs with an entry for a channel above the limit, those without demand excepted.
 func (r *mover) listBusyLIDs() []bool {
 	busy := make([]bool, int(r.fab.MaxLID())+1)
-	for _, s := range r.fab.Switches() {
+	for s := range fabric.NodeID(r.fab.NumSwitches()) {
 		ports, _ := r.fab.SwitchLinks(s)
 		var above [256]bool
 		some := false

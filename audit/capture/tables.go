@@ -91,7 +91,7 @@ func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 // not, or port 0; NoPort where they do not agree, or end at no port or in a loop.
 func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := fabric.NoPort
-	for _, first := range f.Switches() {
+	for first := range fabric.NodeID(f.NumSwitches()) {
 		s := first
 		for n := 0; lft.Entry(t.Row(first), lid) != fabric.NoPath; n++ {
 			num := lft.Entry(t.Row(s), lid)

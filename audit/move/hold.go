@@ -155,7 +155,7 @@ func (h *holder) follow(lid fabric.LID) bool {
 	if ends := f.EndPortsOn(x.Owner(at)); len(ends) > 0 {
 		like = f.LID(ends[0]) + (lid-x.LID(port))&(1<<f.LMC(ends[0])-1)
 	}
-	for _, s := range f.Switches() {
+	for s := range fabric.NodeID(f.NumSwitches()) {
 		if h.isApart(s) {
 			continue
 		}

@@ -53,7 +53,7 @@ func (r *Result) shard() (shard, shards int, ok bool) {
 
 // Merge puts the results of all shards together: the same as one run without
 // shards. names are for errors: shards of different runs, one that is there twice,
-// one that is missing.
+// one that is missing. The results are those of Read.
 func Merge(names []string, results []*Result) (*Result, error) {
 	if len(results) == 0 {
 		return nil, fmt.Errorf("no results")

@@ -65,7 +65,7 @@ func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 // KeepsTo returns true if all entries of tables for the hosts of switch d keep to the LegalPorts for it.
 func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
 	hosts := f.HostsOn(d)
-	for _, s := range f.Switches() {
+	for s := range fabric.NodeID(f.NumSwitches()) {
 		if s == d {
 			continue
 		}

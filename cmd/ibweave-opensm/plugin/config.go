@@ -219,7 +219,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-// mapping reads a mapping with these keys. An empty value has none.
+// mapping returns a setter that reads a mapping with these keys. An empty value has none.
 func (r *reader) mapping(keys keys) setter {
 	return func(n *yaml.Node) error {
 		if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
@@ -229,7 +229,7 @@ func (r *reader) mapping(keys keys) setter {
 	}
 }
 
-// value reads a scalar and sets *to, if parse accepts its text; want says what it accepts.
+// value returns a setter that reads a scalar into *to, if parse accepts its text; want says what it accepts.
 func value[T any](r *reader, to *T, want string, parse func(string) (T, bool)) setter {
 	return func(n *yaml.Node) error {
 		s, err := r.Text(n, want)
@@ -321,7 +321,8 @@ func (r *reader) path(to *string) setter {
 
 func (r *reader) level(to *zapcore.Level) setter {
 	return value(r, to, "one of debug, info, warn, error", func(s string) (l zapcore.Level, ok bool) {
-		return l, slices.Contains([]string{"debug", "info", "warn", "error"}, s) && l.Set(s) == nil
+		err := l.Set(s)
+		return l, err == nil && slices.Contains([]string{"debug", "info", "warn", "error"}, s)
 	})
 }
 
