@@ -142,3 +142,30 @@ func exchangeable(f *fabric.Fabric, tables *lft.Tables, loads []int64, most int6
 	}
 	return fabric.NoPort
 }
+
+// TestRailShifts cuts cables of trees with eight rails, two cables to each spine: to part the paths to ports of
+// hosts costs shifts at most a hundredth of their bandwidth and of the times that routes meet, in each tree.
+func TestRailShifts(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(8, 12))
+	for range short.Of(3, 1) {
+		f := short.Must(gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{4}, Rails: 8, Hosts: 16, Spines: 8, Parallel: 2}))(t)
+		f = short.Must(lft.AssignLIDs(short.Must(gen.Options{Names: "site"}.Apply(f))(t), lft.LIDOptions{}))(t)
+		var gone []fabric.PortID
+		for range 12 {
+			gone = append(gone, f.Channels()[rnd.IntN(len(f.Channels()))])
+		}
+		f = f.Without(gone...)
+		for _, name := range []string{"fattree", "updn"} {
+			e := engine(t, name)
+			parted := short.Must(compile.Run(t.Context(), f, e, compile.Options{}))(t).Routing
+			plain := short.Must(e.Route(t.Context(), f, lft.Options{}))(t)
+			measure := func(r *lft.Routing) *quality.Shifts {
+				return short.Must(quality.Measure(t.Context(), f, r.Tables, quality.Options{CAOrder: r.CAOrder, Shifts: quality.DefaultShifts}))(t).Shifts
+			}
+			is, was := measure(parted), measure(plain)
+			if is.Bandwidth < 0.99*was.Bandwidth || is.Contention > 1.01*was.Contention {
+				t.Errorf("%s: bandwidth of shifts %.4f, routes meet %.4f times; want about %.4f and %.4f", name, is.Bandwidth, is.Contention, was.Bandwidth, was.Contention)
+			}
+		}
+	}
+}
