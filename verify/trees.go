@@ -129,7 +129,7 @@ func newWorker(p *plan) *worker {
 		dist:      make([]uint8, beyond+p.n),
 		exact:     graph.NewSearch[fabric.NodeID](p.n),
 		order:     make([]int32, max(0, p.n-1)),
-		paths:     forest{next: make([]int32, p.n), depth: make([]int32, p.n), end: make([]int32, p.n), order: make([]int32, 0, p.n), path: make([]int32, 0, p.n)},
+		paths:     forest{next: make([]int32, p.n), depth: make([]int32, p.n), end: make([]int32, p.n), room: make([]int32, p.n)},
 	}
 	if p.lanes.tracks() {
 		w.flow = newFlow(p.lanes)

@@ -1,9 +1,8 @@
 package verify
 
 import (
-	"slices"
-
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -13,7 +12,7 @@ type forest struct {
 	depth []int32 // by switch: links to the root, or one of those below
 	end   []int32 // by switch: where packets end that do not arrive
 	order []int32 // switches that packets arrive from without the root, each before the one it leads to
-	path  []int32
+	room  []int32 // of order, which is its end
 }
 
 // Depths of switches that are not in the tree.
@@ -27,43 +26,47 @@ const (
 // find fills in all but next: it follows each switch until something known, once. root
 // is where packets arrive, or less than 0.
 func (w *forest) find(root int32) {
-	for s := range w.depth {
-		w.depth[s] = depthUnknown
-	}
-	w.order = w.order[:0]
+	text.Fill(w.depth, depthUnknown)
 	if root >= 0 {
 		w.depth[root] = 0
 	}
-	for s := range int32(len(w.depth)) {
-		if w.depth[s] == depthUnknown {
-			w.findFrom(s)
+	free := len(w.room)
+	for s, depth := range w.depth {
+		if depth == depthUnknown {
+			free = w.findFrom(int32(s), free)
 		}
 	}
-	slices.Reverse(w.order)
+	w.order = w.room[free:]
 }
 
-// findFrom follows packets from a switch until something known.
-func (w *forest) findFrom(s int32) {
-	path, at := w.path[:0], s
-	for at >= 0 && w.depth[at] == depthUnknown {
+// findFrom follows packets from a switch until something known. Those that arrive take the end of
+// room[:free]; it returns how much is free then.
+func (w *forest) findFrom(s int32, free int) int {
+	n, at, end := int32(0), s, s
+	for ; at >= 0 && w.depth[at] == depthUnknown; n++ {
 		w.depth[at] = depthFollowed
-		path = append(path, at)
-		at = w.next[at]
+		end, at = at, w.next[at]
 	}
-	depth, end := int32(depthDead), path[len(path)-1]
+	depth := int32(depthDead)
 	if at >= 0 {
 		depth, end = w.depth[at], w.end[at]
+	}
+	if depth >= 0 {
+		free -= int(n)
+		for i := range n {
+			w.room[free+int(i)], w.depth[s] = s, depth+n-i
+			s = w.next[s]
+		}
+		return free
 	}
 	if depth == depthFollowed {
 		depth = depthLoop
 	}
-	for _, u := range slices.Backward(path) {
-		if depth >= 0 {
-			depth++
-			w.order = append(w.order, u)
-		}
-		w.depth[u], w.end[u] = depth, end
+	for ; n > 0; n-- {
+		w.depth[s], w.end[s] = depth, end
+		s = w.next[s]
 	}
+	return free
 }
 
 // walk checks a destination without assuming anything of the tables: packets
@@ -86,7 +89,9 @@ func (w *worker) walk(d *dest) {
 	if arrive && w.flow != nil {
 		w.followLanes(&tree{d, 1, 0}, false)
 	}
-	w.tallyUp(d)
+	if d.ca || w.flow != nil || !arrive || len(w.paths.order) < w.n-1 {
+		w.tallyUp(d)
+	}
 	switch {
 	case arrive && d.ca:
 		w.load([]dest{*d}, w.paths.order)

@@ -202,7 +202,9 @@ func ScaleOf(f *fabric.Fabric) Scale {
 			s.Fastest = l
 		}
 	}
-	s.Unknown = commonestRate(f, f.Channels())
+	if s.Unknown = int64(s.Fastest.Mbps()); s.Differ {
+		s.Unknown = commonestRate(f, channels)
+	}
 	return s
 }
 
