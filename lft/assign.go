@@ -172,6 +172,7 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 		if err := a.reserveVirtual(); err != nil {
 			return nil, err
 		}
+		order = slices.DeleteFunc(order, func(p fabric.PortID) bool { return a.base[p] != 0 })
 		slices.SortFunc(order, func(p, q fabric.PortID) int {
 			return cmp.Or(cmp.Compare(f.Node(f.Owner(p)).Order, f.Node(f.Owner(q)).Order), cmp.Compare(p, q))
 		})
@@ -182,7 +183,7 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 		}
 		l := a.takeLowestFree(a.lmc[p])
 		if l == 0 {
-			return nil, a.outOfLIDs(order, lmc)
+			return nil, a.outOfLIDs(lmc)
 		}
 		a.base[p] = l
 	}
@@ -411,12 +412,10 @@ func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 }
 
 // outOfLIDs counts what was wanted.
-func (a *assignment) outOfLIDs(order []fabric.PortID, lmc uint8) error {
-	wanted := 0
-	for _, p := range order {
-		wanted += 1 << a.lmc[p]
-	}
-	s := fmt.Sprintf("%d end ports want %d LIDs with LMC %d", len(order), wanted, lmc)
+func (a *assignment) outOfLIDs(lmc uint8) error {
+	ports, wanted := 0, 0
+	a.f.EndPorts(func(p fabric.PortID) { ports, wanted = ports+1, wanted+1<<a.lmc[p] })
+	s := fmt.Sprintf("%d end ports want %d LIDs with LMC %d", ports, wanted, lmc)
 	if a.absent > 0 {
 		s += fmt.Sprintf(", guid2lid reserves %d for absent ports", a.absent)
 	}
