@@ -214,7 +214,11 @@ func (f *Fabric) checkGUIDs() error {
 		if node.GUID == 0 {
 			return fmt.Errorf("node %q has GUID 0", node.Description)
 		}
-		if twin, _ := f.NodeByGUID(node.GUID); int(twin) < n {
+		twin := NodeID(n - 1) // nodes of one kind are in the order of GUIDs
+		if n == 0 || f.nodes[twin].GUID != node.GUID {
+			twin, _ = f.SwitchByGUID(node.GUID)
+		}
+		if twin != NoNode && int(twin) < n {
 			return fmt.Errorf("GUID %s is on two nodes, %q and %q", node.GUID, f.nodes[twin].Description, node.Description)
 		}
 	}

@@ -10,10 +10,10 @@
 package fabric
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
+	"sort"
 	"sync"
 
 	"github.com/ibweave/ibweave/internal/text"
@@ -257,23 +257,24 @@ func (f *Fabric) EndPorts(visit func(PortID)) {
 
 // NodeByGUID finds a node of any type.
 func (f *Fabric) NodeByGUID(g GUID) (NodeID, bool) {
-	byGUID := func(n Node, g GUID) int { return cmp.Compare(n.GUID, g) }
-	if i, ok := slices.BinarySearchFunc(f.nodes[:f.switches], g, byGUID); ok {
-		return NodeID(i), true
+	if n, ok := f.SwitchByGUID(g); ok {
+		return n, true
 	}
-	if i, ok := slices.BinarySearchFunc(f.nodes[f.switches:], g, byGUID); ok {
-		return NodeID(f.switches + i), true
-	}
-	return NoNode, false
+	return f.findGUID(f.switches, len(f.nodes), g)
 }
 
 // SwitchByGUID finds a switch.
 func (f *Fabric) SwitchByGUID(g GUID) (NodeID, bool) {
-	n, ok := f.NodeByGUID(g)
-	if !ok || !f.IsSwitch(n) {
+	return f.findGUID(0, f.switches, g)
+}
+
+// findGUID finds one of the nodes from..to-1, which are in the order of GUIDs.
+func (f *Fabric) findGUID(from, to int, g GUID) (NodeID, bool) {
+	n := from + sort.Search(to-from, func(i int) bool { return f.nodes[from+i].GUID >= g })
+	if n == to || f.nodes[n].GUID != g {
 		return NoNode, false
 	}
-	return n, true
+	return NodeID(n), true
 }
 
 // LIDOverlapError says that two ports claim one LID.

@@ -57,17 +57,27 @@ func ChipOf(description string) Chip {
 	return c
 }
 
-// adapter is the description of an adapter of a host: "node17 mlx5_0", "node17 HCA-2", "node17
-// ibp11s0f0", and in one word "su0-dgx00-mlx3".
-var adapter = regexp.MustCompile(`(?i)^\s*(?:(\S+)\s+(hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)|(\S+?)[-_.](hca[-_]?\d+|mlx\d+(?:_\d+)?))\s*$`)
+// A description of an adapter of a host has the host's name and the adapter's: "node17 mlx5_0", "node17
+// HCA-2", "node17 ibp11s0f0", or both in one word, "su0-dgx00-mlx3".
+var (
+	adapterWord = regexp.MustCompile(`(?i)^(?:hca[-_]?\d+|mlx\d+_\w+|mthca\d+|qib\d+|hfi\d+_\d+|ib[a-z0-9_]+|rocep\w+|rdma\w+|ocrdma\d+|bnxt_re\d+)$`)
+	oneWord     = regexp.MustCompile(`(?i)^(.+?)[-_.](hca[-_]?\d+|mlx\d+(?:_\d+)?)$`)
+)
 
 // HostOf splits the description of an adapter; ok is false when it names no host.
 func HostOf(description string) (host, name string, ok bool) {
-	m := adapter.FindStringSubmatch(description)
-	if m == nil {
-		return "", "", false
+	words := strings.FieldsFunc(description, func(r rune) bool { return strings.ContainsRune("\t\n\f\r ", r) })
+	switch len(words) {
+	case 1:
+		if m := oneWord.FindStringSubmatch(words[0]); m != nil {
+			return m[1], m[2], true
+		}
+	case 2:
+		if adapterWord.MatchString(words[1]) {
+			return words[0], words[1], true
+		}
 	}
-	return m[1] + m[3], m[2] + m[4], true
+	return "", "", false
 }
 
 // Find lists the nodes that a text means, in the order of the text and without repetitions.
