@@ -2,8 +2,14 @@ package par
 
 import (
 	"context"
+	"runtime"
 	"sync"
+	"sync/atomic"
 )
+
+// A worker of a Pipeline that has nothing to do looks spins times before it sleeps: to wake it takes as
+// long as a dozen short calls, and it may wake on the CPU of the one that woke it.
+const spins = 1000
 
 // Step is a part of the work on number i of a Pipeline, which has a slot for it.
 type Step func(slot, i int) error
@@ -30,8 +36,9 @@ type pipeline struct {
 	n       int
 	mu      sync.Mutex // of all below
 	changed sync.Cond
-	taken   []bool // by slot: from prepare to finish
-	ready   []bool // by slot: from prepare to do
+	changes atomic.Int64 // how often changed was signalled
+	taken   []bool       // by slot: from prepare to finish
+	ready   []bool       // by slot: from prepare to do
 	// The lowest numbers for which each step has not begun.
 	toPrepare, toDo, toFinish int
 
@@ -51,22 +58,36 @@ func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step)
 			p.call(do, p.toDo)
 			p.ready[p.toDo%slots] = false
 			p.toDo++
-		case p.toFinish < p.toDo:
-			i := p.toFinish
-			p.toFinish++
-			p.call(finish, i)
-			p.taken[i%slots] = false
 		case p.toPrepare < p.n && !p.taken[p.toPrepare%slots]:
 			i := p.toPrepare
 			p.toPrepare++
 			p.taken[i%slots] = true
 			p.call(prepare, i)
 			p.ready[i%slots] = true
+		case p.toFinish < p.toDo:
+			i := p.toFinish
+			p.toFinish++
+			p.call(finish, i)
+			p.taken[i%slots] = false
 		default:
-			p.changed.Wait()
+			p.wait()
 			continue
 		}
+		p.changes.Add(1)
 		p.changed.Broadcast()
+	}
+}
+
+// wait waits until another worker has made a call.
+func (p *pipeline) wait() {
+	seen := p.changes.Load()
+	p.mu.Unlock()
+	for i := 0; i < spins && p.changes.Load() == seen; i++ {
+		runtime.Gosched()
+	}
+	p.mu.Lock()
+	if p.changes.Load() == seen {
+		p.changed.Wait()
 	}
 }
 
