@@ -191,12 +191,18 @@ func (c *checker) linksShown() []fabric.Link {
 	kindOf := func(p fabric.PortID) kind { return kind{c.device(f.Owner(p)), c.device(f.Owner(f.Peer(p)))} }
 	whole := make(map[kind]census)
 	local := make(map[kind]census) // of one system at a time
+	shows := make([]fabric.Link, f.NumPorts())
+	if cables := f.Cables(); !slices.ContainsFunc(cables, func(x fabric.Cable) bool { return f.Link(x.A) != cables[0].Link || f.Link(x.B) != cables[0].Link }) {
+		for _, x := range cables { // all are alike, as most fabrics have them
+			shows[x.A], shows[x.B] = x.Link, x.Link
+		}
+		return shows
+	}
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) != fabric.NoPort {
 			addLink(whole, kindOf(p), f.Link(p))
 		}
 	}
-	shows := make([]fabric.Link, f.NumPorts())
 	// The ports of the chips of a system count together: a plane shows what it can by the lanes of its sisters.
 	systems := make([][]fabric.PortID, f.NumNodes()) // by the first chip
 	for n, first := range c.units() {
