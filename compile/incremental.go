@@ -184,8 +184,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 
 // Adopt has the next Run, the first, begin with tables that the switches of its fabric have, of any
 // origin: what an engine with incremental updates could have made stays. The tables have a row for
-// each switch and an entry for each LID, or for LID 0 alone where no switch has any; fabric.NoPath
-// stands for what is not known.
+// each switch and an entry for each LID, fabric.NoPath for what is not known.
 func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
 
 // isFault returns true for an error of tables, which pairs that no cables join are not.

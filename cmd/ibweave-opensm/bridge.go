@@ -190,8 +190,8 @@ func takeFound(osm *C.struct_osm_opensm, s *plugin.Snapshot) {
 			continue
 		}
 		row := make([]fabric.PortNum, int(s.MaxLID)+1)
-		if C.ibw_found_lft(osm, C.uint64_t(s.Nodes[i].GUID), (*C.uint8_t)(unsafe.Pointer(&row[0])), C.uint16_t(s.MaxLID)) == 0 {
-			s.Found[i] = row
+		if n := C.ibw_found_lft(osm, C.uint64_t(s.Nodes[i].GUID), (*C.uint8_t)(unsafe.Pointer(&row[0])), C.uint16_t(s.MaxLID)); n > 0 {
+			s.Found[i] = row[:n]
 		}
 	}
 }

@@ -363,12 +363,15 @@ extern int wait_for_pending_transactions(osm_stats_t *stats);
 /* How many blocks a switch is asked for before its answers are waited for: one that falls silent costs the timeouts of these. */
 #define BLOCKS_AT_ONCE 8
 
-/* How many blocks of its table a switch is asked for, 0 for one that OpenSM has no room for. */
+/*
+ * How many blocks of its table a switch is asked for: 0 for one that OpenSM has no room for, and for one that
+ * was just started, whose LinearFDBTop no subnet manager has written yet.
+ */
 static unsigned lft_blocks(const osm_switch_t *sw)
 {
 	unsigned blocks = sw->max_lid_ho / IB_SMP_DATA_SIZE + 1;
 
-	return sw->lft && blocks * IB_SMP_DATA_SIZE <= sw->lft_size ? blocks : 0;
+	return sw->lft && sw->switch_info.lin_top && blocks * IB_SMP_DATA_SIZE <= sw->lft_size ? blocks : 0;
 }
 
 /* Whether blocks from first to before end were answered. */
@@ -472,18 +475,24 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 	return ending ? -1 : n;
 }
 
-/* The table that was read from a switch, of LIDs up to max_lid: 0, or -1 if it was not. */
+/*
+ * The table that was read from a switch, of LIDs up to max_lid: how many entries, beyond which it has
+ * none, or -1 if it was not read. A switch that was just started has one without a path.
+ */
 int ibw_found_lft(struct osm_opensm *osm, uint64_t guid, uint8_t *row, uint16_t max_lid)
 {
 	osm_switch_t *sw = switch_by_guid(osm, guid);
 	uint16_t top;
 
-	if (!sw || sw->need_update || !sw->lft || sw->lft_size <= max_lid)
+	if (!sw || !sw->lft || sw->lft_size <= max_lid)
 		return -1;
-	memset(row, OSM_NO_PATH, (size_t) max_lid + 1);
 	top = cl_ntoh16(sw->switch_info.lin_top);
-	memcpy(row, sw->lft, (size_t) (top < max_lid ? top : max_lid) + 1);
-	return 0;
+	if (sw->need_update && top)
+		return -1;
+	if (top > max_lid)
+		top = max_lid;
+	memcpy(row, sw->lft, (size_t) top + 1);
+	return top + 1;
 }
 
 /*
@@ -501,8 +510,8 @@ int ibw_set_lfts(struct osm_opensm *osm, const uint64_t *guids, int32_t n, const
 	for (i = 0; i < n; i++) {
 		osm_switch_t *sw = switch_by_guid(osm, guids[i]);
 
-		memset(sw->new_lft, OSM_NO_PATH, sw->lft_size);
 		memcpy(sw->new_lft, rows + i * stride, (size_t) max_lid + 1);
+		memset(sw->new_lft + max_lid + 1, OSM_NO_PATH, (size_t) sw->lft_size - max_lid - 1);
 		if (!count)
 			continue;
 		for (lid = 1; lid <= max_lid; lid++)

@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -23,7 +22,8 @@ type Snapshot struct {
 	// and so will not ask for masks.
 	Reroute bool
 	// Found has, by index in Nodes, what was read of the forwarding tables that switches have, by
-	// LID up to MaxLID; nil for nodes that were not read. It is nil where OpenSM knows the tables.
+	// LID up to the last that a table may lead to; nil for nodes that were not read. It is nil where
+	// OpenSM knows the tables.
 	Found [][]fabric.PortNum
 	// Took is how long it took to take the snapshot.
 	Took time.Duration
@@ -110,12 +110,11 @@ func (s *Snapshot) foundTables(f *fabric.Fabric) *lft.Tables {
 	if s.Found == nil {
 		return nil
 	}
-	maxLID := f.MaxLID()
-	if !slices.ContainsFunc(s.Found, func(row []fabric.PortNum) bool { entries, _ := lft.CountChanges(nil, row); return entries > 0 }) {
-		maxLID = 0 // all switches were just started: no memory for their entries
-	}
-	t := lft.NewTables(f.NumSwitches(), maxLID)
+	t := lft.NewTables(f.NumSwitches(), f.MaxLID())
 	for i, row := range s.Found {
+		if row == nil {
+			continue
+		}
 		if n, ok := f.SwitchByGUID(s.Nodes[i].GUID); ok {
 			copy(t.Row(n), row)
 		}
