@@ -69,7 +69,7 @@ func sameChoices(a, b *adaptive.Tables) bool {
 // all choices proves them, and 1 CPU gives the same as many.
 func TestWidenIsProven(t *testing.T) {
 	fabrics := kinds(t)
-	for seed := range uint64(short.Of(20, 2)) {
+	for seed := range uint64(short.Of(short.Usual(20, 7), 2)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		base := []string{"fattree 3 levels", "mesh 4x4", "torus 5x4", "irregular, seed 0"}[seed%4]
 		f := short.Must(gen.DropLinks(fabrics[base], 1+rng.IntN(6), seed))(t)

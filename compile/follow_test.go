@@ -18,7 +18,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var failureSteps = flag.Int("failures", 40, "failures and returns of TestIncremental on each fabric")
+var failureSteps = flag.Int("failures", short.Usual(40, 14), "failures and returns of TestIncremental on each fabric")
 
 // TestIncremental has cables, switches and hosts fail and return, and each time holds
 // what comes of the last result against the checker, which knows nothing of it, and

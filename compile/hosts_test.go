@@ -22,7 +22,7 @@ func TestHostPorts(t *testing.T) {
 	looked, shared := 0, 0
 	was, is := map[string]float64{}, map[string]float64{}
 	bandwidth := map[string]float64{} // the difference of the sums
-	for i := range short.Of(90, 18) {
+	for i := range short.Of(short.Usual(90, 30), 18) {
 		parallel := 1 + i%3/2 // cables that the greatest load fills keep more apart from each other
 		rails := 2 + rnd.IntN(2)
 		f := short.Must(gen.Tree(gen.TreeSpec{Ports: 40, Pods: []int{2 + rnd.IntN(3)}, Rails: rails, Hosts: 4 + rnd.IntN(8), Spines: 4 + rnd.IntN(5), Parallel: parallel}))(t)
@@ -147,7 +147,7 @@ func exchangeable(f *fabric.Fabric, tables *lft.Tables, loads []int64, most int6
 // hosts costs shifts at most a hundredth of their bandwidth and of the times that routes meet, in each tree.
 func TestRailShifts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 12))
-	for range short.Of(3, 1) {
+	for range short.Of(short.Usual(3, 1), 1) {
 		f := short.Must(gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{4}, Rails: 8, Hosts: 16, Spines: 8, Parallel: 2}))(t)
 		f = short.Must(lft.AssignLIDs(short.Must(gen.Options{Names: "site"}.Apply(f))(t), lft.LIDOptions{}))(t)
 		var gone []fabric.PortID

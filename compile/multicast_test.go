@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	trials       = flag.Int("trials", 100, "how many random multicast groups there are on each fabric, and bits flipped; and five times as many groups for credit loops")
+	trials       = flag.Int("trials", short.Usual(100, 35), "how many random multicast groups there are on each fabric, and bits flipped; and five times as many groups for credit loops")
 	topologyFile = flag.String("topology", "", "also try multicast on the fabric of this file")
 )
 

@@ -20,7 +20,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var trials = flag.Int("trials", 300, "how many random fabrics and routings verify and the simulator are compared on")
+var trials = flag.Int("trials", short.Usual(300, 100), "how many random fabrics and routings verify and the simulator are compared on")
 
 // trial is a random fabric with tables, groups and virtual lanes.
 type trial struct {
@@ -521,7 +521,7 @@ func TestRandomRoutings(t *testing.T) {
 	}
 }
 
-var zooCases = flag.Int("cases", 400, "how many sets of multicast packets verify and the simulator are compared on")
+var zooCases = flag.Int("cases", short.Usual(400, 130), "how many sets of multicast packets verify and the simulator are compared on")
 
 // zooCase is some multicast packets on a small mesh, and how it copies them.
 type zooCase struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-var spamNetworks = flag.Int("spam-networks", 100, "how many random networks SPAM is tried on")
+var spamNetworks = flag.Int("spam-networks", short.Usual(100, 35), "how many random networks SPAM is tried on")
 
 // spamRouter has SPAM's own routers. Tags of messages number the worms.
 type spamRouter struct {

@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var tiny = flag.Int("tiny", 50, "tiny fabrics whose states are all searched")
+var tiny = flag.Int("tiny", short.Usual(50, 17), "tiny fabrics whose states are all searched")
 
 // network is all that packets of CA ports can do in a tiny fabric whose channels between
 // switches, (cable, VL), have room for one packet each.

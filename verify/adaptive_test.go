@@ -18,7 +18,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var trials = flag.Int("choices", 1000, "random tables that are compared with a slow checker")
+var trials = flag.Int("choices", short.Usual(1000, 330), "random tables that are compared with a slow checker")
 
 // TestAnyTables compares Check with a checker that follows every choice.
 func TestAdaptiveAnyTables(t *testing.T) {

@@ -80,7 +80,7 @@ func TestCertificateTextOnLanes(t *testing.T) {
 func TestCertificateTampered(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	var tried [2]int // on one VL, on several
-	part := short.Of(1, 10)
+	part := short.Of(short.Usual(1, 3), 10)
 	for i := range 60 / part {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
@@ -304,7 +304,7 @@ func FuzzReadCertificate(f *testing.F) {
 func TestCertificateUnknownSLs(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	wrong := 0
-	for range short.Of(60, 20) {
+	for range short.Of(short.Usual(60, 30), 20) {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
 		sl2vl, _ := someLanes(f, r)

@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var checkedSteps = flag.Int("trials", 100, "steps of TestIncrementalChecker on each fabric")
+var checkedSteps = flag.Int("trials", short.Usual(100, 35), "steps of TestIncrementalChecker on each fabric")
 
 // sameResult compares what an IncrementalChecker says with what Check says of the same.
 func sameResult(t *testing.T, got, want *verify.Result, byChange bool) {

@@ -415,7 +415,7 @@ func (w *slowMulticast) certificate(t testing.TB, r *Result, s *state.State, bot
 func TestAnyMulticast(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	var exact, loops, duplicates, missing, stray, creditLoops, tired, apart int
-	part := short.Of(1, 14)
+	part := short.Of(short.Usual(1, 3), 14)
 	for range 500 / part {
 		f := randomFabric(t, r)
 		if f.NumSwitches() == 0 {

@@ -352,7 +352,7 @@ func change(f *fabric.Fabric, t *lft.Tables, r *rand.Rand) {
 func TestChangedEntry(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var seen struct{ none, unreachable, loop, creditLoop, trials int }
-	part := short.Of(1, 15)
+	part := short.Of(short.Usual(1, 3), 15)
 	for seen.trials < 1500/part {
 		f := randomFabric(t, r)
 		if f.NumSwitches() == 0 || f.MaxLID() == 0 {

@@ -22,7 +22,7 @@ import (
 )
 
 var (
-	trials       = flag.Int("trials", 20, "how many random faults of each kind there are on each fabric")
+	trials       = flag.Int("trials", short.Usual(20, 7), "how many random faults of each kind there are on each fabric")
 	topologyFile = flag.String("topology", "", "also try faults on the fabric of this file")
 )
 

@@ -404,7 +404,7 @@ func TestChosen(t *testing.T) {
 // TestSteps: after any failure the first step is small, and the loads of both are near those of
 // tables from scratch.
 func TestSteps(t *testing.T) {
-	sample := short.Of(60, 4)
+	sample := short.Of(short.Usual(60, 20), 4)
 	f, err := gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{short.Of(31, 12)}, Hosts: short.Of(18, 8), Spines: short.Of(9, 4), Parallel: 2})
 	if err == nil {
 		f, err = gen.DropLinks(f, short.Of(20, 8), 3)

@@ -33,7 +33,7 @@ import (
 )
 
 var (
-	changes = flag.Int("changes", 51, "changes of the fabric in TestChaos, in all cases together")
+	changes = flag.Int("changes", short.Usual(51, 18), "changes of the fabric in TestChaos, in all cases together")
 	seed    = flag.Uint64("seed", 1, "seed of TestChaos, TestChaosSequences, TestFileChaos and TestRestart with -fabrics")
 )
 

@@ -26,7 +26,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
-var sweeps = flag.Int("sweeps", 60, "heavy sweeps of TestManySweeps")
+var sweeps = flag.Int("sweeps", short.Usual(60, 20), "heavy sweeps of TestManySweeps")
 
 // dial is a client on the simulated fabric.
 func (s *testbed) dial(t *testing.T) *subnet.Client {

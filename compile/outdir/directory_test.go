@@ -70,7 +70,7 @@ func leftovers(t *testing.T, parent string) (list []string) {
 	return list
 }
 
-var kills = flag.Int("kills", 40, "processes that TestKill kills")
+var kills = flag.Int("kills", short.Usual(40, 14), "processes that TestKill kills")
 
 const writerVariable = "IBWEAVE_TEST_WRITER"
 

@@ -145,6 +145,15 @@ func Of[T any](all, few T) T {
 	return all
 }
 
+// Usual returns all where make test-all runs the tests, else usual: make test draws fewer random cases, and
+// leaves programs that run for long to it.
+func Usual[T any](all, usual T) T {
+	if All() {
+		return all
+	}
+	return usual
+}
+
 // Part returns the cases of a table: all, or the first few under -short.
 func Part[T any](few int, cases []T) []T {
 	return cases[:Of(len(cases), min(few, len(cases)))]

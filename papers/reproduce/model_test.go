@@ -421,7 +421,7 @@ func TestModelTorus(t *testing.T) {
 // panels one after another, or rows among those of an exhibit.
 func TestCalls(t *testing.T) {
 	made := maps.Clone(short.Must(madeExhibits())(t))
-	for _, id := range []string{"min/fig5", "min/whole", "gerla1996/cut-trees", "gerla1996/latency"}[:short.Of(4, 1)] {
+	for _, id := range []string{"min/fig5", "min/whole", "gerla1996/cut-trees", "gerla1996/latency"}[:short.Of(short.Usual(4, 2), 1)] {
 		work := short.Must(Find([]string{id}))(t)
 		made[id] = short.Must(Run(t.Context(), work, Options{Quick: true, Seed: 1}))(t)[0]
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 )
 
-var fabrics = flag.Int("fabrics", 100, "random fabrics of each test; make soak takes 1000")
+var fabrics = flag.Int("fabrics", short.Usual(100, 35), "random fabrics of each test; make soak takes 1000")
 
 // flowLP is the least greatest relative load of a fractional multicommodity flow, by the simplex
 // method: a flow to each switch, on all channels that it may take.

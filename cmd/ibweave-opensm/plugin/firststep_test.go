@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-var failures = flag.Int("failures", 60, "failures of cables in TestFirstStep")
+var failures = flag.Int("failures", short.Usual(60, 20), "failures of cables in TestFirstStep")
 
 // TestFirstStep fails one cable at a time: the greatest load of the first step is within its bound of that
 // from scratch, or the line of OpenSM's log names the cable. The plugin does not route from scratch first, and takes

@@ -453,7 +453,7 @@ func commandPage(t *testing.T, dir, command string) string {
 
 // TestCoverage has each row of docs/papers/coverage.md name a command that there is, or say why
 // there is none, and tests that there are: commands of ibweave have flags of their reference, and
-// those of ibweave-papers run with --quick.
+// those of ibweave-papers are known, and run with --quick under make test-all.
 func TestCoverage(t *testing.T) {
 	const root = "../../.."
 	page := short.Must(os.ReadFile(root + "/docs/papers/coverage.md"))(t)
@@ -503,8 +503,9 @@ func TestCoverage(t *testing.T) {
 	short.Check(t, writeTables("banyan", banyanTables))
 	t.Chdir(t.TempDir())
 	// All figures and exhibits are made once, and are there for the commands that name some: those
-	// come later in the order.
-	if !testing.Short() {
+	// come later in the order. It takes a minute, and so make test-all does it.
+	figures := short.Usual(!testing.Short(), false)
+	if figures {
 		run["ibweave-papers reproduce all -o figures"] = true
 	}
 	for _, command := range slices.Sorted(maps.Keys(run)) {
@@ -519,7 +520,7 @@ func TestCoverage(t *testing.T) {
 				args[i] = strings.NewReplacer("groups.yaml", file, "tables", from).Replace(args[i])
 			}
 		case args[0] == "model":
-		case testing.Short():
+		case !figures:
 			names := slices.DeleteFunc(args[1:], func(name string) bool { return !strings.Contains(name, "/") })
 			if _, err := reproduce.Find(names); err != nil {
 				t.Errorf("%s: %v", command, err)
