@@ -22,7 +22,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-var trials = flag.Int("trials", short.Usual(10, 4), "damaged trees of each kind")
+var trials = flag.Int("trials", 10, "damaged trees of each kind")
 
 // pgft is a parallel ports generalized fat tree (Zahavi, section 2) whose hosts have one
 // port: by level, down is the number of switches or hosts below a switch, up the number
