@@ -46,10 +46,6 @@ type rowsClaim struct {
 	fails   string // why it fails
 }
 
-func (c rowsClaim) claim() Claim {
-	return Claim{Spec: c.spec, Paper: c.words, Figures: []string{c.exhibit}, Judge: func(f map[string]*Figure) Finding { return c.judge(f[c.exhibit]) }}
-}
-
 // expects tells whether a row may differ for the reason.
 func (c *rowsClaim) expects(what string) bool {
 	return slices.Contains(c.differ, what) || c.differs != nil && c.differs(what)
@@ -93,7 +89,7 @@ func (c *rowsClaim) judge(f *Figure) Finding {
 func claimsOf(list ...rowsClaim) []Claim {
 	claims := make([]Claim, len(list))
 	for i, c := range list {
-		claims[i] = c.claim()
+		claims[i] = on(c.spec, c.words, c.exhibit, c.judge)
 	}
 	return claims
 }

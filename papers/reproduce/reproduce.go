@@ -164,6 +164,11 @@ type Claim struct {
 	Judge func(figures map[string]*Figure) Finding
 }
 
+// on returns a claim that one figure decides.
+func on(spec, paper, figure string, judge func(f *Figure) Finding) Claim {
+	return Claim{spec, paper, []string{figure}, func(figures map[string]*Figure) Finding { return judge(figures[figure]) }}
+}
+
 // Finding is the judgement of a claim.
 type Finding struct {
 	Verdict  Verdict `json:"verdict"`

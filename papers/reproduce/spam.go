@@ -42,14 +42,14 @@ var spam1998 = Paper{
 	Exhibits: spamExhibits,
 	Ours:     []string{"S15-3 deep", "S16 multicast", "S18 schemes", "S18 lock-step"},
 	Claims: slices.Concat(claimsOf(spamRows...), spamSystemClaims, []Claim{
-		{"S15-1", "latency is essentially independent of the number of destinations (figure 2)", []string{"fig2"}, judgeSPAMDestinations},
-		{"S15-2", "latency is largely independent of the size of the network (figure 2)", []string{"fig2"}, judgeSPAMSize},
-		{"S15-3", "a broadcast in 256 nodes takes under 14 µs (section 4)", []string{"fig2"}, func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) }},
-		{"S15-3 deep", "the same with any spanning tree: the paper asks for no kind of tree (section 3)", []string{"fig2"}, func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) }},
-		{"S15-4", "for software multicast the startups alone take 90 µs then (section 4)", []string{"fig2"}, judgeSPAMSoftware},
-		{"S15-5", "a more than six-fold difference (section 4)", []string{"fig2"}, judgeSPAMFactor},
-		{"S16", "even in relatively heavy traffic latency remains largely independent of the number of destinations (figure 3)", []string{"fig3"}, judgeSPAMTraffic},
-		{"S18", "destinations in contiguous parts relieve the root (section 5, future work)", []string{"fig3"}, judgeSPAMParts},
+		on("S15-1", "latency is essentially independent of the number of destinations (figure 2)", "fig2", judgeSPAMDestinations),
+		on("S15-2", "latency is largely independent of the size of the network (figure 2)", "fig2", judgeSPAMSize),
+		on("S15-3", "a broadcast in 256 nodes takes under 14 µs (section 4)", "fig2", func(f *Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) }),
+		on("S15-3 deep", "the same with any spanning tree: the paper asks for no kind of tree (section 3)", "fig2", func(f *Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) }),
+		on("S15-4", "for software multicast the startups alone take 90 µs then (section 4)", "fig2", judgeSPAMSoftware),
+		on("S15-5", "a more than six-fold difference (section 4)", "fig2", judgeSPAMFactor),
+		on("S16", "even in relatively heavy traffic latency remains largely independent of the number of destinations (figure 3)", "fig3", judgeSPAMTraffic),
+		on("S18", "destinations in contiguous parts relieve the root (section 5, future work)", "fig3", judgeSPAMParts),
 	}),
 }
 
