@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -15,6 +19,78 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 )
+
+// Output is what a program writes to: standard output and standard error.
+type Output struct {
+	Stdout, Stderr io.Writer // what is not printable is escaped
+	Exact          io.Writer // standard output as it is
+	Screen         io.Writer // standard error as it is
+	terminal       io.Writer // standard output without its errors
+	exact          *Remember // Exact
+	results, notes *Paper    // what is behind Stdout and Stderr
+}
+
+// NewOutput returns the output of a program on its standard output and standard error.
+func NewOutput(stdout, stderr io.Writer) Output {
+	exact := &Remember{To: stdout}
+	results, notes := NewPaper(exact), NewPaper(stderr)
+	return Output{&Printable{To: results}, &Printable{To: notes}, exact, stderr, stdout, exact, results, notes}
+}
+
+// Show sets colour and width of what a command writes, by the value of --color. Documents for
+// programs stay as they are.
+func (o *Output) Show(cmd *cobra.Command, color string) error {
+	if err := o.notes.Set(o.Screen, color); err != nil {
+		return err
+	}
+	if f := cmd.Flags().Lookup("format"); f != nil && f.Value.String() != "text" {
+		return nil
+	}
+	return o.results.Set(o.terminal, color)
+}
+
+// WriteFile writes a whole file at once, or to standard output for "-".
+func (o *Output) WriteFile(name string, data []byte) error {
+	write := func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+	if name == "-" {
+		return write(o.Exact)
+	}
+	return files.Write(name, write)
+}
+
+// Run runs the commands of a program, reports their error, and returns its exit status, which is
+// Environment if standard output could not be written (a pipe that is closed ends the process,
+// as it does other tools). running is true once the command line makes sense. SIGINT and SIGTERM
+// end what is under way in good order; a second one ends the process at once.
+func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, running *bool, status func(error) int, report func(error)) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := start(ctx)
+	root.SetArgs(args)
+	root.SetErr(o.Stderr)
+	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
+	o.Stdout.(*Printable).End()
+	_ = o.results.End() // exact has the error
+	switch {
+	case err == nil:
+	case !*running: // cobra's own errors have no type
+		err = NewUsageError(err)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	if status := status(err); o.exact.Err != nil && (status == Clean || status == Findings) {
+		err = o.exact.Err // what was to be said was not
+	}
+	report(err)
+	o.Stderr.(*Printable).End()
+	_ = o.notes.End()
+	return status(err)
+}
 
 // Remember keeps the first error of a writer and drops what comes after it. Its caller
 // asks for Err at the end: cobra prints or drops such errors.

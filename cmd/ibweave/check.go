@@ -42,11 +42,12 @@ type audit struct {
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
 	place       func(*verify.Finding) (file string, line int) // of --source; nil for the files that were read
 	cablesAlone bool                                          // a topology is looked at for its cables alone
-	partitioning
-	traffic  string        // "" for none
-	jobs     *jobs.Fitting // of traffic; nil for none
-	worth    *jobs.Worth   // what the tables are worth for them; nil for nothing
-	findings []verify.Finding
+	partitions  string                                        // partitions.conf; "" for none
+	manager     string                                        // node or port of the subnet manager; "" for not said
+	traffic     string                                        // "" for none
+	jobs        *jobs.Fitting                                 // of traffic; nil for none
+	worth       *jobs.Worth                                   // what the tables are worth for them; nil for nothing
+	findings    []verify.Finding
 	demands
 }
 
@@ -92,7 +93,9 @@ func (a *app) checkCommand() *cobra.Command {
 func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.fileFlags(flags)
 	o.choiceFlags(flags)
-	o.partitionFlags(flags)
+	flags.StringVar(&o.PKeys, "pkeys", "", "`FILE` of P_Key tables; does without other tables, too")
+	flags.StringVar(&o.partitions, "partitions", "", "hold the P_Key tables to the partitions.conf in `FILE`; without P_Key tables, look at the file alone")
+	flags.StringVar(&o.manager, "sm", "", "`NODE`, port GUID or LID of the master subnet manager, which is SELF in partitions.conf")
 	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.TextVar(&o.copying, "copying", verify.Independent, "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs,
@@ -174,12 +177,12 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 		if in.Groups != "" && in.MFTs == "" {
 			return usagef("-g has no effect without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
+		return cli.OneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
 	}
 	if in.Topology != "" || in.HasTables() || in.PLFT != "" || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Groups != "" {
 		return usagef("%s takes a directory or -t and --lfts, not both", command)
 	}
-	if err := oneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
+	if err := cli.OneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
 		return err
 	}
 	err := a.reader(in).FindIn(args[0], !in.wanted() && !in.partitioned())
@@ -417,7 +420,7 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 	if text == nil {
 		return nil, inputf("--write-bound %s: there is no bound, since no cable between switches has routes", b.write)
 	}
-	return found.List(), a.writeOutput(b.write, text)
+	return found.List(), a.WriteFile(b.write, text)
 }
 
 // checkBounds adds to r how far its load is above the bounds that are found, and those of a file

@@ -115,7 +115,7 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if c.conf != "" && !slices.ContainsFunc(c.engines, func(e string) bool { return strings.HasPrefix(e, compare.OpenSM) }) {
 		return opt, usagef("--opensm-conf is about engines of OpenSM: want -e %supdn or the like", compare.OpenSM)
 	}
-	return opt, oneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
+	return opt, cli.OneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
 }
 
 // contestFabric reads the fabric of all columns, and gives our engines their own names.

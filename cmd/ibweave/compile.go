@@ -250,7 +250,7 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	if o.guid2lid != "" && c.opt.LIDs.Policy != lft.KeepLIDs {
 		wrong = append(wrong, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids))
 	}
-	wrong = append(wrong, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
+	wrong = append(wrong, cli.OneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
 	if err := errors.Join(wrong...); err != nil {
 		return nil, cli.NewUsageError(err)
 	}
@@ -354,7 +354,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	}
 	groups, wrongGroups := errors.AsType[*compile.GroupError](err)
 	switch {
-	case is[*mesh.NotGridError](err):
+	case cli.Is[*mesh.NotGridError](err):
 		return err
 	case wrongGroups && isRefused(err):
 		return fmt.Errorf("%s: %w", c.groups, groups.Err)

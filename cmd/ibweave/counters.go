@@ -88,7 +88,7 @@ func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 		dir, args = args[:1], args[1:]
 	}
 	o.now = cmp.Or(strings.Join(args, ""), o.Topology, strings.Join(dir, ""))
-	return dir, oneStdin(o.now, o.before)
+	return dir, cli.OneStdin(o.now, o.before)
 }
 
 // readCounters reads the counters of the ports of f.

@@ -93,7 +93,7 @@ func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 		d.Socket = r.ibsim
 	}
 	c, to, err := open.Dial(ctx, d)
-	if is[*open.NoDeviceError](err) {
+	if cli.Is[*open.NoDeviceError](err) {
 		return nil, cli.NewUsageError(err)
 	}
 	if err == nil {
@@ -121,7 +121,7 @@ func (a *app) subnetProblems(problems []fabric.Problem) error {
 
 // refused makes findings of what the subnet itself says no to.
 func (a *app) refused(err error) error {
-	if is[*mad.StatusError](err) || is[*subnet.MLIDError](err) || is[*subnet.NoGroupError](err) {
+	if cli.Is[*mad.StatusError](err) || cli.Is[*subnet.MLIDError](err) || cli.Is[*subnet.NoGroupError](err) {
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
 		return cli.ErrFindings
 	}
@@ -156,7 +156,7 @@ func (a *app) discoverCommand() *cobra.Command {
 				return err
 			}
 			a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests", d.Fabric.NumNodes(), d.Requests))
-			if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
+			if err := a.WriteFile(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
 				return err
 			}
 			return a.subnetProblems(d.Problems)

@@ -102,7 +102,7 @@ func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 			return usagef("--%s and --live: want one of them", flag)
 		}
 	}
-	return oneStdin(d.live...)
+	return cli.OneStdin(d.live...)
 }
 
 // drift reads both states and compares them.

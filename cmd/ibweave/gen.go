@@ -132,7 +132,7 @@ func (g *generator) addKind(k *policy.Kind) {
 		if g.format == runFormat {
 			err = writeRun(f, g.output)
 		} else {
-			err = g.writeOutput(g.output, form(nil, f))
+			err = g.WriteFile(g.output, form(nil, f))
 		}
 		if err == nil && g.output != "-" {
 			fmt.Fprintf(g.stdout, "wrote %s: %s\n", g.output, fabricSize(f))

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/netip"
@@ -63,7 +62,11 @@ type memberReport struct {
 }
 
 // memberCommand returns the command join or leave; they differ in what they send.
-func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, context.Context, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
+func (a *app) memberCommand(name string) *cobra.Command {
+	done, short, send := "joined", "make a port a member of a multicast group", (*subnet.Client).Join
+	if name == "leave" {
+		done, short, send = "left", "end the membership of a port in a multicast group", (*subnet.Client).Leave
+	}
 	var m membership
 	cmd := &cobra.Command{
 		Use:   name + " --ibsim [NAME] | --umad DEVICE[:PORT] --mgid M --port-guid G",
@@ -120,12 +123,4 @@ func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, 
 	}
 	a.require(cmd, "mgid", "port-guid")
 	return cmd
-}
-
-func (a *app) joinCommand() *cobra.Command {
-	return a.memberCommand("join", "joined", "make a port a member of a multicast group", (*subnet.Client).Join)
-}
-
-func (a *app) leaveCommand() *cobra.Command {
-	return a.memberCommand("leave", "left", "end the membership of a port in a multicast group", (*subnet.Client).Leave)
 }

@@ -75,7 +75,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if _, err := traffic.Parse(o.Pattern); err != nil {
 		return usagef("--pattern: %w", err)
 	}
-	if err := oneStdin(o.Topology, o.LFTs, o.traffic, o.slurm); err != nil {
+	if err := cli.OneStdin(o.Topology, o.LFTs, o.traffic, o.slurm); err != nil {
 		return err
 	}
 	file, err := a.readJobFile(o.traffic)
@@ -159,7 +159,7 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			if err = fmt.Errorf("--host-group: %w", err); !is[*fabric.ParseError](err) { // which names a line of the file
+			if err = fmt.Errorf("--host-group: %w", err); !cli.Is[*fabric.ParseError](err) { // which names a line of the file
 				err = cli.NewUsageError(err)
 			}
 			return nil, err

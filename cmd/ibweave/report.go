@@ -103,10 +103,10 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	case r.output == "" && r.svg == "" && r.png == "":
 		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
 	}
-	if oneStdin(r.output, r.svg, r.png) != nil {
+	if cli.OneStdin(r.output, r.svg, r.png) != nil {
 		return usagef("standard output (-) can be one file only")
 	}
-	if err := oneStdin(r.now, r.before); err != nil {
+	if err := cli.OneStdin(r.now, r.before); err != nil {
 		return err
 	}
 	if _, err := page.ParseView(r.view); err != nil {
@@ -123,7 +123,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	r.wiring = true // else a fabric would be clean with tables, and have errors without
 	r.TakeCables, r.TakeAdaptive = true, true
 	if len(args) == 2 {
-		if err := oneStdin(append(args, r.Topology)...); err != nil {
+		if err := cli.OneStdin(append(args, r.Topology)...); err != nil {
 			return err
 		}
 	} else if len(r.engines) == 0 {

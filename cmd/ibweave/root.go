@@ -24,12 +24,9 @@ import (
 
 // app is one run of the program.
 type app struct {
+	cli.Output
 	stdin          io.Reader
-	stdout, stderr io.Writer  // what is not printable is escaped
-	results, notes *cli.Paper // what is behind these
-	exact          io.Writer  // standard output as it is
-	terminal       io.Writer  // the same, without its errors
-	screen         io.Writer  // standard error as it is
+	stdout, stderr io.Writer // those of Output
 	log            *zap.Logger
 	command        *cobra.Command // the one that is meant
 	running        bool           // the command line made sense
@@ -63,17 +60,11 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
 		a.command = cmd
-		if err = a.notes.Set(a.screen, color); err != nil {
-			return cli.NewUsageError(err)
+		if err = a.Show(cmd, color); err != nil {
+			return err
 		}
-		// Documents for programs stay as they are.
-		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
-			if err = a.results.Set(a.terminal, color); err != nil {
-				return err
-			}
-		}
-		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
-			return cli.NewUsageError(err)
+		if a.log, err = cli.OpenLog(a.Screen, level, format); err != nil {
+			return err
 		}
 		if cmd.Name() == "compile" {
 			return nil // which says all that is wrong beside these
@@ -92,7 +83,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Audit", []*cobra.Command{a.checkCommand(), a.compareCommand(), a.diffCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.reportCommand()}},
 		{"Route", []*cobra.Command{a.compileCommand(), a.rehearseCommand()}},
 		{"Change", []*cobra.Command{a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.driftCommand()}},
-		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.joinCommand(), a.leaveCommand()}},
+		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.memberCommand("join"), a.memberCommand("leave")}},
 		{"Simulate", []*cobra.Command{a.genCommand(), a.simCommand(), a.trafficCommand(), a.placeCommand()}},
 		{"Export", []*cobra.Command{a.slurmCommand(), a.planCommand()}},
 	} {
@@ -103,15 +94,15 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
-	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.writeOutput), forms, movedCommand("reproduce"), movedCommand("schedule"))
-	root.SetOut(a.exact)
+	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
+	root.SetOut(a.Exact)
 	describe(root)
 	a.addCobraCommands(root)
 	for _, c := range root.Commands() {
 		c.Hidden = c.GroupID == ""
 	}
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.exact has the error
+		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.Exact has the error
 	})
 	cli.Walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
@@ -211,16 +202,6 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// oneStdin returns an error if more than one of the names is standard input.
-func oneStdin(names ...string) error {
-	if i := slices.Index(names, "-"); i >= 0 && slices.Contains(names[i+1:], "-") {
-		return errOneStdin
-	}
-	return nil
-}
-
-var errOneStdin = usagef("standard input (-) can be one file only")
-
 // readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
 // UTF-16.
 func (a *app) readInput(name string) ([]byte, error) {
@@ -232,7 +213,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 func (a *app) readRaw(name string) ([]byte, error) {
 	from := a.stdin
 	if name == "-" && a.stdinRead {
-		return nil, errOneStdin
+		return nil, cli.ErrOneStdin
 	}
 	a.stdinRead = a.stdinRead || name == "-"
 	s := a.startStage("read " + name)
@@ -272,7 +253,7 @@ func (a *app) readRaw(name string) ([]byte, error) {
 }
 
 // startStage shows a stage on standard error, see cli.StartStage.
-func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.screen, name) }
+func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.Screen, name) }
 
 // readTopology reads the fabric from a file, or from a run of ibdiagnet.
 func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
@@ -373,19 +354,7 @@ func (a *app) writeComplete(name string, write func(io.Writer) error) error {
 	if err := write(&b); err != nil {
 		return err
 	}
-	return a.writeOutput(name, b.Bytes())
-}
-
-// writeOutput writes a whole file at once, or to standard output for "-".
-func (a *app) writeOutput(name string, data []byte) error {
-	write := func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
-	if name == "-" {
-		return write(a.exact)
-	}
-	return files.Write(name, write)
+	return a.WriteFile(name, b.Bytes())
 }
 
 // sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns its error.

@@ -49,7 +49,7 @@ func (a *app) trafficCommand() *cobra.Command {
 }
 
 func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) error {
-	if err := oneStdin(o.Topology, o.LFTs, o.traffic); err != nil {
+	if err := cli.OneStdin(o.Topology, o.LFTs, o.traffic); err != nil {
 		return err
 	}
 	file, err := jobs.Read(o.traffic, a.readInput)

@@ -164,7 +164,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	if err != nil {
 		return nil, err
 	}
-	if err := oneStdin(append([]string{o.topology}, o.roots...)...); err != nil {
+	if err := cli.OneStdin(append([]string{o.topology}, o.roots...)...); err != nil {
 		return nil, err
 	}
 	f, err := a.readFabric(&o.routeFlags, "so that nothing can fail")
@@ -212,7 +212,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	if len(names) == 0 {
 		return usagef("--merge needs the files that whatif --shard wrote")
 	}
-	if err := oneStdin(names...); err != nil {
+	if err := cli.OneStdin(names...); err != nil {
 		return err
 	}
 	var results []*whatif.Result
