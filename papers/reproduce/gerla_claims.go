@@ -317,10 +317,10 @@ func judgeWhere(f *Figure) Finding {
 var repeatedUnicast = gerlaScheme{name: "repeated unicast", method: myrinet.Repeated}
 
 var (
-	loadAxis     = chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
+	loadAxis     = linear("offered load, utilization of a host's link", "")
 	latencyAxis  = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}
-	carriedAxis  = chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}
-	receivedAxis = chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
+	carriedAxis  = linear("utilization of a host's link", "")
+	receivedAxis = linear("received by a host", "Mb/s")
 )
 
 var nacked = gerlaMetric{"refused: ", func(r *lan.Result) float64 { return float64(r.Nacks) / float64(r.Transmitted[1]) }, false}

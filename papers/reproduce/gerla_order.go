@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
@@ -223,12 +224,7 @@ func gerlaBroadcast(_ context.Context, lab *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		tree := 0
-		for _, p := range treeMask(n.f, worms[0]) {
-			if n.f.IsSwitch(n.f.Owner(n.f.Peer(p))) {
-				tree++
-			}
-		}
+		tree := text.CountIf(treeMask(n.f, worms[0]), func(p fabric.PortID) bool { return n.f.IsSwitch(n.f.Owner(n.f.Peer(p))) })
 		way, depth, direct := 0, 0, 0
 		for _, a := range h {
 			up, err := myrinet.Links(n.f, n.tables, a, n.f.LID(h[0]))

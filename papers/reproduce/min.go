@@ -187,7 +187,7 @@ func judgeMINAligned(f *Figure) Finding {
 }
 
 // judgeMINModel compares the model with the simulation.
-func judgeMINModel(f map[string]*Figure) Finding {
+func judgeMINModel(f Figures) Finding {
 	var s tally
 	inside := 0
 	for _, name := range []string{"fig6", "fig7"} {
@@ -296,7 +296,7 @@ func minPasses(lab *Lab) (*Figure, error) {
 	return &Figure{
 		Parameters: []Parameter{{"stages", fmt.Sprint(minStages)}, {"multicasts", fmt.Sprint(draws)}, {"doubling", "a packet that is blocked is sent again in the next pass"}},
 		Panels: []chart.Panel{{
-			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: chart.Axis{Label: "passes through the network", Scale: chart.Linear}, Curves: curves,
+			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: linear("passes through the network", ""), Curves: curves,
 		}},
 	}, nil
 }

@@ -63,9 +63,9 @@ func (o *minSweep) axis() (chart.Axis, []float64, error) {
 	}
 	switch o.x {
 	case "load":
-		return chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear}, o.load, nil
+		return linear("offered load", "copies per node and slot"), o.load, nil
 	case "stages":
-		return chart.Axis{Label: "stages n of a network for 2^n nodes", Scale: chart.Linear}, floats(o.stages), nil
+		return linear("stages n of a network for 2^n nodes", ""), floats(o.stages), nil
 	case "fanout":
 		return chart.Axis{Label: "fanout", Scale: chart.Log2}, floats(o.fanout), nil
 	}
@@ -199,7 +199,7 @@ func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (flo
 	return p.Throughput, nil
 }
 
-var minThroughput = chart.Axis{Label: "throughput", Unit: "packets per node and slot", Scale: chart.Linear}
+var minThroughput = linear("throughput", "packets per node and slot")
 
 // minCase names the ways to place copies as the paper does.
 func minCase(p multistage.Placement) string {
@@ -222,7 +222,7 @@ var copyModel = Model{
 					return nil, err
 				}
 				panel := chart.Panel{
-					Title: minCase(start), X: chart.Axis{Label: fmt.Sprintf("stage, %d is the first", *n-1), Scale: chart.Linear}, Y: chart.Axis{Label: "copy rate", Scale: chart.Linear},
+					Title: minCase(start), X: linear(fmt.Sprintf("stage, %d is the first", *n-1), ""), Y: linear("copy rate", ""),
 				}
 				for _, fanout := range *fanouts {
 					c, err := multistage.CopyRates(*n, fanout, start)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
@@ -131,11 +132,7 @@ func someOf(rng *rand.Rand, n, d, but int) []int {
 
 // hosts gives the processors of a list of numbers.
 func (r *spamRouters) hosts(list []int) []fabric.PortID {
-	ports := make([]fabric.PortID, len(list))
-	for i, k := range list {
-		ports[i] = r.net.Fabric().CAPorts()[k]
-	}
-	return ports
+	return text.Each(list, func(k int) fabric.PortID { return r.net.Fabric().CAPorts()[k] })
 }
 
 // partition makes worms of the processors of a list of numbers: as many as k says, and no
@@ -326,7 +323,7 @@ const longestBroadcast = ", longest of all"
 
 func spamFigure2(lab *Lab) (*Figure, error) {
 	x := chart.Axis{Label: "destinations", Scale: chart.Log2}
-	y := chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
+	y := linear("latency", "µs")
 	wide := y
 	wide.Scale = chart.Log10
 	f := &Figure{
@@ -657,8 +654,8 @@ func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 }
 
 var (
-	rateAxis        = chart.Axis{Label: "arrival rate", Unit: "messages per µs and node", Scale: chart.Linear}
-	spamLatencyAxis = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
+	rateAxis        = linear("arrival rate", "messages per µs and node")
+	spamLatencyAxis = linear("latency", "µs")
 )
 
 // parameters are those of the traffic.

@@ -419,7 +419,7 @@ func spamRoot(lab *Lab) (*Figure, error) {
 	return &Figure{
 		Parameters: []Parameter{{"nodes", fmt.Sprint(spamSchemeNodes)}, {"networks", fmt.Sprint(draws)}, {"multicasts of each", fmt.Sprint(worms)}},
 		Panels: []chart.Panel{{
-			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: chart.Axis{Label: "share", Scale: chart.Linear}, Curves: []chart.Curve{whole, parts},
+			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: linear("share", ""), Curves: []chart.Curve{whole, parts},
 		}},
 	}, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
@@ -75,10 +76,7 @@ func portTo(f *fabric.Fabric, from, to int) fabric.PortID {
 
 // vertices names where ports lead.
 func vertices(f *fabric.Fabric, ports []fabric.PortID) string {
-	var list []int
-	for _, p := range ports {
-		list = append(list, int(f.Node(f.Owner(f.Peer(p))).GUID))
-	}
+	list := text.Each(ports, func(p fabric.PortID) int { return int(f.Node(f.Owner(f.Peer(p))).GUID) })
 	slices.Sort(list)
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
@@ -249,11 +247,7 @@ func spamTheorem2(_ context.Context, lab *Lab, f *Figure) error {
 				if in == fabric.NoPort || !fab.IsSwitch(fab.Owner(in)) {
 					return nil
 				}
-				var list []int32
-				for _, p := range r.net.Allowed(fab.Owner(in), in, x, nil) {
-					list = append(list, int32(p))
-				}
-				return list
+				return text.Each(r.net.Allowed(fab.Owner(in), in, x, nil), func(p fabric.PortID) int32 { return int32(p) })
 			}
 			reach := map[int32]int{} // by port: the longest route from there
 			var walk func(out int32) int
