@@ -102,8 +102,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 		"MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
 	cli.NumberFlag(flags, &o.buffer.Credits, "vl-credits", 1, cli.MaxNumber,
 		"credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
-	o.buffer.MTU = 4096
-	cli.NumberFlag(flags, &o.buffer.MTU, "mtu", 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
+	cli.DefaultNumberFlag(flags, &o.buffer.MTU, "mtu", 4096, 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.Certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")

@@ -129,8 +129,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	cli.NumberFlag(flags, &o.maxDetour, "max-detour", 0, cli.MaxNumber,
 		"paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
-	o.uniformFloor = lft.DefaultUniformFloor
-	cli.NumberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance,
+	cli.DefaultNumberFlag(flags, &o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, 1, maxRebalance,
 		"with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
 	cli.ParsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", mesh.ParseDims)

@@ -69,8 +69,7 @@ func (a *app) countersCommand() *cobra.Command {
 		}
 		return hot, nil
 	})
-	o.asked.Top = 20
-	cli.NumberFlag(flags, &o.asked.Top, "top", 0, cli.MaxNumber, "list `N` cables with errors, and N hot ones with who shares them")
+	cli.DefaultNumberFlag(flags, &o.asked.Top, "top", 20, 0, cli.MaxNumber, "list `N` cables with errors, and N hot ones with who shares them")
 	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)

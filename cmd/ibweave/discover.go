@@ -48,10 +48,8 @@ func (r *reach) flags(f *pflag.FlagSet) {
 		}
 		return d, nil
 	})
-	r.retries = 3
-	cli.NumberFlag(f, &r.retries, "retries", 0, cli.MaxNumber, "then ask again, so often")
-	r.window = 8
-	cli.NumberFlag(f, &r.window, "window", 1, 1024, "requests in flight at most")
+	cli.DefaultNumberFlag(f, &r.retries, "retries", 3, 0, cli.MaxNumber, "then ask again, so often")
+	cli.DefaultNumberFlag(f, &r.window, "window", 8, 1, 1024, "requests in flight at most")
 	cli.NumberFlag(f, &r.mkey, "mkey", 0, math.MaxUint64, "M_Key of the subnet, where its ports are protected")
 }
 

@@ -115,10 +115,8 @@ func (a *app) memberCommand(name string) *cobra.Command {
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
 	m.OutputForm.Define(f, "output")
 	if name == "join" {
-		m.pkey = 0xffff
-		cli.NumberFlag(f, &m.pkey, "pkey", 0, math.MaxUint16, "`P_Key` of a group that is made")
-		m.qkey = 0x0b1b
-		cli.NumberFlag(f, &m.qkey, "qkey", 0, math.MaxUint32, "`Q_Key` of a group that is made")
+		cli.DefaultNumberFlag(f, &m.pkey, "pkey", 0xffff, 0, math.MaxUint16, "`P_Key` of a group that is made")
+		cli.DefaultNumberFlag(f, &m.qkey, "qkey", 0x0b1b, 0, math.MaxUint32, "`Q_Key` of a group that is made")
 		cli.NumberFlag(f, &m.sl, "sl", 0, lft.NumSLs-1, "`SL` of a group that is made")
 	}
 	a.require(cmd, "mgid", "port-guid")

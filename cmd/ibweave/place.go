@@ -60,10 +60,8 @@ func (a *app) placeCommand() *cobra.Command {
 	flags.StringArrayVar(&o.busy, "busy", nil, "hosts that are not free, a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.groups, "host-group", nil, "take hosts of `GROUP` or GROUPING:GROUP of --host-groups only; may be repeated")
 	cli.Scopes(flags, cli.Scope{Flags: "host-group", With: "host-groups", Why: "they say which hosts are in it"})
-	o.Sets = 5
-	cli.NumberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
-	o.Tries = 200
-	cli.NumberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside each of the first two")
+	cli.DefaultNumberFlag(flags, &o.Sets, "top", 5, 1, 1<<20, "list the `N` best sets")
+	cli.DefaultNumberFlag(flags, &o.Tries, "search", 200, 0, 1<<20, "try `N` sets beside each of the first two")
 	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)

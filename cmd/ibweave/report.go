@@ -59,8 +59,7 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
 	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME or credit-loop")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
-	r.entries = page.DefaultMaxEntries
-	cli.NumberFlag(flags, &r.entries, "max-entries", 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	cli.DefaultNumberFlag(flags, &r.entries, "max-entries", page.DefaultMaxEntries, 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
 	flags.BoolVar(&r.interactive, "interactive", false, "put the compiler into the page, to try failures, drains and moves by clicks; for tables that compile wrote")
 	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
