@@ -392,7 +392,8 @@ func judgeCutTrees(f *Figure) Finding {
 		c.add(cut, circuit)
 		gain.add(ratio(cut, f.At(pair[1].name, x)).Y, "%s", pair[0].name)
 	}
-	return c.finding("a host with two children or more has all of a worm before it sends to the second", "at a load of %v cut-through takes %.2f to %.2f of the time of trees that store, and on the circuit %s µs", x, gain.low, gain.high, interval(circuit, 1))
+	return c.finding("a host with two children or more has all of a worm before it sends to the second",
+		"at a load of %v cut-through takes %.2f to %.2f of the time of trees that store, and on the circuit %s µs", x, gain.low, gain.high, interval(circuit, 1))
 }
 
 // ends are the last points of the curves of switching.
@@ -406,14 +407,18 @@ func switchingEnds(f *Figure, prefix string, schemes ...string) (points []chart.
 
 func judgeTreeBandwidth(f *Figure) Finding {
 	p := switchingEnds(f, switchAll, "idle-tree", "interrupt", "flush")
-	return decided(min(beyond(ratio(p[0], p[1]), 1.1), beyond(ratio(p[0], p[2]), 1.1)), "cross links are not used at all; taken as: more than 10 % longer than with either of the others",
-		"among %v unicast worms all have arrived after %s cycles on the spanning tree, %s with interruption, %s with flushing", p[0].X, interval(p[0], 0), interval(p[1], 0), interval(p[2], 0))
+	return decided(min(beyond(ratio(p[0], p[1]), 1.1), beyond(ratio(p[0], p[2]), 1.1)),
+		"cross links are not used at all; taken as: more than 10 % longer than with either of the others",
+		"among %v unicast worms all have arrived after %s cycles on the spanning tree, %s with interruption, %s with flushing",
+		p[0].X, interval(p[0], 0), interval(p[1], 0), interval(p[2], 0))
 }
 
 func judgeFavours(f *Figure) Finding {
 	m, u := switchingEnds(f, switchMulticast, "interrupt", "flush"), switchingEnds(f, switchUnicast, "interrupt", "flush")
-	return decided(min(beyond(minus(m[0], m[1]), 0), beyond(minus(u[1], u[0]), 0)), "the one has a multicast give its ports up, the other a unicast worm",
-		"among %v unicast worms multicast takes %s cycles with interruption and %s with flushing, unicast %s and %s", m[0].X, interval(m[0], 0), interval(m[1], 0), interval(u[0], 0), interval(u[1], 0))
+	return decided(min(beyond(minus(m[0], m[1]), 0), beyond(minus(u[1], u[0]), 0)),
+		"the one has a multicast give its ports up, the other a unicast worm",
+		"among %v unicast worms multicast takes %s cycles with interruption and %s with flushing, unicast %s and %s",
+		m[0].X, interval(m[0], 0), interval(m[1], 0), interval(u[0], 0), interval(u[1], 0))
 }
 
 func judgeSwitchLatency(f *Figure) Finding {
@@ -439,14 +444,16 @@ func judgeAcks(f *Figure) Finding {
 		}
 	}
 	return order.finding("buffers of 25,000 bytes have room for dozens of worms of 400, and an answer takes the time of 8 bytes",
-		"up to %v the circuit takes %.2f (%s) to %.2f times as long (%s) as trees; of a worm at most %.4f are refused (%s)", until, s.low, s.atLow, s.high, s.atHigh, refused.high, refused.atHigh)
+		"up to %v the circuit takes %.2f (%s) to %.2f times as long (%s) as trees; of a worm at most %.4f are refused (%s)",
+		until, s.low, s.atLow, s.high, s.atHigh, refused.high, refused.atHigh)
 }
 
 func judgeRoutes(f *Figure) Finding {
 	up, xy := highest(f.Curve("carried: "+byUpDown)), highest(f.Curve("carried: "+byXY))
 	hot, other := f.Curve(varied(hottestLink, byUpDown))[0].Y, f.Curve(varied(hottestLink, byXY))[0].Y
 	return decided(beyond(minus(xy, up), 0), "up/down sends most paths by the root, XY spreads them; a torus, as the paper has it, deadlocks with XY alone",
-		"on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts", interval(up, 3), interval(xy, 3), hot, other)
+		"on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts",
+		interval(up, 3), interval(xy, 3), hot, other)
 }
 
 func judgeTotalLoss(f *Figure) Finding {

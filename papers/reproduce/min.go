@@ -146,7 +146,8 @@ func minComparison(f *Figure, a, b multistage.Placement, nameA, nameB string) (m
 			}
 		}
 	}
-	return model, clear, against, fmt.Sprintf("%s has %.3f (%s) to %.3f (%s) times the throughput of %s by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
+	return model, clear, against, fmt.Sprintf(
+		"%s has %.3f (%s) to %.3f (%s) times the throughput of %s by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
 		nameA, model.low, model.atLow, model.high, model.atHigh, nameB, slots.low, slots.high, clear, slots.n, against)
 }
 

@@ -27,7 +27,8 @@ each part of multicast, and a curve for each combination of the other values.`,
 		flags.Float64SliceVar(&o.multicast, "multicast", []float64{0.5}, "part of the packets that is multicast")
 		flags.IntSliceVar(&o.fanout, "fanout", []int{4}, "destinations of a multicast packet")
 		flags.StringSliceVar(&o.start, "start", []string{"random"}, "where copies are placed, `LIST` of random, early and aligned")
-		flags.StringSliceVar(&o.count, "count", []string{"parts"}, "what is counted, `LIST`: copies as parts of a packet (parts), packets that all copies of arrive (whole), or copies behind phase 2 (final)")
+		flags.StringSliceVar(&o.count, "count", []string{"parts"},
+			"what is counted, `LIST`: copies as parts of a packet (parts), packets that all copies of arrive (whole), or copies behind phase 2 (final)")
 		flags.IntVar(&o.slots, "slots", 12_800, "slots simulated, of more than 7 stages half for each more; 0 has the model only")
 		flags.Float64SliceVar(&o.simulate, "simulate", nil, "values on the axis that are simulated, by default all")
 		return o.figure

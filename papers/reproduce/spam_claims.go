@@ -150,7 +150,8 @@ func judgeSPAMTraffic(f *Figure) Finding {
 	if len(says) == 0 {
 		return Finding{Verdict: NotDecidable, Measured: "no rate is steady for all"}
 	}
-	return decided(-beyond(worst, 1.25), "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
+	return decided(-beyond(worst, 1.25),
+		"a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
 		"multicasts to 8 to 64 take %s messages per µs and node: factors of up to %s, and up to rate %v", strings.Join(says, ", "), interval(worst, 2), heaviest)
 }
 
@@ -221,7 +222,9 @@ func spamLarge(lab *Lab) (*Figure, error) {
 	one, all, bound := newCurve(spamOne, sizes), newCurve(spamBroadcast, sizes), newCurve(spamBound, sizes)
 	var points []spamPoint
 	for i, n := range sizes {
-		points = append(points, spamPoint{tree: spamTrees[0], switches: n, d: 1, way: (*spamRouters).alone, to: &one.Points[i]}, spamPoint{tree: spamTrees[0], switches: n, d: n - 1, way: (*spamRouters).alone, to: &all.Points[i]})
+		points = append(points,
+			spamPoint{tree: spamTrees[0], switches: n, d: 1, way: (*spamRouters).alone, to: &one.Points[i]},
+			spamPoint{tree: spamTrees[0], switches: n, d: n - 1, way: (*spamRouters).alone, to: &all.Points[i]})
 		bound.Points[i].Y = softwareBound(n - 1)
 	}
 	f := &Figure{
@@ -458,7 +461,8 @@ func judgeSPAMAlone(f *Figure) Finding {
 	}
 	r := ratio(f.At(many, last), f.At(few, last))
 	return decided(-beyond(r, 1.25), "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %",
-		"at rate %v, the last that is steady for both, multicasts to 64 take %s times as long as those to 8; curves end at %v and %v", last, interval(r, 2), lastRate(f, many), lastRate(f, few))
+		"at rate %v, the last that is steady for both, multicasts to 64 take %s times as long as those to 8; curves end at %v and %v",
+		last, interval(r, 2), lastRate(f, many), lastRate(f, few))
 }
 
 func judgeSPAMSchemes(f *Figure) Finding {

@@ -222,7 +222,8 @@ func spamTheorem1(ctx context.Context, lab *Lab, f *Figure) error {
 	}
 	f.add(fmt.Sprintf("of %d random networks at saturation deadlock, with %d multicasts", networks, multicasts), "0", dead[sim.Wormhole])
 	f.add("the same, when worms ask for their channels one by one", "", dead[sim.GreedyWormhole])
-	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"}, {"worms", "six of each host at time 0, half of them multicasts"}, {"buffers", "1 flit at each input and output"}}
+	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"},
+		{"worms", "six of each host at time 0, half of them multicasts"}, {"buffers", "1 flit at each input and output"}}
 	return nil
 }
 
@@ -285,6 +286,7 @@ func spamTheorem2(_ context.Context, lab *Lab, f *Figure) error {
 	f.add(fmt.Sprintf("of %d destinations in %d random networks have a route that comes back to a channel", targets, networks), "0", cycles)
 	f.add("routers from which no allowed channel leads on to the destination", "0", ends)
 	f.add("channels of the longest route behind the first one", "", longest)
-	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"}, {"routes", "all that the routing function allows, from each processor to each other one"}}
+	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"},
+		{"routes", "all that the routing function allows, from each processor to each other one"}}
 	return nil
 }

@@ -338,7 +338,7 @@ func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{})
+		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, Multicast: plan}, verify.Options{})
 		if err != nil {
 			return false, err
 		}
@@ -633,7 +633,7 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 				return err
 			}
 			f.add(c.row, outcome(false), outcome(dead != nil))
-			v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: r.Routing.Tables, Multicast: &mft.Plan{Tables: r.Plan.Tables, Trees: r.Plan.Trees}}, verify.Options{Copying: c.check})
+			v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: r.Routing.Tables, Multicast: r.Plan}, verify.Options{Copying: c.check})
 			if err != nil {
 				return err
 			}
