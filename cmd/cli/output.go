@@ -27,26 +27,53 @@ type Output struct {
 	Screen         io.Writer // standard error as it is
 	terminal       io.Writer // standard output without its errors
 	exact          *Remember // Exact
-	results, notes *Paper    // what is behind Stdout and Stderr
+	Log            *zap.Logger
+	Command        *cobra.Command // the one that is meant
+	results, notes *Paper         // what is behind Stdout and Stderr
 }
 
 // NewOutput returns the output of a program on its standard output and standard error.
 func NewOutput(stdout, stderr io.Writer) Output {
 	exact := &Remember{To: stdout}
 	results, notes := NewPaper(exact), NewPaper(stderr)
-	return Output{&Printable{To: results}, &Printable{To: notes}, exact, stderr, stdout, exact, results, notes}
+	return Output{
+		Stdout: &Printable{To: results}, Stderr: &Printable{To: notes}, Exact: exact, Screen: stderr,
+		terminal: stdout, exact: exact, results: results, notes: notes,
+	}
 }
 
-// Show sets colour and width of what a command writes, by the value of --color. Documents for
-// programs stay as they are.
-func (o *Output) Show(cmd *cobra.Command, color string) error {
-	if err := o.notes.Set(o.Screen, color); err != nil {
-		return err
+// Define has all commands of a program write to o, with the flags --color, --log-format and
+// --log-level, whose value level points to. check judges a command line beside these.
+func (o *Output) Define(root *cobra.Command, level *string, check func(cmd *cobra.Command) error) {
+	o.Command = root
+	format, color := "console", "auto"
+	flags := root.PersistentFlags()
+	WordFlag(flags, &format, "log-format", "`FORM` of the log, console or json", "console", "json")
+	WordFlag(flags, &color, "color", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never", "auto", "always", "never")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		o.Command = cmd
+		if err = o.notes.Set(o.Screen, color); err != nil {
+			return err
+		}
+		// Documents for programs stay as they are.
+		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
+			if err = o.results.Set(o.terminal, color); err != nil {
+				return err
+			}
+		}
+		if o.Log, err = OpenLog(o.Screen, *level, format); err != nil {
+			return err
+		}
+		return check(cmd)
 	}
-	if f := cmd.Flags().Lookup("format"); f != nil && f.Value.String() != "text" {
-		return nil
-	}
-	return o.results.Set(o.terminal, color)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		o.Command = cmd
+		return FlagError(cmd, err)
+	})
+	root.SetOut(o.Exact)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		_, _ = io.WriteString(cmd.OutOrStdout(), Help(cmd)) // Exact has the error
+	})
 }
 
 // WriteFile writes a whole file at once, or to standard output for "-".

@@ -71,7 +71,11 @@ func (a *app) checkCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case rules:
-				return a.listRules()
+				w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+				for _, r := range append(policy.AllRules(), drift.Rules...) {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
+				}
+				return w.Flush()
 			case explain != "":
 				return a.explainRule(explain)
 			}
@@ -350,14 +354,6 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 		r.Add(finding)
 	}
 	return nil
-}
-
-func (a *app) listRules() error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	for _, r := range append(policy.AllRules(), drift.Rules...) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
-	}
-	return w.Flush()
 }
 
 func (a *app) explainRule(name string) error {

@@ -370,10 +370,10 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 			return err
 		}
 	}
-	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
+	a.Log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric)...)
 	r.Verify.Regrade(cabling.LinkDegraded, verify.Warning) // no tables mend a cable
-	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
+	a.Log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 	var jobs *bound.Bound
 	if r.Fit != nil {
 		c.traffic.Bound, jobs = r.Fit.Bound, r.Fit.Bound
@@ -445,7 +445,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	if len(s.Install) > 0 {
 		s.Undo = undo
 	}
-	a.log.Info("written", zap.String("directory", c.output), zap.Float64("seconds", r.Seconds.Write))
+	a.Log.Info("written", zap.String("directory", c.output), zap.Float64("seconds", r.Seconds.Write))
 	return nil
 }
 

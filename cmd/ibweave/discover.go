@@ -95,7 +95,7 @@ func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 		return nil, cli.NewUsageError(err)
 	}
 	if err == nil {
-		a.log.Info("attached to " + to)
+		a.Log.Info("attached to " + to)
 	}
 	return c, err
 }
@@ -153,7 +153,7 @@ func (a *app) discoverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests", d.Fabric.NumNodes(), d.Requests))
+			a.Log.Info(fmt.Sprintf("discovered %d nodes by %d requests", d.Fabric.NumNodes(), d.Requests))
 			if err := a.WriteFile(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
 				return err
 			}

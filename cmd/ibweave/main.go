@@ -84,11 +84,7 @@ func (a *app) report(err error) {
 			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
 		}
 		if !cli.Is[movedError](err) {
-			name := "ibweave"
-			if a.command != nil {
-				name = a.command.CommandPath()
-			}
-			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", name)
+			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.Command.CommandPath())
 		}
 	default:
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/cmd/cli"
@@ -27,9 +26,7 @@ type app struct {
 	cli.Output
 	stdin          io.Reader
 	stdout, stderr io.Writer // those of Output
-	log            *zap.Logger
-	command        *cobra.Command // the one that is meant
-	running        bool           // the command line made sense
+	running        bool      // the command line made sense
 	nameMap        nameMap
 	kinds          string // of --kinds
 	policyKinds    []fabric.KindRule
@@ -53,27 +50,13 @@ func (a *app) rootCommand() *cobra.Command {
 			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
 		},
 	}
-	var level, format, color string
-	flags := root.PersistentFlags()
-	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
-	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
-	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
-		a.command = cmd
-		if err = a.Show(cmd, color); err != nil {
-			return err
-		}
-		if a.log, err = cli.OpenLog(a.Screen, level, format); err != nil {
-			return err
-		}
+	var level string
+	root.PersistentFlags().StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
+	a.Define(root, &level, func(cmd *cobra.Command) error {
 		if cmd.Name() == "compile" {
 			return nil // which says all that is wrong beside these
 		}
 		return errors.Join(cli.WrongValues(cmd)...)
-	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.command = cmd
-		return cli.FlagError(cmd, err)
 	})
 	// Groups and commands are in the order of the help text.
 	for _, g := range []struct {
@@ -95,15 +78,11 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
 	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
-	root.SetOut(a.Exact)
 	describe(root)
 	a.addCobraCommands(root)
 	for _, c := range root.Commands() {
 		c.Hidden = c.GroupID == ""
 	}
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.Exact has the error
-	})
 	cli.Walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -159,7 +138,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		a.command = cmd
+		a.Command = cmd
 		if n == 0 && cmd.HasSubCommands() {
 			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), cli.Near(args[0], allNames(cmd)))
 		}
@@ -184,7 +163,7 @@ func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if f := cmd.Flags().Lookup("topology"); f.Changed {
-		a.command = cmd
+		a.Command = cmd
 		return usagef("the topology is %q and --topology %s: want one of them", args[0], f.Value)
 	}
 	if err := a.maxArgs(1)(cmd, args); err != nil {

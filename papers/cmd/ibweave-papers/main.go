@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
@@ -31,15 +30,13 @@ type app struct {
 	cli.Output
 	stdin          io.Reader
 	stdout, stderr io.Writer // those of Output
-	log            *zap.Logger
-	command        string // the one that is meant
-	running        bool   // the command line made sense
+	running        bool      // the command line made sense
 }
 
 // run is the whole program: it returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := cli.NewOutput(stdout, stderr)
-	a := &app{Output: out, stdin: stdin, stdout: out.Stdout, stderr: out.Stderr, command: "ibweave-papers"}
+	a := &app{Output: out, stdin: stdin, stdout: out.Stdout, stderr: out.Stderr}
 	return out.Run(args, func(context.Context) *cobra.Command { return a.rootCommand() }, &a.running, exitStatus, a.report)
 }
 
@@ -60,38 +57,18 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 			return usagef("a command is needed: %s", strings.Join(commandNames(cmd), ", "))
 		},
 	}
-	level, format, color := "warn", "console", "auto"
-	flags := root.PersistentFlags()
-	cli.WordFlag(flags, &level, "log-level", "log to standard error from this `LEVEL` on: debug, info, warn, error", "debug", "info", "warn", "error")
-	cli.WordFlag(flags, &format, "log-format", "`FORM` of the log, console or json", "console", "json")
-	cli.WordFlag(flags, &color, "color", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never", "auto", "always", "never")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
-		a.command = cmd.CommandPath()
-		if err := a.Show(cmd, color); err != nil {
-			return err
-		}
-		if a.log, err = cli.OpenLog(a.Screen, level, format); err != nil {
-			return err
-		}
-		return errors.Join(cli.WrongValues(cmd)...)
-	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.command = cmd.CommandPath()
-		return cli.FlagError(cmd, err)
-	})
+	level := "warn"
+	cli.WordFlag(root.PersistentFlags(), &level, "log-level", "log to standard error from this `LEVEL` on: debug, info, warn, error", "debug", "info", "warn", "error")
+	a.Define(root, &level, func(cmd *cobra.Command) error { return errors.Join(cli.WrongValues(cmd)...) })
 	man := cli.ManCommand(root, a.maxArgs(0), a.WriteFile)
 	man.Long = `Write a page for each command into a directory: manual pages, to be read with
 man -l FILE, or Markdown, as in docs/reference/papers.`
 	man.Example = "  ibweave-papers man -o man"
 	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), man, cli.VersionCommand(a.stdout, "ibweave-papers", a.maxArgs(0)))
 	root.InitDefaultHelpCmd()
-	root.SetOut(a.Exact)
 	root.InitDefaultCompletionCmd() // which asks for the output now
 	help, _, _ := root.Find([]string{"help"})
 	help.Short, help.Long, help.Example = "print the help text of a command", "Print what COMMAND --help prints.", "  ibweave-papers help reproduce"
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.Exact has the error
-	})
 	cli.Walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -131,7 +108,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		a.command = cmd.CommandPath()
+		a.Command = cmd
 		if cmd.HasSubCommands() {
 			names := commandNames(cmd)
 			return usagef("%s has no %q: want one of %s%s", cmd.Name(), args[0], strings.Join(names, ", "), cli.Near(args[0], names))
@@ -161,6 +138,6 @@ func (a *app) report(err error) {
 		fmt.Fprintf(a.stderr, "ibweave-papers: %s\n", strings.TrimSuffix(line, "\n"))
 	}
 	if exitStatus(err) == cli.Usage {
-		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.command)
+		fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.Command.CommandPath())
 	}
 }

@@ -222,7 +222,7 @@ func (a *app) measureFigures(ctx context.Context, o *evaluation, work []reproduc
 	stage := cli.StartStage(a.Screen, fmt.Sprintf("%d figures", len(left)))
 	opt.Progress = stage.Set
 	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
-		a.log.Info("measured " + name(w))
+		a.Log.Info("measured " + name(w))
 		return f.Save(dir)
 	}
 	_, err := reproduce.Run(ctx, left, opt)

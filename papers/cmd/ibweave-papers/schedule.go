@@ -236,7 +236,8 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 // text is the document for people.
 func (d *scheduled) text(b *text.Sheet) {
 	n := text.Grouped[int]
-	b.Row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
+	b.Row("schedule", "%s, %s, %s of buffers",
+		text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
 	b.Row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
 	b.Row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
 	for _, line := range d.lines {
