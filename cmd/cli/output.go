@@ -42,26 +42,22 @@ func NewOutput(stdout, stderr io.Writer) Output {
 	}
 }
 
-// Define has all commands of a program write to o, with the flags --color, --log-format and
-// --log-level, whose value level points to. check judges a command line beside these.
-func (o *Output) Define(root *cobra.Command, level *string, check func(cmd *cobra.Command) error) {
+// Define has all commands of a program write to o as --log-level, --log-format and --color say.
+// check judges a command line beside these.
+func (o *Output) Define(root *cobra.Command, level, format, color *string, check func(cmd *cobra.Command) error) {
 	o.Command = root
-	format, color := "console", "auto"
-	flags := root.PersistentFlags()
-	WordFlag(flags, &format, "log-format", "`FORM` of the log, console or json", "console", "json")
-	WordFlag(flags, &color, "color", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never", "auto", "always", "never")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
 		o.Command = cmd
-		if err = o.notes.Set(o.Screen, color); err != nil {
+		if err = o.notes.Set(o.Screen, *color); err != nil {
 			return err
 		}
 		// Documents for programs stay as they are.
 		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
-			if err = o.results.Set(o.terminal, color); err != nil {
+			if err = o.results.Set(o.terminal, *color); err != nil {
 				return err
 			}
 		}
-		if o.Log, err = OpenLog(o.Screen, *level, format); err != nil {
+		if o.Log, err = OpenLog(o.Screen, *level, *format); err != nil {
 			return err
 		}
 		return check(cmd)

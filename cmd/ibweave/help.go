@@ -70,7 +70,7 @@ func flagValues() map[string][]string {
 	rules := text.Each(policy.AllRules(), func(r verify.Rule) string { return r.Name })
 	return map[string][]string{
 		"engine": engines, "compare engines": engines, "sim engines": engines, "sim mcast": {"union", "updn-tree"}, "explain": rules,
-		"lids": {"keep", "dense", "mesh"}, "log-level": {"debug", "info", "warn", "error"},
+		"lids": {"keep", "dense", "mesh"}, "color": {"auto", "always", "never"}, "log-level": {"debug", "info", "warn", "error"}, "log-format": {"console", "json"},
 		"names":         {"site", "factory", "mixed"},
 		"check copying": {"independent", "reserving", "lock-step", "wormhole"},
 		"check format":  text.Each(report.Forms, func(f report.Form) string { return f.Name }),

@@ -50,9 +50,12 @@ func (a *app) rootCommand() *cobra.Command {
 			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
 		},
 	}
-	var level string
-	root.PersistentFlags().StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
-	a.Define(root, &level, func(cmd *cobra.Command) error {
+	var level, format, color string
+	flags := root.PersistentFlags()
+	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
+	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
+	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
+	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error {
 		if cmd.Name() == "compile" {
 			return nil // which says all that is wrong beside these
 		}

@@ -57,9 +57,12 @@ and on the tables that it makes, and compiles schedules for multicast in softwar
 			return usagef("a command is needed: %s", strings.Join(commandNames(cmd), ", "))
 		},
 	}
-	level := "warn"
-	cli.WordFlag(root.PersistentFlags(), &level, "log-level", "log to standard error from this `LEVEL` on: debug, info, warn, error", "debug", "info", "warn", "error")
-	a.Define(root, &level, func(cmd *cobra.Command) error { return errors.Join(cli.WrongValues(cmd)...) })
+	level, format, color := "warn", "console", "auto"
+	flags := root.PersistentFlags()
+	cli.WordFlag(flags, &level, "log-level", "log to standard error from this `LEVEL` on: debug, info, warn, error", "debug", "info", "warn", "error")
+	cli.WordFlag(flags, &format, "log-format", "`FORM` of the log, console or json", "console", "json")
+	cli.WordFlag(flags, &color, "color", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never", "auto", "always", "never")
+	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error { return errors.Join(cli.WrongValues(cmd)...) })
 	man := cli.ManCommand(root, a.maxArgs(0), a.WriteFile)
 	man.Long = `Write a page for each command into a directory: manual pages, to be read with
 man -l FILE, or Markdown, as in docs/reference/papers.`
