@@ -212,7 +212,8 @@ func judgeRoot(f *Figure) Finding {
 	if hot <= 2*mean {
 		how = -1
 	}
-	return decided(how, "the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
+	return decided(how,
+		"the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
 		"unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: at saturation %s and %s of them is used",
 		none.Y, hot, mean, percent(hot*none.Y), percent(mean*none.Y))
 }
@@ -283,7 +284,8 @@ func judgeNoLoss(f *Figure) Finding {
 			return Finding{Verdict: Fails, Measured: fmt.Sprintf("%s lost at %v bytes", percent(p.Y), p.X)}
 		}
 	}
-	return Finding{Verdict: Holds, Measured: "nothing is lost at any size", Why: "adapters receive and pass on as fast as one takes worms from its host" + gerlaHosts}
+	return Finding{Verdict: Holds, Measured: "nothing is lost at any size",
+		Why: "adapters receive and pass on as fast as one takes worms from its host" + gerlaHosts}
 }
 
 func judgeLoss(f *Figure) Finding {
@@ -293,7 +295,8 @@ func judgeLoss(f *Figure) Finding {
 		s.add(p.Y, "%v bytes", p.X)
 		how = max(how, beyond(p, 0.05))
 	}
-	return decided(how, "seven worms come to a host for each that it originates, six of them to be passed on by the one output link; taken as: more than 5 % at some size"+gerlaHosts,
+	return decided(how,
+		"seven worms come to a host for each that it originates, six of them to be passed on by the one output link; taken as: more than 5 % at some size"+gerlaHosts,
 		"%s (%s) to %s (%s) of the worms that come to a host are lost", percent(s.low), s.atLow, percent(s.high), s.atHigh)
 }
 
@@ -472,7 +475,8 @@ func judgeTotalLoss(f *Figure) Finding {
 		return Finding{Verdict: NotDecidable, Measured: "no size has a loss of 5 % at a host"}
 	}
 	return decided(hop.how(), "a worm that is lost at a host lacks at all that follow; taken as: more than 10 %, where 5 % are lost at a host"+gerlaHosts,
-		"where a host loses %s to %s of what comes, members lack %s to %s of what they should have", percent(hop.low), percent(hop.high), percent(whole.low), percent(whole.high))
+		"where a host loses %s to %s of what comes, members lack %s to %s of what they should have",
+		percent(hop.low), percent(hop.high), percent(whole.low), percent(whole.high))
 }
 
 func judgeHosts(f *Figure) Finding {

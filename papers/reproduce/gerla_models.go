@@ -311,7 +311,8 @@ func (o *testbedSweep) figure(lab *Lab) (*Figure, error) {
 	x, ok := axes[o.x]
 	hosts := net.f.CAPorts()
 	if !ok || o.draws < 1 || slices.Max(o.senders) > len(hosts) || slices.Min(o.senders) < 1 {
-		return nil, fmt.Errorf("--x %q, %d draws, senders %v: want bytes, window, prepare-byte or buffer, 1 or more, and 1 to the %d hosts", o.x, o.draws, o.senders, len(hosts))
+		return nil, fmt.Errorf("--x %q, %d draws, senders %v: want bytes, window, prepare-byte or buffer, 1 or more, and 1 to the %d hosts",
+			o.x, o.draws, o.senders, len(hosts))
 	}
 	xs := slices.Clone(*x.list)
 	f := &Figure{}

@@ -45,7 +45,10 @@ type minSweep struct {
 }
 
 // minCounts has the values of --count: each names its own curve, and what is added to the name of another.
-var minCounts = map[string][2]string{"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived}, "final": {"with phase 2" + simulated, "with phase 2" + simulated}}
+var minCounts = map[string][2]string{
+	"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived},
+	"final": {"with phase 2" + simulated, "with phase 2" + simulated},
+}
 
 // The curves of a network of which one thing varies.
 const (
