@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Operation is a collective operation on data of some size.
@@ -164,10 +166,7 @@ func Shift(by int) Pattern {
 
 // Cycle gives each of n ranks another one, along one cycle that a seed draws (Sattolo 1986).
 func Cycle(n int, seed uint64) []int {
-	to := make([]int, n)
-	for i := range to {
-		to[i] = i
-	}
+	to := text.Numbers[int](n)
 	rng := rand.New(rand.NewPCG(seed, 0x7065726d))
 	for i := n - 1; i > 0; i-- {
 		j := rng.IntN(i)

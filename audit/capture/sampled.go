@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -23,10 +24,7 @@ func checkSampled(ctx context.Context, s *state.State, r *verify.Result, opt ver
 			return err
 		}
 		rules := append(slices.Clone(verify.LaneRules), verify.MulticastCreditLoop)
-		for i := range verify.AdaptiveRules {
-			rules = append(rules, verify.AdaptiveRules[i].Name)
-		}
-		for _, rule := range rules {
+		for _, rule := range append(rules, text.Each(verify.AdaptiveRules, func(r verify.Rule) string { return r.Name })...) {
 			of := func(x verify.Finding) bool { return x.Rule == rule }
 			if slices.ContainsFunc(any.Findings, of) && !slices.ContainsFunc(r.Findings, of) {
 				matters = true

@@ -149,10 +149,7 @@ func (t *Traffic) Busy() map[fabric.NodeID]string {
 
 // hostNumbers numbers hosts by adapter. An adapter without the name of a host is one by itself.
 func hostNumbers(f *fabric.Fabric) []int32 {
-	number := make([]int32, f.NumNodes())
-	for n := range number {
-		number[n] = int32(n)
-	}
+	number := text.Numbers[int32](f.NumNodes())
 	hosts, _ := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind)
 	for i := range hosts {
 		for _, n := range hosts[i].Nodes {

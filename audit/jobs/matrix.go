@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/traffic"
 )
 
@@ -57,11 +58,7 @@ func shorten(line string) string {
 func cells(line string) []string {
 	for _, between := range []string{",", ";", "\t"} {
 		if strings.Contains(line, between) {
-			list := strings.Split(line, between)
-			for i := range list {
-				list[i] = strings.TrimSpace(list[i])
-			}
-			return list
+			return text.Each(strings.Split(line, between), strings.TrimSpace)
 		}
 	}
 	return strings.Fields(line)

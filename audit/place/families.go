@@ -46,10 +46,7 @@ func (p *placer) findUnits(all []jobs.Host) {
 // firstSets judges two sets: the first hosts in order, and hosts of the units with most free
 // hosts. It returns one if both are the same.
 func (p *placer) firstSets(ctx context.Context) ([]Set, error) {
-	first, fewest := make([]int, p.opt.Hosts), p.fewestUnits()
-	for i := range first {
-		first[i] = i
-	}
+	first, fewest := text.Numbers[int](p.opt.Hosts), p.fewestUnits()
 	slices.Sort(fewest)
 	sets := []Set{{Families: []string{"first fit"}, members: first}, {Families: []string{"fewest leaves"}, members: fewest}}
 	if slices.Equal(first, fewest) {

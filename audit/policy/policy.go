@@ -163,7 +163,7 @@ func Parse(name string, data []byte) (*Policy, error) {
 	}
 	r := &reader{file}
 	p := &Policy{}
-	err = r.Mapping(root, map[string]func(*yaml.Node) error{
+	err = r.Mapping(root, keys{
 		"topology":   func(n *yaml.Node) error { return r.topology(p, n) },
 		"links":      func(n *yaml.Node) error { return r.links(p, n) },
 		"routing":    func(n *yaml.Node) error { return r.routing(p, n) },
@@ -176,6 +176,9 @@ func Parse(name string, data []byte) (*Policy, error) {
 	}
 	return p, nil
 }
+
+// keys are functions that read the values of a mapping, by key.
+type keys = map[string]func(*yaml.Node) error
 
 // reader reads a policy.
 type reader struct{ *yamlfile.File }
@@ -207,7 +210,7 @@ func (r *reader) place(n *yaml.Node, list *[]Place) error {
 }
 
 func (r *reader) topology(p *Policy, n *yaml.Node) error {
-	return r.Mapping(n, map[string]func(*yaml.Node) error{
+	return r.Mapping(n, keys{
 		"expected": func(v *yaml.Node) error {
 			if p.Meant != nil {
 				return r.Fail(v, "expected: and generated: together; want one")
@@ -229,7 +232,7 @@ func (r *reader) topology(p *Policy, n *yaml.Node) error {
 			return err
 		},
 		"allow-missing": func(v *yaml.Node) error {
-			return r.Mapping(v, map[string]func(*yaml.Node) error{
+			return r.Mapping(v, keys{
 				"cables": func(v *yaml.Node) error { return r.number(v, 0, math.MaxInt32, &p.MayMiss) },
 				"at": func(v *yaml.Node) error {
 					return r.List(v, "nodes or ports", func(v *yaml.Node) error { return r.place(v, &p.MissAt) })
@@ -240,8 +243,8 @@ func (r *reader) topology(p *Policy, n *yaml.Node) error {
 }
 
 // link adds the keys of a required link.
-func (r *reader) link(to *fabric.Link, keys map[string]func(*yaml.Node) error) map[string]func(*yaml.Node) error {
-	keys["width"] = func(v *yaml.Node) error {
+func (r *reader) link(to *fabric.Link, more keys) keys {
+	more["width"] = func(v *yaml.Node) error {
 		switch s := strings.TrimSuffix(v.Value, "x"); s {
 		case "1", "2", "4", "8", "12":
 			n, err := strconv.ParseUint(s, 10, 8)
@@ -250,7 +253,7 @@ func (r *reader) link(to *fabric.Link, keys map[string]func(*yaml.Node) error) m
 		}
 		return r.Fail(v, "%s; want a width: 1, 2, 4, 8 or 12", yamlfile.KindName(v))
 	}
-	keys["speed"] = func(v *yaml.Node) error {
+	more["speed"] = func(v *yaml.Node) error {
 		speed, ok := fabric.ParseSpeed(strings.ToUpper(v.Value))
 		if !ok {
 			return r.Fail(v, "%s; want a speed: SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR", yamlfile.KindName(v))
@@ -258,20 +261,20 @@ func (r *reader) link(to *fabric.Link, keys map[string]func(*yaml.Node) error) m
 		to.Speed = speed
 		return nil
 	}
-	return keys
+	return more
 }
 
 func (r *reader) links(p *Policy, n *yaml.Node) error {
 	var all, hosts fabric.Link
-	err := r.Mapping(n, r.link(&all, map[string]func(*yaml.Node) error{
-		"hosts": func(v *yaml.Node) error { return r.Mapping(v, r.link(&hosts, map[string]func(*yaml.Node) error{})) },
+	err := r.Mapping(n, r.link(&all, keys{
+		"hosts": func(v *yaml.Node) error { return r.Mapping(v, r.link(&hosts, keys{})) },
 	}))
 	p.Between, p.Hosts = all, fabric.Link{Width: cmp.Or(hosts.Width, all.Width), Speed: cmp.Or(hosts.Speed, all.Speed)}
 	return err
 }
 
 func (r *reader) routing(p *Policy, n *yaml.Node) error {
-	return r.Mapping(n, map[string]func(*yaml.Node) error{
+	return r.Mapping(n, keys{
 		"max-hops": func(v *yaml.Node) error { return r.number(v, 1, maxHops, &p.MaxHops) },
 		"max-imbalance": func(v *yaml.Node) error {
 			x, err := strconv.ParseFloat(v.Value, 64)
@@ -359,7 +362,7 @@ var fingerprint = regexp.MustCompile(`^[0-9a-f]{16}$`)
 func (r *reader) waivers(p *Policy, n *yaml.Node) error {
 	return r.List(n, "waivers", func(item *yaml.Node) error {
 		w, hasEnd := Waiver{Line: item.Line}, false
-		err := r.Mapping(item, map[string]func(*yaml.Node) error{
+		err := r.Mapping(item, keys{
 			"rule": func(v *yaml.Node) error { return r.rule(v, &w.Rule) },
 			"fingerprint": func(v *yaml.Node) error {
 				if v.Kind != yaml.ScalarNode || !fingerprint.MatchString(v.Value) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -146,9 +147,7 @@ func (w *disjointWorker) count(p fabric.PortID) {
 	lids := 1 << w.f.LMC(p)
 	for k := range lids {
 		next := w.next[k*n : (k+1)*n]
-		for s := range next {
-			next[s] = fabric.NoPort
-		}
+		text.Fill(next, fabric.NoPort)
 		w.forest.FindTree(w.t, w.f.LID(p)+fabric.LID(k))
 		for i, s := range w.forest.Order {
 			if i > 0 {

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Permutations is random permutations: each port sends to one port and receives from one, all
@@ -97,10 +98,7 @@ func (m *measurement) measureShifts(ctx context.Context, opt *Options) (*Shifts,
 		return nil, nil
 	}
 	x.Places = len(order)
-	by := make([]int, len(order)-1)
-	for i := range by {
-		by[i] = i + 1
-	}
+	by := text.Numbers[int](len(order))[1:]
 	if len(by) > opt.Shifts {
 		rand.New(rand.NewPCG(opt.Seed, permutationStream-1)).Shuffle(len(by), func(i, j int) { by[i], by[j] = by[j], by[i] })
 		by = by[:opt.Shifts]

@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 
@@ -15,6 +19,101 @@ import (
 	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 )
+
+// Output is what a program writes to: standard output and standard error.
+type Output struct {
+	Stdout, Stderr io.Writer // what is not printable is escaped
+	Exact          io.Writer // standard output as it is
+	Screen         io.Writer // standard error as it is
+	terminal       io.Writer // standard output without its errors
+	exact          *Remember // Exact
+	Log            *zap.Logger
+	Command        *cobra.Command // the one that is meant
+	results, notes *Paper         // what is behind Stdout and Stderr
+}
+
+// NewOutput returns the output of a program on its standard output and standard error.
+func NewOutput(stdout, stderr io.Writer) Output {
+	exact := &Remember{To: stdout}
+	results, notes := NewPaper(exact), NewPaper(stderr)
+	return Output{
+		Stdout: &Printable{To: results}, Stderr: &Printable{To: notes}, Exact: exact, Screen: stderr,
+		terminal: stdout, exact: exact, results: results, notes: notes,
+	}
+}
+
+// Define has all commands of a program write to o as --log-level, --log-format and --color say.
+// check judges a command line beside these.
+func (o *Output) Define(root *cobra.Command, level, format, color *string, check func(cmd *cobra.Command) error) {
+	o.Command = root
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		o.Command = cmd
+		if err = o.notes.Set(o.Screen, *color); err != nil {
+			return err
+		}
+		// Documents for programs stay as they are.
+		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
+			if err = o.results.Set(o.terminal, *color); err != nil {
+				return err
+			}
+		}
+		if o.Log, err = OpenLog(o.Screen, *level, *format); err != nil {
+			return err
+		}
+		return check(cmd)
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		o.Command = cmd
+		return FlagError(cmd, err)
+	})
+	root.SetOut(o.Exact)
+	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
+		_, _ = io.WriteString(cmd.OutOrStdout(), Help(cmd)) // Exact has the error
+	})
+}
+
+// WriteFile writes a whole file at once, or to standard output for "-".
+func (o *Output) WriteFile(name string, data []byte) error {
+	write := func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+	if name == "-" {
+		return write(o.Exact)
+	}
+	return files.Write(name, write)
+}
+
+// Run runs the commands of a program, reports their error, and returns its exit status, which is
+// Environment if standard output could not be written (a pipe that is closed ends the process,
+// as it does other tools). running is true once the command line makes sense. SIGINT and SIGTERM
+// end what is under way in good order; a second one ends the process at once.
+func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, running *bool, status func(error) int, report func(error)) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := start(ctx)
+	root.SetArgs(args)
+	root.SetErr(o.Stderr)
+	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
+	o.Stdout.(*Printable).End()
+	_ = o.results.End() // exact has the error
+	switch {
+	case err == nil:
+	case !*running: // cobra's own errors have no type
+		err = NewUsageError(err)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	if status := status(err); o.exact.Err != nil && (status == Clean || status == Findings) {
+		err = o.exact.Err // what was to be said was not
+	}
+	report(err)
+	o.Stderr.(*Printable).End()
+	_ = o.notes.End()
+	return status(err)
+}
 
 // Remember keeps the first error of a writer and drops what comes after it. Its caller
 // asks for Err at the end: cobra prints or drops such errors.

@@ -1,8 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state/open"
 )
 
 // ErrFindings is returned by a command that did its work and printed findings.
@@ -18,3 +25,38 @@ func NewUsageError(err error) *UsageError { return &UsageError{err} }
 
 // Usagef makes a UsageError.
 func Usagef(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
+
+// ErrOneStdin is the error of two files that are both standard input.
+var ErrOneStdin = Usagef("standard input (-) can be one file only")
+
+// OneStdin returns ErrOneStdin if more than one of the names is standard input.
+func OneStdin(names ...string) error {
+	if i := slices.Index(names, "-"); i >= 0 && slices.Contains(names[i+1:], "-") {
+		return ErrOneStdin
+	}
+	return nil
+}
+
+// Is returns whether an error is, or wraps, one of type E.
+func Is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// ExitStatus maps an error to the exit status; isFinding and isInput say that it has a type that
+// only the program knows. Errors of unknown type count as environment errors (4).
+func ExitStatus(err error, isFinding, isInput bool) int {
+	switch {
+	case err == nil:
+		return Clean
+	case errors.Is(err, context.Canceled):
+		return Environment
+	case errors.Is(err, ErrFindings), Is[*lft.DomainError](err), isFinding:
+		return Findings
+	case Is[*UsageError](err):
+		return Usage
+	case Is[*open.Error](err), Is[*fabric.ParseError](err), Is[*files.RefusedError](err), isInput:
+		return Input
+	}
+	return Environment
+}

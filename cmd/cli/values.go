@@ -128,6 +128,12 @@ func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most
 	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
 }
 
+// DefaultNumberFlag is NumberFlag with another default than the one in *to.
+func DefaultNumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, usual, least, most T, usage string) {
+	*to = usual
+	NumberFlag(flags, to, name, least, most, usage)
+}
+
 // Within returns a parser of numbers from least to most; its error for others names the bounds.
 func Within[T Numeric](least, most T) func(text string) (T, error) {
 	return func(text string) (T, error) {

@@ -42,11 +42,12 @@ type audit struct {
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
 	place       func(*verify.Finding) (file string, line int) // of --source; nil for the files that were read
 	cablesAlone bool                                          // a topology is looked at for its cables alone
-	partitioning
-	traffic  string        // "" for none
-	jobs     *jobs.Fitting // of traffic; nil for none
-	worth    *jobs.Worth   // what the tables are worth for them; nil for nothing
-	findings []verify.Finding
+	partitions  string                                        // partitions.conf; "" for none
+	manager     string                                        // node or port of the subnet manager; "" for not said
+	traffic     string                                        // "" for none
+	jobs        *jobs.Fitting                                 // of traffic; nil for none
+	worth       *jobs.Worth                                   // what the tables are worth for them; nil for nothing
+	findings    []verify.Finding
 	demands
 }
 
@@ -70,7 +71,11 @@ func (a *app) checkCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case rules:
-				return a.listRules()
+				w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+				for _, r := range append(policy.AllRules(), drift.Rules...) {
+					fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
+				}
+				return w.Flush()
 			case explain != "":
 				return a.explainRule(explain)
 			}
@@ -92,15 +97,16 @@ func (a *app) checkCommand() *cobra.Command {
 func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.fileFlags(flags)
 	o.choiceFlags(flags)
-	o.partitionFlags(flags)
+	flags.StringVar(&o.PKeys, "pkeys", "", "`FILE` of P_Key tables; does without other tables, too")
+	flags.StringVar(&o.partitions, "partitions", "", "hold the P_Key tables to the partitions.conf in `FILE`; without P_Key tables, look at the file alone")
+	flags.StringVar(&o.manager, "sm", "", "`NODE`, port GUID or LID of the master subnet manager, which is SELF in partitions.conf")
 	flags.StringVarP(&o.Groups, "groups", "g", "", "`FILE` of multicast groups, with their MLIDs")
 	flags.TextVar(&o.copying, "copying", verify.Independent, "`HOW` switches copy packets: independent as InfiniBand does, reserving, lock-step or wormhole")
 	cli.NumberFlag(flags, &o.mftCapacity, "mft-capacity", 1, mft.NumMLIDs,
 		"MLIDs that the smallest multicast table has room for, `N` from 0xc000 on (MulticastFDBCap); by default as db_csv of ibdiagnet says")
 	cli.NumberFlag(flags, &o.buffer.Credits, "vl-credits", 1, cli.MaxNumber,
 		"credits of 64 bytes that each VL of a port has, `N`, to see whether a packet fits; by default not known")
-	o.buffer.MTU = 4096
-	cli.NumberFlag(flags, &o.buffer.MTU, "mtu", 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
+	cli.DefaultNumberFlag(flags, &o.buffer.MTU, "mtu", 4096, 256, 4096, "greatest payload of packets in `BYTES`, for --vl-credits")
 	flags.StringVar(&o.Certificate, "certificate", "", "also check the proof in `FILE` that there is no credit loop")
 	flags.StringVar(&o.traffic, "traffic", "", "also say what the tables are worth for the jobs of a YAML `FILE` (docs/traffic.md), for which --bound may have a proof")
 	flags.StringVar(&o.bound, "bound", "", "also check the proof in `FILE` that no tables have less load; does without tables, too")
@@ -174,12 +180,12 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 		if in.Groups != "" && in.MFTs == "" {
 			return usagef("-g has no effect without multicast tables, --mfts FILE")
 		}
-		return oneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
+		return cli.OneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
 	}
 	if in.Topology != "" || in.HasTables() || in.PLFT != "" || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Groups != "" {
 		return usagef("%s takes a directory or -t and --lfts, not both", command)
 	}
-	if err := oneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
+	if err := cli.OneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
 		return err
 	}
 	err := a.reader(in).FindIn(args[0], !in.wanted() && !in.partitioned())
@@ -350,14 +356,6 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	return nil
 }
 
-func (a *app) listRules() error {
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	for _, r := range append(policy.AllRules(), drift.Rules...) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Name, r.Severity, r.Summary)
-	}
-	return w.Flush()
-}
-
 func (a *app) explainRule(name string) error {
 	r, ok := verify.FindRule(name, policy.AllRules(), drift.Rules)
 	if !ok {
@@ -417,7 +415,7 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 	if text == nil {
 		return nil, inputf("--write-bound %s: there is no bound, since no cable between switches has routes", b.write)
 	}
-	return found.List(), a.writeOutput(b.write, text)
+	return found.List(), a.WriteFile(b.write, text)
 }
 
 // checkBounds adds to r how far its load is above the bounds that are found, and those of a file

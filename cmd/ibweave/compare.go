@@ -84,16 +84,11 @@ func (a *app) compareCommand() *cobra.Command {
 	flags.StringVar(&c.conf, "opensm-conf", "", "engines of OpenSM have the options of routing in opensm.conf `FILE`, and the files that it names")
 	flags.BoolVar(&c.fit, "fit", false, "compare with the tables that compile --traffic makes for the jobs, too")
 	flags.StringVar(&c.against, "against", "", "compare bandwidths with those of `NAME`, by default the first column")
-	c.quality.Bisections = quality.DefaultBisections
-	cli.NumberFlag(flags, &c.quality.Bisections, "bisections", 0, cli.MaxNumber, "random bisections to try, `N`; 0 for none")
-	c.quality.Permutations = quality.DefaultPermutations
-	cli.NumberFlag(flags, &c.quality.Permutations, "permutations", 0, cli.MaxNumber, "random permutations to try, `N`; 0 for none")
-	c.quality.Shifts = quality.DefaultShifts
-	cli.NumberFlag(flags, &c.quality.Shifts, "shifts", 0, cli.MaxNumber, "shifts to try, at most `N`; 0 for none")
-	c.quality.Seed = 1
-	cli.NumberFlag(flags, &c.quality.Seed, "seed", 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
-	c.quality.Hottest = 3
-	cli.NumberFlag(flags, &c.quality.Hottest, "hottest", 0, cli.MaxNumber, "most loaded links to name, `N`; 0 for none")
+	cli.DefaultNumberFlag(flags, &c.quality.Bisections, "bisections", quality.DefaultBisections, 0, cli.MaxNumber, "random bisections to try, `N`; 0 for none")
+	cli.DefaultNumberFlag(flags, &c.quality.Permutations, "permutations", quality.DefaultPermutations, 0, cli.MaxNumber, "random permutations to try, `N`; 0 for none")
+	cli.DefaultNumberFlag(flags, &c.quality.Shifts, "shifts", quality.DefaultShifts, 0, cli.MaxNumber, "shifts to try, at most `N`; 0 for none")
+	cli.DefaultNumberFlag(flags, &c.quality.Seed, "seed", 1, 0, math.MaxUint64, "chooses bisections, permutations and, where there are too many, shifts")
+	cli.DefaultNumberFlag(flags, &c.quality.Hottest, "hottest", 3, 0, cli.MaxNumber, "most loaded links to name, `N`; 0 for none")
 	cli.Scopes(cmd.Flags(),
 		cli.Scope{Flags: "against", Not: "bisections=0", Why: "there is no bandwidth to compare"},
 		cli.Scope{Flags: "lids lmc roots", With: "engines", Why: "tables of --lfts have their LIDs and paths", Note: true},
@@ -115,7 +110,7 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if c.conf != "" && !slices.ContainsFunc(c.engines, func(e string) bool { return strings.HasPrefix(e, compare.OpenSM) }) {
 		return opt, usagef("--opensm-conf is about engines of OpenSM: want -e %supdn or the like", compare.OpenSM)
 	}
-	return opt, oneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
+	return opt, cli.OneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
 }
 
 // contestFabric reads the fabric of all columns, and gives our engines their own names.

@@ -129,8 +129,7 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	cli.NumberFlag(flags, &o.maxDetour, "max-detour", 0, cli.MaxNumber,
 		"paths between hosts may pass `N` switches more than shortest ones, 0 for none; an engine that needs more is refused; by default as many as it needs")
 	flags.StringVar(&o.traffic, "traffic", "", "make tables for what the jobs of a YAML `FILE` send (docs/traffic.md), as far as the engine leaves a choice of ports")
-	o.uniformFloor = lft.DefaultUniformFloor
-	cli.NumberFlag(flags, &o.uniformFloor, "uniform-floor", 1, maxRebalance,
+	cli.DefaultNumberFlag(flags, &o.uniformFloor, "uniform-floor", lft.DefaultUniformFloor, 1, maxRebalance,
 		"with --traffic no link gets more than `F` times the greatest load that routes of all hosts to all have without it, F from 1 on")
 	flags.StringVar(&o.origin, "origin", "", "`GUID` of the switch at coordinates 0,0 of a mesh; by default the corner that docs/dev/meshes.md names")
 	cli.ParsedFlag(flags, &o.dims, "dims", "", "sizes of the dimensions of a mesh, in order, `SIZES` such as 16x16; by default as found", mesh.ParseDims)
@@ -250,7 +249,7 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	if o.guid2lid != "" && c.opt.LIDs.Policy != lft.KeepLIDs {
 		wrong = append(wrong, usagef("--guid2lid gives LIDs to keep, and --lids %s keeps none", o.lids))
 	}
-	wrong = append(wrong, oneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
+	wrong = append(wrong, cli.OneStdin(append([]string{o.topology, o.guid2lid, o.groups, o.traffic}, o.roots...)...))
 	if err := errors.Join(wrong...); err != nil {
 		return nil, cli.NewUsageError(err)
 	}
@@ -354,7 +353,7 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	}
 	groups, wrongGroups := errors.AsType[*compile.GroupError](err)
 	switch {
-	case is[*mesh.NotGridError](err):
+	case cli.Is[*mesh.NotGridError](err):
 		return err
 	case wrongGroups && isRefused(err):
 		return fmt.Errorf("%s: %w", c.groups, groups.Err)
@@ -371,10 +370,10 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 			return err
 		}
 	}
-	a.log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
+	a.Log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric)...)
 	r.Verify.Regrade(cabling.LinkDegraded, verify.Warning) // no tables mend a cable
-	a.log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
+	a.Log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 	var jobs *bound.Bound
 	if r.Fit != nil {
 		c.traffic.Bound, jobs = r.Fit.Bound, r.Fit.Bound
@@ -446,7 +445,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	if len(s.Install) > 0 {
 		s.Undo = undo
 	}
-	a.log.Info("written", zap.String("directory", c.output), zap.Float64("seconds", r.Seconds.Write))
+	a.Log.Info("written", zap.String("directory", c.output), zap.Float64("seconds", r.Seconds.Write))
 	return nil
 }
 

@@ -69,8 +69,7 @@ func (a *app) countersCommand() *cobra.Command {
 		}
 		return hot, nil
 	})
-	o.asked.Top = 20
-	cli.NumberFlag(flags, &o.asked.Top, "top", 0, cli.MaxNumber, "list `N` cables with errors, and N hot ones with who shares them")
+	cli.DefaultNumberFlag(flags, &o.asked.Top, "top", 20, 0, cli.MaxNumber, "list `N` cables with errors, and N hot ones with who shares them")
 	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
@@ -88,7 +87,7 @@ func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 		dir, args = args[:1], args[1:]
 	}
 	o.now = cmp.Or(strings.Join(args, ""), o.Topology, strings.Join(dir, ""))
-	return dir, oneStdin(o.now, o.before)
+	return dir, cli.OneStdin(o.now, o.before)
 }
 
 // readCounters reads the counters of the ports of f.

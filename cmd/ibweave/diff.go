@@ -38,7 +38,7 @@ func (a *app) diffCommand() *cobra.Command {
 			if len(args) < 2 {
 				return usagef("diff needs two states, OLD and NEW")
 			}
-			if err := oneStdin(args[0], args[1], c.topology); err != nil {
+			if err := cli.OneStdin(args[0], args[1], c.topology); err != nil {
 				return err
 			}
 			r, err := a.diff(cmd.Context(), &c, args[0], args[1])

@@ -48,10 +48,8 @@ func (r *reach) flags(f *pflag.FlagSet) {
 		}
 		return d, nil
 	})
-	r.retries = 3
-	cli.NumberFlag(f, &r.retries, "retries", 0, cli.MaxNumber, "then ask again, so often")
-	r.window = 8
-	cli.NumberFlag(f, &r.window, "window", 1, 1024, "requests in flight at most")
+	cli.DefaultNumberFlag(f, &r.retries, "retries", 3, 0, cli.MaxNumber, "then ask again, so often")
+	cli.DefaultNumberFlag(f, &r.window, "window", 8, 1, 1024, "requests in flight at most")
 	cli.NumberFlag(f, &r.mkey, "mkey", 0, math.MaxUint64, "M_Key of the subnet, where its ports are protected")
 }
 
@@ -93,11 +91,11 @@ func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 		d.Socket = r.ibsim
 	}
 	c, to, err := open.Dial(ctx, d)
-	if is[*open.NoDeviceError](err) {
+	if cli.Is[*open.NoDeviceError](err) {
 		return nil, cli.NewUsageError(err)
 	}
 	if err == nil {
-		a.log.Info("attached to " + to)
+		a.Log.Info("attached to " + to)
 	}
 	return c, err
 }
@@ -121,7 +119,7 @@ func (a *app) subnetProblems(problems []fabric.Problem) error {
 
 // refused makes findings of what the subnet itself says no to.
 func (a *app) refused(err error) error {
-	if is[*mad.StatusError](err) || is[*subnet.MLIDError](err) || is[*subnet.NoGroupError](err) {
+	if cli.Is[*mad.StatusError](err) || cli.Is[*subnet.MLIDError](err) || cli.Is[*subnet.NoGroupError](err) {
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
 		return cli.ErrFindings
 	}
@@ -155,8 +153,8 @@ func (a *app) discoverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			a.log.Info(fmt.Sprintf("discovered %d nodes by %d requests", d.Fabric.NumNodes(), d.Requests))
-			if err := a.writeOutput(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
+			a.Log.Info(fmt.Sprintf("discovered %d nodes by %d requests", d.Fabric.NumNodes(), d.Requests))
+			if err := a.WriteFile(out, topology.Append(nil, d.Fabric.Renamed())); err != nil {
 				return err
 			}
 			return a.subnetProblems(d.Problems)

@@ -69,7 +69,7 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 		return err
 	}
 	parts, err := drain.Parts(f, o.switches, o.cables, o.groups, set)
-	if err != nil && !is[*fabric.ParseError](err) {
+	if err != nil && !cli.Is[*fabric.ParseError](err) {
 		err = cli.NewUsageError(err)
 	}
 	if err != nil {

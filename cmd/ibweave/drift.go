@@ -70,8 +70,7 @@ func (a *app) driftCommand() *cobra.Command {
 	a.nameFlag(cmd)
 	lenientFlag(flags, &d.lenient)
 	a.strictFlag(cmd)
-	d.samples = drift.DefaultSamples
-	cli.NumberFlag(flags, &d.samples, "samples", 1, cli.MaxNumber, "list at most `N` entries of a switch and table")
+	cli.DefaultNumberFlag(flags, &d.samples, "samples", drift.DefaultSamples, 1, cli.MaxNumber, "list at most `N` entries of a switch and table")
 	d.OutputForm.DefineMetrics(flags, "drift")
 	d.Threshold.Define(flags, "")
 	flags.BoolVarP(&d.verbose, "verbose", "v", false, "print a line when there is nothing to say, notes, and all switches that differ")
@@ -102,7 +101,7 @@ func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 			return usagef("--%s and --live: want one of them", flag)
 		}
 	}
-	return oneStdin(d.live...)
+	return cli.OneStdin(d.live...)
 }
 
 // drift reads both states and compares them.

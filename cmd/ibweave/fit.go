@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -43,7 +44,7 @@ type demandFunc = func(context.Context, *fabric.Fabric) (*lft.Demand, error)
 func demandOf(x *jobs.Fitting) demandFunc {
 	return func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
 		d, err := x.Find(ctx, f)
-		if err != nil && ctx.Err() == nil && !is[*fabric.ParseError](err) {
+		if err != nil && ctx.Err() == nil && !cli.Is[*fabric.ParseError](err) {
 			err = open.NewError(err)
 		}
 		return d, err

@@ -160,7 +160,7 @@ func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine
 			return nil, nil, err
 		}
 	}
-	if err := oneStdin(in.Topology, in.LFTs, in.FAR, in.PLFT); err != nil {
+	if err := cli.OneStdin(in.Topology, in.LFTs, in.FAR, in.PLFT); err != nil {
 		return nil, nil, err
 	}
 	if engine == "" {
@@ -213,7 +213,7 @@ func (a *app) routeOrChoose(ctx context.Context, f *fabric.Fabric, engine string
 
 // lidInput makes wrong input of LIDs that a topology does not allow.
 func lidInput(topology string, err error) error {
-	if is[*compile.LIDError](err) {
+	if cli.Is[*compile.LIDError](err) {
 		return inputf("%s: %w", topology, err)
 	}
 	return err

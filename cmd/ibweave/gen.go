@@ -53,18 +53,15 @@ func (a *app) genCommand() *cobra.Command {
 	forms := append([]string{runFormat}, slices.Sorted(maps.Keys(genForms))...)
 	cli.WordFlag(flags, &g.format, "format", "`FORM` of what is written: "+strings.Join(forms, ", "), forms...)
 	o := &g.change
-	o.Fill = 100
-	cli.NumberFlag(flags, &o.Fill, "fill", 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
+	cli.DefaultNumberFlag(flags, &o.Fill, "fill", 100, 1, 100, "take random hosts away, so that `PERCENT` of 100 stay and one on each switch that has hosts")
 	cli.NumberFlag(flags, &o.ServiceHosts, "service-hosts", 0, cli.MaxNumber, "put `N` hosts on free ports of switches above those with hosts")
-	o.Planes = 1
-	cli.NumberFlag(flags, &o.Planes, "planes", 1, cli.MaxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
+	cli.DefaultNumberFlag(flags, &o.Planes, "planes", 1, 1, cli.MaxNumber, "make `N` chips of each switch and N ports of each port of an adapter; a cable has a lane to each")
 	cli.NumberFlag(flags, &o.DropLinks, "drop-links", 0, cli.MaxNumber, "take `N` random switch-to-switch links away, without disconnecting")
 	cli.ListFlag(flags, &o.Speeds, "speed", "", "speeds of switches, `QDR..XDR`; of several each switch has one at random, a cable that of its slower end", parseSpeed)
 	flags.BoolVar(&o.Labels, "labels", false, "write what is printed beside the ports, as ibdiagnet does; ibsim does not load that")
 	flags.StringVar(&o.Names, "names", "", "how nodes describe themselves: `STYLE` site, factory or mixed; without it, where in the made fabric they are")
 	flags.BoolVar(&o.AggregationNodes, "aggregation-nodes", false, "give each switch a port more, with the channel adapter of a SHARP aggregation node")
-	g.change.Seed = 1
-	cli.NumberFlag(flags, &g.change.Seed, "seed", 0, math.MaxUint64, "seed of everything random")
+	cli.DefaultNumberFlag(flags, &g.change.Seed, "seed", 1, 0, math.MaxUint64, "seed of everything random")
 	cli.Scopes(flags, cli.Scope{Flags: "seed", With: "drop-links fill names=mixed speed command=irregular|lattice", Why: cli.Random, Note: true})
 	for i := range policy.Kinds {
 		g.addKind(&policy.Kinds[i])
@@ -132,7 +129,7 @@ func (g *generator) addKind(k *policy.Kind) {
 		if g.format == runFormat {
 			err = writeRun(f, g.output)
 		} else {
-			err = g.writeOutput(g.output, form(nil, f))
+			err = g.WriteFile(g.output, form(nil, f))
 		}
 		if err == nil && g.output != "-" {
 			fmt.Fprintf(g.stdout, "wrote %s: %s\n", g.output, fabricSize(f))

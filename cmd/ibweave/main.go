@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -18,9 +16,6 @@ import (
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
-	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -33,48 +28,20 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is the whole program: it returns the exit status, which is cli.Environment if
-// standard output could not be written (a pipe that is closed ends the process, as it
-// does other tools). SIGINT and SIGTERM
-// end what is under way in good order; a second one ends the process at once.
+// run is the whole program: it returns the exit status.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
-
-	exact := &cli.Remember{To: stdout}
-	results, notes := cli.NewPaper(exact), cli.NewPaper(stderr)
-	text, messages := &cli.Printable{To: results}, &cli.Printable{To: notes}
-	a := &app{stdin: stdin, stdout: text, stderr: messages, results: results, notes: notes, exact: exact, terminal: stdout, screen: stderr, interrupted: ctx.Done()}
-	root := a.rootCommand()
-	root.SetArgs(args)
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		completeValues(root) // cobra keeps these functions, and all they refer to, until the process ends
-	}
-	root.SetIn(stdin)
-	root.SetErr(messages)
-	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
-	text.End()
-	_ = results.End() // exact has the error
-	defer func() {
-		messages.End()
-		_ = notes.End()
-	}()
-	switch {
-	case err == nil:
-	case !a.running: // cobra's own errors have no type
-		err = cli.NewUsageError(err)
-	case ctx.Err() != nil:
-		err = fmt.Errorf("%w: %w", context.Canceled, err)
-	}
-	if status := exitStatus(err); exact.Err != nil && (status == cli.Clean || status == cli.Findings) {
-		err = exact.Err // what was to be said was not
-	}
-	return a.report(err)
+	out := cli.NewOutput(stdout, stderr)
+	a := &app{Output: out, stdin: stdin, stdout: out.Stdout, stderr: out.Stderr}
+	return out.Run(args, func(ctx context.Context) *cobra.Command {
+		a.interrupted = ctx.Done()
+		root := a.rootCommand()
+		if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+			completeValues(root) // cobra keeps these functions, and all they refer to, until the process ends
+		}
+		root.SetIn(stdin)
+		return root
+	}, &a.running, exitStatus, a.report)
 }
-
-// usageError is a command line that makes no sense.
-type usageError = cli.UsageError
 
 func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
@@ -84,9 +51,6 @@ type movedError string
 func (e movedError) Error() string {
 	return fmt.Sprintf("%s is a command of ibweave-papers: ibweave-papers %s", string(e), string(e))
 }
-
-// inputError is input that cannot be read or is invalid.
-type inputError = open.Error
 
 func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
 
@@ -98,53 +62,31 @@ func inputUnlessDone(ctx context.Context, err error) error {
 	return open.NewError(err)
 }
 
-// exitStatus maps an error to the exit status. Errors of unknown type count as environment
-// errors (4).
+// exitStatus maps an error to the exit status.
 func exitStatus(err error) int {
-	switch {
-	case err == nil:
-		return cli.Clean
-	case errors.Is(err, context.Canceled):
-		return cli.Environment
-	case errors.Is(err, cli.ErrFindings), is[*lft.DomainError](err), is[*choice.RefusedError](err), is[*rehearse.UnfitError](err), is[*mesh.NotGridError](err), isRefused(err):
-		return cli.Findings
-	case is[*usageError](err):
-		return cli.Usage
-	case is[*inputError](err), is[*fabric.ParseError](err), is[*policy.RootError](err), is[*files.RefusedError](err):
-		return cli.Input
-	}
-	return cli.Environment
-}
-
-// is returns whether an error is, or wraps, one of type E.
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
+	return cli.ExitStatus(err, cli.Is[*choice.RefusedError](err) || cli.Is[*rehearse.UnfitError](err) || cli.Is[*mesh.NotGridError](err) || isRefused(err),
+		cli.Is[*policy.RootError](err))
 }
 
 // isRefused returns whether a multicast scheme has no trees for some groups.
-func isRefused(err error) bool { return is[*mft.RefusedError](err) || is[*mft.BudgetError](err) }
+func isRefused(err error) bool {
+	return cli.Is[*mft.RefusedError](err) || cli.Is[*mft.BudgetError](err)
+}
 
-// report prints an error for people and gives the exit status.
-func (a *app) report(err error) int {
-	status := exitStatus(err)
+// report prints an error for people.
+func (a *app) report(err error) {
 	switch {
 	case err == nil, errors.Is(err, cli.ErrFindings):
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(a.stderr, "ibweave: interrupted; nothing was left half done")
-	case status == cli.Usage:
+	case exitStatus(err) == cli.Usage:
 		for line := range strings.Lines(err.Error()) { // one for each thing that is wrong
 			fmt.Fprintf(a.stderr, "ibweave: %s\n", strings.TrimSuffix(line, "\n"))
 		}
-		if !is[movedError](err) {
-			name := "ibweave"
-			if a.command != nil {
-				name = a.command.CommandPath()
-			}
-			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", name)
+		if !cli.Is[movedError](err) {
+			fmt.Fprintf(a.stderr, "Try '%s --help'.\n", a.Command.CommandPath())
 		}
 	default:
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
 	}
-	return status
 }

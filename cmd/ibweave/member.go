@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net/netip"
@@ -63,7 +62,11 @@ type memberReport struct {
 }
 
 // memberCommand returns the command join or leave; they differ in what they send.
-func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, context.Context, subnet.Manager, subnet.Membership) (mad.MCMemberRecord, error)) *cobra.Command {
+func (a *app) memberCommand(name string) *cobra.Command {
+	done, short, send := "joined", "make a port a member of a multicast group", (*subnet.Client).Join
+	if name == "leave" {
+		done, short, send = "left", "end the membership of a port in a multicast group", (*subnet.Client).Leave
+	}
 	var m membership
 	cmd := &cobra.Command{
 		Use:   name + " --ibsim [NAME] | --umad DEVICE[:PORT] --mgid M --port-guid G",
@@ -112,20 +115,10 @@ func (a *app) memberCommand(name, done, short string, send func(*subnet.Client, 
 	f.BoolVar(&m.nonMember, "non-member", false, "as a non-member, which gets what is sent but does not keep the group alive")
 	m.OutputForm.Define(f, "output")
 	if name == "join" {
-		m.pkey = 0xffff
-		cli.NumberFlag(f, &m.pkey, "pkey", 0, math.MaxUint16, "`P_Key` of a group that is made")
-		m.qkey = 0x0b1b
-		cli.NumberFlag(f, &m.qkey, "qkey", 0, math.MaxUint32, "`Q_Key` of a group that is made")
+		cli.DefaultNumberFlag(f, &m.pkey, "pkey", 0xffff, 0, math.MaxUint16, "`P_Key` of a group that is made")
+		cli.DefaultNumberFlag(f, &m.qkey, "qkey", 0x0b1b, 0, math.MaxUint32, "`Q_Key` of a group that is made")
 		cli.NumberFlag(f, &m.sl, "sl", 0, lft.NumSLs-1, "`SL` of a group that is made")
 	}
 	a.require(cmd, "mgid", "port-guid")
 	return cmd
-}
-
-func (a *app) joinCommand() *cobra.Command {
-	return a.memberCommand("join", "joined", "make a port a member of a multicast group", (*subnet.Client).Join)
-}
-
-func (a *app) leaveCommand() *cobra.Command {
-	return a.memberCommand("leave", "left", "end the membership of a port in a multicast group", (*subnet.Client).Leave)
 }

@@ -150,7 +150,7 @@ func (a *app) plannedFabric(name string, data []byte, old *fabric.Fabric, lenien
 // writeMoves writes a compiled directory for each state, and the steps.
 func (a *app) writeMoves(ctx context.Context, o *moveOptions, base *compile.Result, job *move.Job, found *move.Plan) error {
 	if o.write != "" {
-		if err := a.writeOutput(o.write, move.Write(job, found.Steps)); err != nil {
+		if err := a.WriteFile(o.write, move.Write(job, found.Steps)); err != nil {
 			return err
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/ibweave/ibweave/audit/drain"
 	"github.com/ibweave/ibweave/audit/partitions"
 	"github.com/ibweave/ibweave/fabric"
@@ -13,19 +11,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/verify"
 )
-
-// partitioning is what an audit has of partitions.
-type partitioning struct {
-	partitions string // partitions.conf; "" for none
-	manager    string // node or port of the subnet manager; "" for not said
-}
-
-func (in *audit) partitionFlags(flags *pflag.FlagSet) {
-	p := &in.partitioning
-	flags.StringVar(&in.PKeys, "pkeys", "", "`FILE` of P_Key tables; does without other tables, too")
-	flags.StringVar(&p.partitions, "partitions", "", "hold the P_Key tables to the partitions.conf in `FILE`; without P_Key tables, look at the file alone")
-	flags.StringVar(&p.manager, "sm", "", "`NODE`, port GUID or LID of the master subnet manager, which is SELF in partitions.conf")
-}
 
 // partitioned returns true if an audit of partitions was asked for.
 func (in *audit) partitioned() bool { return in.PKeys != "" || in.partitions != "" }

@@ -60,10 +60,8 @@ func (a *app) placeCommand() *cobra.Command {
 	flags.StringArrayVar(&o.busy, "busy", nil, "hosts that are not free, a `NAME` or list; may be repeated")
 	flags.StringArrayVar(&o.groups, "host-group", nil, "take hosts of `GROUP` or GROUPING:GROUP of --host-groups only; may be repeated")
 	cli.Scopes(flags, cli.Scope{Flags: "host-group", With: "host-groups", Why: "they say which hosts are in it"})
-	o.Sets = 5
-	cli.NumberFlag(flags, &o.Sets, "top", 1, 1<<20, "list the `N` best sets")
-	o.Tries = 200
-	cli.NumberFlag(flags, &o.Tries, "search", 0, 1<<20, "try `N` sets beside each of the first two")
+	cli.DefaultNumberFlag(flags, &o.Sets, "top", 5, 1, 1<<20, "list the `N` best sets")
+	cli.DefaultNumberFlag(flags, &o.Tries, "search", 200, 0, 1<<20, "try `N` sets beside each of the first two")
 	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
@@ -75,7 +73,7 @@ func (a *app) place(ctx context.Context, o *placeOptions, args []string) error {
 	if _, err := traffic.Parse(o.Pattern); err != nil {
 		return usagef("--pattern: %w", err)
 	}
-	if err := oneStdin(o.Topology, o.LFTs, o.traffic, o.slurm); err != nil {
+	if err := cli.OneStdin(o.Topology, o.LFTs, o.traffic, o.slurm); err != nil {
 		return err
 	}
 	file, err := a.readJobFile(o.traffic)
@@ -159,7 +157,7 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			if err = fmt.Errorf("--host-group: %w", err); !is[*fabric.ParseError](err) { // which names a line of the file
+			if err = fmt.Errorf("--host-group: %w", err); !cli.Is[*fabric.ParseError](err) { // which names a line of the file
 				err = cli.NewUsageError(err)
 			}
 			return nil, err

@@ -70,7 +70,7 @@ func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library
 	opt := rehearse.Options{Progress: func(name string) {
 		s.End()
 		s = a.startStage(name)
-		a.log.Info(name)
+		a.Log.Info(name)
 	}}
 	dir := ""
 	if in.Compiled != nil {

@@ -59,8 +59,7 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.StringVar(&r.png, "png", "", "write a picture of the view as PNG, `FILE`")
 	flags.StringVar(&r.view, "view", "fabric", "`VIEW` of pictures: fabric, path:SRC,DST, fan:DST, group:NAME or credit-loop")
 	flags.StringVar(&r.title, "title", "", "`TEXT` above it; by default the name of DIR or TOPOLOGY")
-	r.entries = page.DefaultMaxEntries
-	cli.NumberFlag(flags, &r.entries, "max-entries", 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
+	cli.DefaultNumberFlag(flags, &r.entries, "max-entries", page.DefaultMaxEntries, 1, cli.MaxNumber, "leave forwarding tables with more than `N` entries out of the page, which then shows no paths")
 	flags.BoolVar(&r.interactive, "interactive", false, "put the compiler into the page, to try failures, drains and moves by clicks; for tables that compile wrote")
 	flags.StringVar(&r.compiler, "compiler", "", "the compiler for the page, `FILE` of cmd/ibweave-page; by default the one in this program, if make built it")
 	flags.StringVar(&r.now, "counters", "", "`FILE` of counters of ports, as ibweave counters takes it, to colour links by")
@@ -103,10 +102,10 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	case r.output == "" && r.svg == "" && r.png == "":
 		return usagef("nothing to write: -o FILE for the page, --svg FILE or --png FILE for a picture")
 	}
-	if oneStdin(r.output, r.svg, r.png) != nil {
+	if cli.OneStdin(r.output, r.svg, r.png) != nil {
 		return usagef("standard output (-) can be one file only")
 	}
-	if err := oneStdin(r.now, r.before); err != nil {
+	if err := cli.OneStdin(r.now, r.before); err != nil {
 		return err
 	}
 	if _, err := page.ParseView(r.view); err != nil {
@@ -123,7 +122,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	r.wiring = true // else a fabric would be clean with tables, and have errors without
 	r.TakeCables, r.TakeAdaptive = true, true
 	if len(args) == 2 {
-		if err := oneStdin(append(args, r.Topology)...); err != nil {
+		if err := cli.OneStdin(append(args, r.Topology)...); err != nil {
 			return err
 		}
 	} else if len(r.engines) == 0 {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.uber.org/zap"
 
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/cmd/cli"
@@ -24,15 +23,10 @@ import (
 
 // app is one run of the program.
 type app struct {
+	cli.Output
 	stdin          io.Reader
-	stdout, stderr io.Writer  // what is not printable is escaped
-	results, notes *cli.Paper // what is behind these
-	exact          io.Writer  // standard output as it is
-	terminal       io.Writer  // the same, without its errors
-	screen         io.Writer  // standard error as it is
-	log            *zap.Logger
-	command        *cobra.Command // the one that is meant
-	running        bool           // the command line made sense
+	stdout, stderr io.Writer // those of Output
+	running        bool      // the command line made sense
 	nameMap        nameMap
 	kinds          string // of --kinds
 	policyKinds    []fabric.KindRule
@@ -61,28 +55,11 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
 	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
 	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
-		a.command = cmd
-		if err = a.notes.Set(a.screen, color); err != nil {
-			return cli.NewUsageError(err)
-		}
-		// Documents for programs stay as they are.
-		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
-			if err = a.results.Set(a.terminal, color); err != nil {
-				return err
-			}
-		}
-		if a.log, err = cli.OpenLog(a.screen, level, format); err != nil {
-			return cli.NewUsageError(err)
-		}
+	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error {
 		if cmd.Name() == "compile" {
 			return nil // which says all that is wrong beside these
 		}
 		return errors.Join(cli.WrongValues(cmd)...)
-	}
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		a.command = cmd
-		return cli.FlagError(cmd, err)
 	})
 	// Groups and commands are in the order of the help text.
 	for _, g := range []struct {
@@ -92,7 +69,7 @@ func (a *app) rootCommand() *cobra.Command {
 		{"Audit", []*cobra.Command{a.checkCommand(), a.compareCommand(), a.diffCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.reportCommand()}},
 		{"Route", []*cobra.Command{a.compileCommand(), a.rehearseCommand()}},
 		{"Change", []*cobra.Command{a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.driftCommand()}},
-		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.joinCommand(), a.leaveCommand()}},
+		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.memberCommand("join"), a.memberCommand("leave")}},
 		{"Simulate", []*cobra.Command{a.genCommand(), a.simCommand(), a.trafficCommand(), a.placeCommand()}},
 		{"Export", []*cobra.Command{a.slurmCommand(), a.planCommand()}},
 	} {
@@ -103,16 +80,12 @@ func (a *app) rootCommand() *cobra.Command {
 		}
 	}
 	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
-	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.writeOutput), forms, movedCommand("reproduce"), movedCommand("schedule"))
-	root.SetOut(a.exact)
+	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
 	describe(root)
 	a.addCobraCommands(root)
 	for _, c := range root.Commands() {
 		c.Hidden = c.GroupID == ""
 	}
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), cli.Help(cmd)) // a.exact has the error
-	})
 	cli.Walk(root, func(c *cobra.Command) {
 		if body := c.RunE; body != nil {
 			c.RunE = func(cmd *cobra.Command, args []string) error {
@@ -168,7 +141,7 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 		if len(args) <= n {
 			return nil
 		}
-		a.command = cmd
+		a.Command = cmd
 		if n == 0 && cmd.HasSubCommands() {
 			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), cli.Near(args[0], allNames(cmd)))
 		}
@@ -193,7 +166,7 @@ func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if f := cmd.Flags().Lookup("topology"); f.Changed {
-		a.command = cmd
+		a.Command = cmd
 		return usagef("the topology is %q and --topology %s: want one of them", args[0], f.Value)
 	}
 	if err := a.maxArgs(1)(cmd, args); err != nil {
@@ -211,16 +184,6 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 	}
 }
 
-// oneStdin returns an error if more than one of the names is standard input.
-func oneStdin(names ...string) error {
-	if i := slices.Index(names, "-"); i >= 0 && slices.Contains(names[i+1:], "-") {
-		return errOneStdin
-	}
-	return nil
-}
-
-var errOneStdin = usagef("standard input (-) can be one file only")
-
 // readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
 // UTF-16.
 func (a *app) readInput(name string) ([]byte, error) {
@@ -232,7 +195,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 func (a *app) readRaw(name string) ([]byte, error) {
 	from := a.stdin
 	if name == "-" && a.stdinRead {
-		return nil, errOneStdin
+		return nil, cli.ErrOneStdin
 	}
 	a.stdinRead = a.stdinRead || name == "-"
 	s := a.startStage("read " + name)
@@ -272,7 +235,7 @@ func (a *app) readRaw(name string) ([]byte, error) {
 }
 
 // startStage shows a stage on standard error, see cli.StartStage.
-func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.screen, name) }
+func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.Screen, name) }
 
 // readTopology reads the fabric from a file, or from a run of ibdiagnet.
 func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
@@ -373,19 +336,7 @@ func (a *app) writeComplete(name string, write func(io.Writer) error) error {
 	if err := write(&b); err != nil {
 		return err
 	}
-	return a.writeOutput(name, b.Bytes())
-}
-
-// writeOutput writes a whole file at once, or to standard output for "-".
-func (a *app) writeOutput(name string, data []byte) error {
-	write := func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	}
-	if name == "-" {
-		return write(a.exact)
-	}
-	return files.Write(name, write)
+	return a.WriteFile(name, b.Bytes())
 }
 
 // sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns its error.

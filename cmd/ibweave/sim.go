@@ -248,8 +248,8 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simula
 		case err == nil:
 			stage.Set(int(done.Add(1)), n)
 			return nil
-		case is[*sim.ConservationError](err), ctx.Err() != nil: // as it is
-		case is[*experiment.SettingError](err):
+		case cli.Is[*sim.ConservationError](err), ctx.Err() != nil: // as it is
+		case cli.Is[*experiment.SettingError](err):
 			err = in.setting(err)
 		default:
 			err = cli.NewUsageError(err)
@@ -307,7 +307,7 @@ func (in *simulation) check(args []string) error {
 	case in.jobTraffic.file != "" && len(in.Seeds) > 1:
 		return wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
 	}
-	return oneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.ranks.file, in.jobTraffic.file)
+	return cli.OneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.ranks.file, in.jobTraffic.file)
 }
 
 // readNetwork reads the tables, or makes them, and reads the groups.

@@ -68,7 +68,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []experi
 		s.End()
 	}
 	switch {
-	case is[*experiment.SettingError](err):
+	case cli.Is[*experiment.SettingError](err):
 		return nil, in.setting(err)
 	case err != nil && ctx.Err() == nil:
 		return nil, inputf("%s: %w", in.jobTraffic.file, err)

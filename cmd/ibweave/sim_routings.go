@@ -6,6 +6,7 @@ import (
 
 	"github.com/ibweave/ibweave/audit/experiment"
 
+	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -59,7 +60,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.
 		for _, vls := range in.lanes() {
 			for _, fit := range fits {
 				r, err := a.routeBy(ctx, f, in.Topology, engine, compile.Options{Route: lft.Options{VLs: vls}, Demand: fit})
-				if is[*lft.DomainError](err) && len(engines) > 1 {
+				if cli.Is[*lft.DomainError](err) && len(engines) > 1 {
 					fmt.Fprintf(a.stderr, "ibweave: left out: %v\n", err)
 					refused = err
 					break

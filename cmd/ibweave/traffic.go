@@ -40,8 +40,7 @@ func (a *app) trafficCommand() *cobra.Command {
 	flags.StringVar(&o.traffic, "traffic", "", "YAML `FILE` of jobs and what they send (docs/traffic.md)")
 	cli.NumberFlag(flags, &o.radix, "sharp", 2, jobs.MostRadix,
 		"place a tree of switches for the all-reduces of each job, as SHARP does, with `N` children of a switch at most, and list trees that meet")
-	o.top = 10
-	cli.NumberFlag(flags, &o.top, "top", 0, cli.MaxNumber, "list the `N` busiest cables and pairs of jobs")
+	cli.DefaultNumberFlag(flags, &o.top, "top", 10, 0, cli.MaxNumber, "list the `N` busiest cables and pairs of jobs")
 	o.OutputForm.Define(flags, "output")
 	a.fabricFlags(cmd)
 	a.hostGroupFlag(cmd)
@@ -49,7 +48,7 @@ func (a *app) trafficCommand() *cobra.Command {
 }
 
 func (a *app) traffic(ctx context.Context, o *trafficOptions, args []string) error {
-	if err := oneStdin(o.Topology, o.LFTs, o.traffic); err != nil {
+	if err := cli.OneStdin(o.Topology, o.LFTs, o.traffic); err != nil {
 		return err
 	}
 	file, err := jobs.Read(o.traffic, a.readInput)

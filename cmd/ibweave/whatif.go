@@ -81,11 +81,9 @@ func (a *app) whatifCommand() *cobra.Command {
 	cli.WordFlag(flags, &fail, "fail", "`PARTS` that fail: links or switches", "links", "switches")
 	cli.WordFlag(flags, &only, "only", "`PARTS` that fail: isl, the cables between switches; hosts, the cables of hosts; or switches", "isl", "hosts", "switches")
 	flags.StringArrayVar(&o.at, "switch", nil, "only failures that touch this switch, `NAME` or GUID; may be repeated")
-	o.opt.Depth = 1
-	cli.NumberFlag(flags, &o.opt.Depth, "depth", 1, 2, "how many fail together: 1 or 2")
+	cli.DefaultNumberFlag(flags, &o.opt.Depth, "depth", 1, 1, 2, "how many fail together: 1 or 2")
 	cli.NumberFlag(flags, &o.opt.Sample, "sample", 1, cli.MaxNumber, "try `N` failures drawn at random; by default all")
-	o.opt.Seed = 1
-	cli.NumberFlag(flags, &o.opt.Seed, "seed", 0, math.MaxUint64, "chooses the sample")
+	cli.DefaultNumberFlag(flags, &o.opt.Seed, "seed", 1, 0, math.MaxUint64, "chooses the sample")
 	cli.ParsedFlag(flags, &shard, "shard", "", "try part `i/n` of the failures only", func(text string) (string, error) {
 		i, n, _ := strings.Cut(text, "/")
 		part, ok := cli.ParseNumber[int](i)
@@ -139,8 +137,7 @@ func (c *caseFlags) define(flags *pflag.FlagSet) {
 	flags.StringVarP(&c.file, "output", "o", "", "also write the result as JSON to `FILE`, as a whole or not at all")
 	c.sort = "harm"
 	cli.WordFlag(flags, &c.sort, "sort", "`ORDER` of the failures: "+strings.Join(whatif.Orders, ", "), whatif.Orders...)
-	c.top = 20
-	cli.NumberFlag(flags, &c.top, "top", 0, cli.MaxNumber, "failures to name in the text, `N`, the first of that order")
+	cli.DefaultNumberFlag(flags, &c.top, "top", 20, 0, cli.MaxNumber, "failures to name in the text, `N`, the first of that order")
 }
 
 // namedSwitches finds switches by names, as drain does.
@@ -164,7 +161,7 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	if err != nil {
 		return nil, err
 	}
-	if err := oneStdin(append([]string{o.topology}, o.roots...)...); err != nil {
+	if err := cli.OneStdin(append([]string{o.topology}, o.roots...)...); err != nil {
 		return nil, err
 	}
 	f, err := a.readFabric(&o.routeFlags, "so that nothing can fail")
@@ -212,7 +209,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	if len(names) == 0 {
 		return usagef("--merge needs the files that whatif --shard wrote")
 	}
-	if err := oneStdin(names...); err != nil {
+	if err := cli.OneStdin(names...); err != nil {
 		return err
 	}
 	var results []*whatif.Result

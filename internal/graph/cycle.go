@@ -76,6 +76,25 @@ func FirstCycle[V ~int32](n int, next Next[V]) []V {
 	return nil
 }
 
+// FirstCycleOf is FirstCycle of edges, which lists have by vertex and of which to says where they
+// lead; it returns the edges of the cycle.
+func FirstCycleOf[E any](lists [][]E, to func(E) int) []E {
+	var next []int32
+	cycle := FirstCycle(len(lists), func(v int32) []int32 {
+		next = next[:0]
+		for _, e := range lists[v] {
+			next = append(next, int32(to(e)))
+		}
+		return next
+	})
+	edges := make([]E, len(cycle))
+	for i, v := range cycle {
+		w := int(cycle[(i+1)%len(cycle)])
+		edges[i] = lists[v][slices.IndexFunc(lists[v], func(e E) bool { return to(e) == w })]
+	}
+	return edges
+}
+
 // ShortestCycle is a shortest cycle among members, a strongly connected component
 // in ascending order, from the cycle's lowest vertex on; edges that leave the
 // component do not count. Each vertex has an edge to the next one, and the last

@@ -195,7 +195,10 @@ func (d *Network) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 	for i, s := range d.Spots {
 		p := at(i)
 		half := vg.Point{X: style.Width(s.Name)/2 + 4, Y: 8}
-		corners := []vg.Point{{X: p.X - half.X, Y: p.Y - half.Y}, {X: p.X + half.X, Y: p.Y - half.Y}, {X: p.X + half.X, Y: p.Y + half.Y}, {X: p.X - half.X, Y: p.Y + half.Y}}
+		corners := []vg.Point{
+			{X: p.X - half.X, Y: p.Y - half.Y}, {X: p.X + half.X, Y: p.Y - half.Y},
+			{X: p.X + half.X, Y: p.Y + half.Y}, {X: p.X - half.X, Y: p.Y + half.Y},
+		}
 		canvas.FillPolygon(color.White, corners)
 		if !s.End {
 			canvas.StrokeLines(draw.LineStyle{Color: color.Black, Width: 0.8}, append(corners, corners[0]))

@@ -361,18 +361,5 @@ func (x *wormNet) findCycle() []Wait {
 			}
 		}
 	}
-	var to []int32
-	cycle := graph.FirstCycle(len(waits), func(w int32) []int32 {
-		to = to[:0]
-		for _, wait := range waits[w] {
-			to = append(to, int32(wait.For))
-		}
-		return to
-	})
-	list := make([]Wait, len(cycle))
-	for i, w := range cycle {
-		next := int(cycle[(i+1)%len(cycle)])
-		list[i] = waits[w][slices.IndexFunc(waits[w], func(wait Wait) bool { return wait.For == next })]
-	}
-	return list
+	return graph.FirstCycleOf(waits, func(w Wait) int { return w.For })
 }

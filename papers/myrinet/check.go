@@ -253,7 +253,8 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 		if out[i] = p; net != nil {
 			a, sends := net.Address(p)
 			if a != int(h.ID) || sends || f.PortGUID(net.Outputs[a]) != h.Out {
-				return nil, fmt.Errorf("host %d of the schedule receives at %s and sends by port GUID %s, and no processor has that address and these ports", h.ID, f.PortName(p), h.Out)
+				return nil, fmt.Errorf("host %d of the schedule receives at %s and sends by port GUID %s, and no processor has that address and these ports",
+					h.ID, f.PortName(p), h.Out)
 			}
 			out[i] = net.Outputs[a]
 		} else if h.relays() {
@@ -277,7 +278,9 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 					return nil, err
 				}
 				if net != nil && grp.Method == TwoPhase && len(path) != net.Stages+1 {
-					return nil, &lft.DomainError{Engine: "two-phase", Reason: fmt.Sprintf("it is a banyan network, and the tables do not lead forward from %s to %s: want those of engine banyan", f.PortName(out[v.from]), f.PortName(f.LIDPort(s.Hosts[v.at].LID)))}
+					return nil, &lft.DomainError{Engine: "two-phase", Reason: fmt.Sprintf(
+						"it is a banyan network, and the tables do not lead forward from %s to %s: want those of engine banyan",
+						f.PortName(out[v.from]), f.PortName(f.LIDPort(s.Hosts[v.at].LID)))}
 				}
 				for k := 1; k < len(path)-1; k++ {
 					if grp.Method == TwoPhase && v.step == 1 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 )
 
@@ -29,11 +30,7 @@ func SourceRoute(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric
 	if err != nil {
 		return nil, err
 	}
-	r := make(Route, len(p)-1)
-	for i, out := range p[1:] {
-		r[i] = f.Num(out)
-	}
-	return r, nil
+	return text.Each(p[1:], f.Num), nil
 }
 
 // Tree is the route as a tree without branches.

@@ -11,6 +11,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
 )
@@ -46,15 +47,6 @@ type rowsClaim struct {
 	fails   string // why it fails
 }
 
-func (c rowsClaim) claim() Claim {
-	return Claim{Spec: c.spec, Paper: c.words, Figures: []string{c.exhibit}, Judge: func(f map[string]*Figure) Finding { return c.judge(f[c.exhibit]) }}
-}
-
-// expects tells whether a row may differ for the reason.
-func (c *rowsClaim) expects(what string) bool {
-	return slices.Contains(c.differ, what) || c.differs != nil && c.differs(what)
-}
-
 // judge compares the rows that the paper has.
 func (c *rowsClaim) judge(f *Figure) Finding {
 	rows, same, expected := 0, 0, 0
@@ -68,7 +60,7 @@ func (c *rowsClaim) judge(f *Figure) Finding {
 			same++
 			continue
 		}
-		if c.expects(r.What) {
+		if slices.Contains(c.differ, r.What) || c.differs != nil && c.differs(r.What) {
 			expected++
 		}
 		says = append(says, fmt.Sprintf("%s: %s, not %s", r.What, r.Computed, r.Paper))
@@ -91,11 +83,7 @@ func (c *rowsClaim) judge(f *Figure) Finding {
 
 // claimsOf makes claims of rows.
 func claimsOf(list ...rowsClaim) []Claim {
-	claims := make([]Claim, len(list))
-	for i, c := range list {
-		claims[i] = c.claim()
-	}
-	return claims
+	return text.Each(list, func(c rowsClaim) Claim { return on(c.spec, c.words, c.exhibit, c.judge) })
 }
 
 // Text writes a figure for a terminal: calls, drawings, and rows or points in columns.

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/report/chart"
 )
@@ -67,12 +68,8 @@ func (f *Figure) CSV(w io.Writer) error {
 	for _, p := range f.Panels {
 		for _, c := range p.Curves {
 			for _, at := range c.Points {
-				draws := make([]string, len(at.Draws))
-				for i, v := range at.Draws {
-					draws[i] = number(v)
-				}
 				line = append(line[:0], p.Title, c.Name, number(at.X), p.X.String(), number(at.Y), number(at.Half), p.Y.String(),
-					strconv.Itoa(at.N), strconv.FormatBool(!at.Unsteady), strings.Join(draws, " "))
+					strconv.Itoa(at.N), strconv.FormatBool(!at.Unsteady), strings.Join(text.Each(at.Draws, number), " "))
 				if err := out.Write(line); err != nil {
 					return err
 				}
@@ -202,10 +199,10 @@ func SeedDir(dir string, i int, seed uint64) string {
 // these conditions with each of some seeds, and saves the verdicts there. Errors are
 // those of reading and writing.
 func JudgeSaved(dir string, p *Paper, opt Options, seeds []uint64) ([]Judgement, error) {
-	runs := make([]map[string]*Figure, len(seeds))
+	runs := make([]Figures, len(seeds))
 	for i, seed := range seeds {
 		opt.Seed = seed
-		figures := map[string]*Figure{}
+		figures := Figures{}
 		for w := range p.works() {
 			f, err := Load(SeedDir(dir, i, seed), w, opt)
 			if err != nil {
@@ -332,11 +329,7 @@ func hasCurve(p chart.Panel, name string) bool {
 
 // caption has all parameters.
 func (f *Figure) caption() string {
-	var says []string
-	for _, p := range f.Parameters {
-		says = append(says, p.Name+": "+p.Value)
-	}
-	caption := strings.Join(says, "; ")
+	caption := strings.Join(text.Each(f.Parameters, func(p Parameter) string { return p.Name + ": " + p.Value }), "; ")
 	if caption != "" {
 		caption += "."
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
@@ -263,10 +264,7 @@ func (s *gerlaSetting) links(lab *Lab, p *chart.Panel, schemes []gerlaScheme, wh
 		channels += float64(len(ports))
 	}
 	hosts := float64(len(s.net.f.CAPorts()))
-	draws := make([]int, s.draws)
-	for d := range draws {
-		draws[d] = d
-	}
+	draws := text.Numbers[int](s.draws)
 	for _, scheme := range schemes {
 		if scheme.quiet || scheme.cut {
 			continue

@@ -14,23 +14,23 @@ import (
 
 // gerlaClaims are the claims M26 and M28.
 var gerlaClaims = []Claim{
-	{"M26-46", "10 % of the generated worms multicast become approximately 46 % of those transmitted (section 7.1)", []string{"fig10"}, judgeShare},
-	{"M26-tree", "the tree has lower latency than the circuit with full reassembly", []string{"fig10"}, judgeTree},
-	{"M26-light", "the circuit with cut-through has lower latency than the tree for light loads", []string{"fig10"}, func(f map[string]*Figure) Finding { return judgeCut(f["fig10"], true) }},
-	{"M26-heavy", "and higher latency for heavier loads", []string{"fig10"}, func(f map[string]*Figure) Finding { return judgeCut(f["fig10"], false) }},
-	{"M26-heavy, IDs by place", "and higher latency for heavier loads (with host IDs in the order of places)", []string{"fig10-place"}, func(f map[string]*Figure) Finding { return judgeCut(f["fig10-place"], false) }},
-	{"M26-alike", "both circuits achieve the same throughput at heavy load", []string{"fig10"}, judgeAlike},
-	{"M26-unicast", "this saturation point is the same as for nonmulticast simulations", []string{"fig10"}, func(f map[string]*Figure) Finding { return judgeUnicast(f["fig10"]) }},
-	{"M26-unicast, IDs by place", "this saturation point is the same as for nonmulticast simulations (with host IDs in the order of places)", []string{"fig10-place"}, func(f map[string]*Figure) Finding { return judgeUnicast(f["fig10-place"]) }},
-	{"M26-throughput", "the tree achieves higher throughput, since its links are shorter than the mean of all pairs", []string{"fig10"}, judgeThroughput},
-	{"M26-root", "the saturation load is low due to up/down routing, which congests links around the root", []string{"fig10"}, judgeRoot},
-	{"M26-shufflenet", "on the shufflenet the circuit has in general higher latencies than the tree", []string{"fig11"}, judgeShufflenet},
-	{"M26-same", "the two schemes generate the same amount of traffic", []string{"fig11"}, judgeSameTraffic},
-	{"M26-grows", "as the proportion of multicast increases, the throughput increases", []string{"fig11"}, judgeGrows},
-	{"M28-curves", "the upper curve is one sender, the lower one all hosts sending (Fig. 12)", []string{"fig12"}, judgeSenders},
-	{"M28-none", "with one source no packets are lost", []string{"fig13"}, judgeNoLoss},
-	{"M28-loss", "with all sources considerable loss at the input buffer (Fig. 13)", []string{"fig13"}, judgeLoss},
-	{"M28-where", "loss is only significant where hosts originate as well as forward", []string{"fig13"}, judgeWhere},
+	on("M26-46", "10 % of the generated worms multicast become approximately 46 % of those transmitted (section 7.1)", "fig10", judgeShare),
+	on("M26-tree", "the tree has lower latency than the circuit with full reassembly", "fig10", judgeTree),
+	on("M26-light", "the circuit with cut-through has lower latency than the tree for light loads", "fig10", func(f *Figure) Finding { return judgeCut(f, true) }),
+	on("M26-heavy", "and higher latency for heavier loads", "fig10", func(f *Figure) Finding { return judgeCut(f, false) }),
+	on("M26-heavy, IDs by place", "and higher latency for heavier loads (with host IDs in the order of places)", "fig10-place", func(f *Figure) Finding { return judgeCut(f, false) }),
+	on("M26-alike", "both circuits achieve the same throughput at heavy load", "fig10", judgeAlike),
+	on("M26-unicast", "this saturation point is the same as for nonmulticast simulations", "fig10", judgeUnicast),
+	on("M26-unicast, IDs by place", "this saturation point is the same as for nonmulticast simulations (with host IDs in the order of places)", "fig10-place", judgeUnicast),
+	on("M26-throughput", "the tree achieves higher throughput, since its links are shorter than the mean of all pairs", "fig10", judgeThroughput),
+	on("M26-root", "the saturation load is low due to up/down routing, which congests links around the root", "fig10", judgeRoot),
+	on("M26-shufflenet", "on the shufflenet the circuit has in general higher latencies than the tree", "fig11", judgeShufflenet),
+	on("M26-same", "the two schemes generate the same amount of traffic", "fig11", judgeSameTraffic),
+	on("M26-grows", "as the proportion of multicast increases, the throughput increases", "fig11", judgeGrows),
+	on("M28-curves", "the upper curve is one sender, the lower one all hosts sending (Fig. 12)", "fig12", judgeSenders),
+	on("M28-none", "with one source no packets are lost", "fig13", judgeNoLoss),
+	on("M28-loss", "with all sources considerable loss at the input buffer (Fig. 13)", "fig13", judgeLoss),
+	on("M28-where", "loss is only significant where hosts originate as well as forward", "fig13", judgeWhere),
 }
 
 // highest returns the point with the greatest value.
@@ -117,16 +117,14 @@ func meanPoint(points []chart.Point) (p chart.Point) {
 	return p
 }
 
-func judgeShare(figures map[string]*Figure) Finding {
-	f := figures["fig10"]
+func judgeShare(f *Figure) Finding {
 	nine, ten := meanPoint(f.steadyCurve("share: "+circuitSF.name)), meanPoint(f.steadyCurve("share: "+treeRoot.name))
 	return decided(min(within(nine, 0.42, 0.49), within(ten, 0.42, 0.49)),
 		"52 of the 64 hosts are in one of ten groups of ten on the mean, so 8.2 % of all worms are multicast; taken as: 42 to 49 % at all steady loads together (E-M7)",
 		"%s with nine transmissions of a multicast worm (circuit), %s with ten, or nine from the root (tree from its root)", interval(nine, 3), interval(ten, 3))
 }
 
-func judgeTree(figures map[string]*Figure) Finding {
-	f := figures["fig10"]
+func judgeTree(f *Figure) Finding {
 	until := steady(f, circuitSF, treeRoot, treeFlood)
 	s, c := againstTrees(f, circuitSF, until, "%s, load %v")
 	return c.finding("a message is stored nine times in a row on the circuit, and as often as the tree is deep on the tree, over fewer links",
@@ -173,8 +171,7 @@ func judgeEqual(a, b chart.Point, share float64, why, measured string, args ...a
 	return decided(within(r, 1-share, 1+share), why, "%s; the ratio is %s", fmt.Sprintf(measured, args...), interval(r, 3))
 }
 
-func judgeAlike(figures map[string]*Figure) Finding {
-	f := figures["fig10"]
+func judgeAlike(f *Figure) Finding {
 	sf, ct := carried(f, circuitSF), carried(f, circuitCT)
 	return judgeEqual(ct, sf, 0.05, "the worms and their ways are the same, and at heavy load nearly all are stored; taken as: within 5 %",
 		"at most %s of a host's link is carried with store and forward, %s with cut-through", interval(sf, 3), interval(ct, 3))
@@ -194,8 +191,7 @@ func judgeUnicast(f *Figure) Finding {
 	return out
 }
 
-func judgeThroughput(figures map[string]*Figure) Finding {
-	f := figures["fig10"]
+func judgeThroughput(f *Figure) Finding {
 	sf, root, flood := carried(f, circuitSF), carried(f, treeRoot), carried(f, treeFlood)
 	mean := func(name string) float64 { return meanPoint(f.Curve("links: " + name)).Y }
 	tree, all, circuit := mean(treeFlood.name), mean("all pairs"), mean(circuitSF.name)
@@ -209,21 +205,20 @@ func judgeThroughput(figures map[string]*Figure) Finding {
 	return out
 }
 
-func judgeRoot(figures map[string]*Figure) Finding {
-	f := figures["fig10"]
+func judgeRoot(f *Figure) Finding {
 	none := carried(f, unicastOnly)
 	hot, mean := f.At("load of the hottest link, of a host's", 0).Y, f.At("load of a link on the mean, of a host's", 0).Y
 	how := beyond(chart.Point{Y: hot * none.Y, Half: hot * none.Half}, 0.5)
 	if hot <= 2*mean {
 		how = -1
 	}
-	return decided(how, "the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
+	return decided(how,
+		"the links at the root are full long before the others, and worms that are blocked hold further links; taken as: they have twice the mean load, and more than half of them is used",
 		"unicast saturates at %.3f of a host's link; the hottest link, out of the root, has %.1f times the load of a host's link, a link on the mean %.1f: at saturation %s and %s of them is used",
 		none.Y, hot, mean, percent(hot*none.Y), percent(mean*none.Y))
 }
 
-func judgeShufflenet(figures map[string]*Figure) Finding {
-	f := figures["fig11"]
+func judgeShufflenet(f *Figure) Finding {
 	until := steady(f, circuitSF, circuitCT, treeRoot, treeFlood)
 	sf, c := againstTrees(f, circuitSF, until, "%s, %v")
 	ct, _ := againstTrees(f, circuitCT, until, "%s, %v")
@@ -232,8 +227,7 @@ func judgeShufflenet(figures map[string]*Figure) Finding {
 		sf.low, sf.atLow, sf.high, sf.atHigh, ct.low, ct.high)
 }
 
-func judgeSameTraffic(figures map[string]*Figure) Finding {
-	f := figures["fig11"]
+func judgeSameTraffic(f *Figure) Finding {
 	var flood tally
 	var root span
 	for _, p := range f.Curve("throughput: " + circuitSF.name) {
@@ -245,8 +239,7 @@ func judgeSameTraffic(figures map[string]*Figure) Finding {
 		"the flooded tree carries %.3f to %.3f times what the circuit does, the tree from its root %.3f to %.3f", flood.low, flood.high, root.low, root.high)
 }
 
-func judgeGrows(figures map[string]*Figure) Finding {
-	f := figures["fig11"]
+func judgeGrows(f *Figure) Finding {
 	var says []string
 	var c compared
 	for _, s := range []gerlaScheme{circuitSF, treeRoot, treeFlood} {
@@ -261,8 +254,7 @@ func judgeGrows(figures map[string]*Figure) Finding {
 // gerlaHosts is what decides figures 12 and 13, of which the paper gives no numbers.
 const gerlaHosts = "; a window of 4 worms and hosts slower than links decide it, against the paper's premise (E-M15)"
 
-func judgeSenders(figures map[string]*Figure) Finding {
-	f := figures["fig12"]
+func judgeSenders(f *Figure) Finding {
 	var s span
 	var c compared
 	for _, p := range f.Curve(oneSender) {
@@ -286,30 +278,32 @@ func judgeSenders(figures map[string]*Figure) Finding {
 	return out
 }
 
-func judgeNoLoss(figures map[string]*Figure) Finding {
-	for _, p := range slices.Backward(figures["fig13"].Curve(oneSender)) {
+func judgeNoLoss(f *Figure) Finding {
+	for _, p := range slices.Backward(f.Curve(oneSender)) {
 		if p.Y > 0 {
 			return Finding{Verdict: Fails, Measured: fmt.Sprintf("%s lost at %v bytes", percent(p.Y), p.X)}
 		}
 	}
-	return Finding{Verdict: Holds, Measured: "nothing is lost at any size", Why: "adapters receive and pass on as fast as one takes worms from its host" + gerlaHosts}
+	return Finding{Verdict: Holds, Measured: "nothing is lost at any size",
+		Why: "adapters receive and pass on as fast as one takes worms from its host" + gerlaHosts}
 }
 
-func judgeLoss(figures map[string]*Figure) Finding {
+func judgeLoss(f *Figure) Finding {
 	var s span
 	how := -1
-	for _, p := range figures["fig13"].Curve(allSenders) {
+	for _, p := range f.Curve(allSenders) {
 		s.add(p.Y, "%v bytes", p.X)
 		how = max(how, beyond(p, 0.05))
 	}
-	return decided(how, "seven worms come to a host for each that it originates, six of them to be passed on by the one output link; taken as: more than 5 % at some size"+gerlaHosts,
+	return decided(how,
+		"seven worms come to a host for each that it originates, six of them to be passed on by the one output link; taken as: more than 5 % at some size"+gerlaHosts,
 		"%s (%s) to %s (%s) of the worms that come to a host are lost", percent(s.low), s.atLow, percent(s.high), s.atHigh)
 }
 
-func judgeWhere(figures map[string]*Figure) Finding {
+func judgeWhere(f *Figure) Finding {
 	var of [2]span
 	for i, name := range []string{halfSend, halfForward} {
-		for _, p := range figures["fig13"].Curve(name) {
+		for _, p := range f.Curve(name) {
 			of[i].add(p.Y, "%v bytes", p.X)
 		}
 	}
@@ -326,10 +320,10 @@ func judgeWhere(figures map[string]*Figure) Finding {
 var repeatedUnicast = gerlaScheme{name: "repeated unicast", method: myrinet.Repeated}
 
 var (
-	loadAxis     = chart.Axis{Label: "offered load, utilization of a host's link", Scale: chart.Linear}
+	loadAxis     = linear("offered load, utilization of a host's link", "")
 	latencyAxis  = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Log10}
-	carriedAxis  = chart.Axis{Label: "utilization of a host's link", Scale: chart.Linear}
-	receivedAxis = chart.Axis{Label: "received by a host", Unit: "Mb/s", Scale: chart.Linear}
+	carriedAxis  = linear("utilization of a host's link", "")
+	receivedAxis = linear("received by a host", "Mb/s")
 )
 
 var nacked = gerlaMetric{"refused: ", func(r *lan.Result) float64 { return float64(r.Nacks) / float64(r.Transmitted[1]) }, false}
@@ -356,20 +350,19 @@ var gerlaHostSettings = [...]string{"window", "hosts", "buffer"}
 // gerlaSystemClaims are claims that these figures decide; those without the paper's words are
 // ours.
 var gerlaSystemClaims = []Claim{
-	{"M6", "repeated unicast increases latency (abstract)", []string{"unicast"}, judgeBaseline},
-	{"M20 trees", "cut-through to the first successor alone leaves trees slower than the cut-through circuit under light load (section 6)", []string{"cut-trees"}, judgeCutTrees},
-	{"M9", "restricting all worms to the spanning tree reduces the bandwidth much (section 3)", []string{"switching"}, judgeTreeBandwidth},
-	{"M10", "interruption favours unicast, flushing multicast (section 3)", []string{"switching"}, judgeFavours},
-	{"M8-latency", "multicast in switches has the lowest latency (section 9)", []string{"latency"}, judgeSwitchLatency},
-	{"M15", "figure 10's order of the schemes, with ACK, NACK and buffers that end (ours; section 4 describes them)", []string{"acks10"}, func(f map[string]*Figure) Finding { return judgeAcks(f["acks10"]) }},
-	{"M15 shufflenet", "figure 11's order of the schemes, with ACK, NACK and buffers that end (ours)", []string{"acks11"}, func(f map[string]*Figure) Finding { return judgeAcks(f["acks11"]) }},
-	{"M26-root, routes", "up/down routing causes the low saturation load (ours: against XY, on a mesh)", []string{"routes"}, judgeRoutes},
-	{"M28-total", "since loss is at each hop, the total loss host-to-host would be unacceptable", []string{"loss"}, judgeTotalLoss},
-	{"M28-curves, hosts", "one sender is above all hosts sending, whatever hosts and adapters are (ours)", []string{"hosts"}, judgeHosts},
+	on("M6", "repeated unicast increases latency (abstract)", "unicast", judgeBaseline),
+	on("M20 trees", "cut-through to the first successor alone leaves trees slower than the cut-through circuit under light load (section 6)", "cut-trees", judgeCutTrees),
+	on("M9", "restricting all worms to the spanning tree reduces the bandwidth much (section 3)", "switching", judgeTreeBandwidth),
+	on("M10", "interruption favours unicast, flushing multicast (section 3)", "switching", judgeFavours),
+	on("M8-latency", "multicast in switches has the lowest latency (section 9)", "latency", judgeSwitchLatency),
+	on("M15", "figure 10's order of the schemes, with ACK, NACK and buffers that end (ours; section 4 describes them)", "acks10", judgeAcks),
+	on("M15 shufflenet", "figure 11's order of the schemes, with ACK, NACK and buffers that end (ours)", "acks11", judgeAcks),
+	on("M26-root, routes", "up/down routing causes the low saturation load (ours: against XY, on a mesh)", "routes", judgeRoutes),
+	on("M28-total", "since loss is at each hop, the total loss host-to-host would be unacceptable", "loss", judgeTotalLoss),
+	on("M28-curves, hosts", "one sender is above all hosts sending, whatever hosts and adapters are (ours)", "hosts", judgeHosts),
 }
 
-func judgeBaseline(figures map[string]*Figure) Finding {
-	f := figures["unicast"]
+func judgeBaseline(f *Figure) Finding {
 	var circuit compared
 	var t span
 	until := steady(f, circuitSF, treeRoot, treeFlood, repeatedUnicast)
@@ -392,8 +385,7 @@ func judgeBaseline(figures map[string]*Figure) Finding {
 	return out
 }
 
-func judgeCutTrees(figures map[string]*Figure) Finding {
-	f := figures["cut-trees"]
+func judgeCutTrees(f *Figure) Finding {
 	x := f.Curve(circuitCT.name)[0].X
 	circuit := f.At(circuitCT.name, x)
 	var c compared
@@ -403,32 +395,36 @@ func judgeCutTrees(figures map[string]*Figure) Finding {
 		c.add(cut, circuit)
 		gain.add(ratio(cut, f.At(pair[1].name, x)).Y, "%s", pair[0].name)
 	}
-	return c.finding("a host with two children or more has all of a worm before it sends to the second", "at a load of %v cut-through takes %.2f to %.2f of the time of trees that store, and on the circuit %s µs", x, gain.low, gain.high, interval(circuit, 1))
+	return c.finding("a host with two children or more has all of a worm before it sends to the second",
+		"at a load of %v cut-through takes %.2f to %.2f of the time of trees that store, and on the circuit %s µs", x, gain.low, gain.high, interval(circuit, 1))
 }
 
 // ends are the last points of the curves of switching.
-func switchingEnds(figures map[string]*Figure, prefix string, schemes ...string) (points []chart.Point) {
+func switchingEnds(f *Figure, prefix string, schemes ...string) (points []chart.Point) {
 	for _, scheme := range schemes {
-		curve := figures["switching"].Curve(prefix + scheme)
+		curve := f.Curve(prefix + scheme)
 		points = append(points, curve[len(curve)-1])
 	}
 	return points
 }
 
-func judgeTreeBandwidth(figures map[string]*Figure) Finding {
-	p := switchingEnds(figures, switchAll, "idle-tree", "interrupt", "flush")
-	return decided(min(beyond(ratio(p[0], p[1]), 1.1), beyond(ratio(p[0], p[2]), 1.1)), "cross links are not used at all; taken as: more than 10 % longer than with either of the others",
-		"among %v unicast worms all have arrived after %s cycles on the spanning tree, %s with interruption, %s with flushing", p[0].X, interval(p[0], 0), interval(p[1], 0), interval(p[2], 0))
+func judgeTreeBandwidth(f *Figure) Finding {
+	p := switchingEnds(f, switchAll, "idle-tree", "interrupt", "flush")
+	return decided(min(beyond(ratio(p[0], p[1]), 1.1), beyond(ratio(p[0], p[2]), 1.1)),
+		"cross links are not used at all; taken as: more than 10 % longer than with either of the others",
+		"among %v unicast worms all have arrived after %s cycles on the spanning tree, %s with interruption, %s with flushing",
+		p[0].X, interval(p[0], 0), interval(p[1], 0), interval(p[2], 0))
 }
 
-func judgeFavours(figures map[string]*Figure) Finding {
-	m, u := switchingEnds(figures, switchMulticast, "interrupt", "flush"), switchingEnds(figures, switchUnicast, "interrupt", "flush")
-	return decided(min(beyond(minus(m[0], m[1]), 0), beyond(minus(u[1], u[0]), 0)), "the one has a multicast give its ports up, the other a unicast worm",
-		"among %v unicast worms multicast takes %s cycles with interruption and %s with flushing, unicast %s and %s", m[0].X, interval(m[0], 0), interval(m[1], 0), interval(u[0], 0), interval(u[1], 0))
+func judgeFavours(f *Figure) Finding {
+	m, u := switchingEnds(f, switchMulticast, "interrupt", "flush"), switchingEnds(f, switchUnicast, "interrupt", "flush")
+	return decided(min(beyond(minus(m[0], m[1]), 0), beyond(minus(u[1], u[0]), 0)),
+		"the one has a multicast give its ports up, the other a unicast worm",
+		"among %v unicast worms multicast takes %s cycles with interruption and %s with flushing, unicast %s and %s",
+		m[0].X, interval(m[0], 0), interval(m[1], 0), interval(u[0], 0), interval(u[1], 0))
 }
 
-func judgeSwitchLatency(figures map[string]*Figure) Finding {
-	f := figures["latency"]
+func judgeSwitchLatency(f *Figure) Finding {
 	own := f.Curve(switchMulticast + "idle-tree")[0]
 	how, says := 1, []string{interval(own, 0) + " by switches"}
 	for _, scheme := range []gerlaScheme{circuitCT, treeRoot, treeFlood} {
@@ -451,19 +447,19 @@ func judgeAcks(f *Figure) Finding {
 		}
 	}
 	return order.finding("buffers of 25,000 bytes have room for dozens of worms of 400, and an answer takes the time of 8 bytes",
-		"up to %v the circuit takes %.2f (%s) to %.2f times as long (%s) as trees; of a worm at most %.4f are refused (%s)", until, s.low, s.atLow, s.high, s.atHigh, refused.high, refused.atHigh)
+		"up to %v the circuit takes %.2f (%s) to %.2f times as long (%s) as trees; of a worm at most %.4f are refused (%s)",
+		until, s.low, s.atLow, s.high, s.atHigh, refused.high, refused.atHigh)
 }
 
-func judgeRoutes(figures map[string]*Figure) Finding {
-	f := figures["routes"]
+func judgeRoutes(f *Figure) Finding {
 	up, xy := highest(f.Curve("carried: "+byUpDown)), highest(f.Curve("carried: "+byXY))
 	hot, other := f.Curve(varied(hottestLink, byUpDown))[0].Y, f.Curve(varied(hottestLink, byXY))[0].Y
 	return decided(beyond(minus(xy, up), 0), "up/down sends most paths by the root, XY spreads them; a torus, as the paper has it, deadlocks with XY alone",
-		"on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts", interval(up, 3), interval(xy, 3), hot, other)
+		"on an 8x8 mesh unicast saturates at %s of a host's link with up/down and at %s with XY; the hottest link has the paths of %.1f and of %.1f hosts",
+		interval(up, 3), interval(xy, 3), hot, other)
 }
 
-func judgeTotalLoss(figures map[string]*Figure) Finding {
-	f := figures["loss"]
+func judgeTotalLoss(f *Figure) Finding {
 	const considerable, unacceptable = 0.05, 0.1
 	var hop tally
 	var whole span
@@ -479,11 +475,11 @@ func judgeTotalLoss(figures map[string]*Figure) Finding {
 		return Finding{Verdict: NotDecidable, Measured: "no size has a loss of 5 % at a host"}
 	}
 	return decided(hop.how(), "a worm that is lost at a host lacks at all that follow; taken as: more than 10 %, where 5 % are lost at a host"+gerlaHosts,
-		"where a host loses %s to %s of what comes, members lack %s to %s of what they should have", percent(hop.low), percent(hop.high), percent(whole.low), percent(whole.high))
+		"where a host loses %s to %s of what comes, members lack %s to %s of what they should have",
+		percent(hop.low), percent(hop.high), percent(whole.low), percent(whole.high))
 }
 
-func judgeHosts(figures map[string]*Figure) Finding {
-	f := figures["hosts"]
+func judgeHosts(f *Figure) Finding {
 	out := Finding{Verdict: Holds}
 	above, below, open := 0, 0, 0
 	for i, s := range gerlaHostSettings {

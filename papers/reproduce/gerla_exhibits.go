@@ -42,9 +42,10 @@ var gerlaRows = []rowsClaim{
 		why: "each switch finds the next port behind the pointer and stamps what is between on the copy",
 	},
 	{
-		spec: "M8", words: "with up/down routing a multicast and a unicast worm can deadlock; on the spanning tree, with interruption or with flushing worms cannot (figure 3, section 3)", exhibit: "deadlock",
-		why:    "a blocked branch stops the others, which hold what they have; two multicasts do that to each other on any tree",
-		differ: []string{"two multicasts at a time on the spanning tree"}, as: "for one multicast at a time",
+		spec: "M8", words: "with up/down routing a multicast and a unicast worm can deadlock; on the spanning tree, with interruption or with flushing worms cannot (figure 3, section 3)",
+		exhibit: "deadlock",
+		why:     "a blocked branch stops the others, which hold what they have; two multicasts do that to each other on any tree",
+		differ:  []string{"two multicasts at a time on the spanning tree"}, as: "for one multicast at a time",
 	},
 	{
 		spec: "M14", words: "passing on by cut-through without room for a whole worm can deadlock, with room it cannot (figure 4, section 4)", exhibit: "path-deadlock",

@@ -94,10 +94,10 @@ var lanMeasures = map[string]struct {
 }{
 	"latency":    {lastLatency, chart.Panel{Title: "latency to the last member", Y: latencyAxis}},
 	"carried":    {carriedLoad, chart.Panel{Title: "carried load, without answers", Y: carriedAxis}},
-	"share":      {multicastShare, chart.Panel{Title: "multicast in transmitted worms", Y: chart.Axis{Label: "share", Scale: chart.Linear}}},
+	"share":      {multicastShare, chart.Panel{Title: "multicast in transmitted worms", Y: linear("share", "")}},
 	"throughput": {throughput, chart.Panel{Title: "throughput", Y: carriedAxis}},
-	"refused":    {nacked, chart.Panel{Title: "NACKs", Y: chart.Axis{Label: "of a multicast worm", Scale: chart.Linear}}},
-	"links":      {panel: chart.Panel{Title: "links of a send, by draw of groups", X: chart.Axis{Label: "draw", Scale: chart.Linear}, Y: chart.Axis{Label: "links between switches", Scale: chart.Linear}}},
+	"refused":    {nacked, chart.Panel{Title: "NACKs", Y: linear("of a multicast worm", "")}},
+	"links":      {panel: chart.Panel{Title: "links of a send, by draw of groups", X: linear("draw", ""), Y: linear("links between switches", "")}},
 }
 
 var lanModel = Model{
@@ -242,7 +242,7 @@ var testbedMeasures = map[string]struct {
 		}
 		return bits / receivers / (float64(time) * byteTime)
 	}},
-	"lost": {chart.Panel{Title: "lost of the worms that come to a host", Y: chart.Axis{Label: "share", Scale: chart.Linear}}, lostAtHop, func(r *lan.Result, sends []bool, kind int, _ int64) float64 {
+	"lost": {chart.Panel{Title: "lost of the worms that come to a host", Y: linear("share", "")}, lostAtHop, func(r *lan.Result, sends []bool, kind int, _ int64) float64 {
 		came, lost := 0.0, 0.0
 		for h, host := range r.Hosts {
 			if kind == 0 || sends[h] == (kind == 1) {
@@ -251,7 +251,7 @@ var testbedMeasures = map[string]struct {
 		}
 		return lost / came
 	}},
-	"in-all": {chart.Panel{Title: "lost of what members should have", Y: chart.Axis{Label: "share", Scale: chart.Linear}}, lostHostToHost, func(r *lan.Result, _ []bool, _ int, _ int64) float64 {
+	"in-all": {chart.Panel{Title: "lost of what members should have", Y: linear("share", "")}, lostHostToHost, func(r *lan.Result, _ []bool, _ int, _ int64) float64 {
 		return 1 - float64(r.Received)/float64(r.Expected)
 	}},
 }
@@ -303,7 +303,7 @@ func (o *testbedSweep) figure(lab *Lab) (*Figure, error) {
 		axis chart.Axis
 		list *[]float64
 	}{
-		"bytes":        {chart.Axis{Label: "packet size", Unit: "bytes", Scale: chart.Linear}, &o.bytes},
+		"bytes":        {linear("packet size", "bytes"), &o.bytes},
 		"window":       {chart.Axis{Label: "worms that a host is ahead of its adapter", Scale: chart.Log2}, &o.window},
 		"prepare-byte": {chart.Axis{Label: "time of a host for a byte, adapters take 1", Unit: "byte times", Scale: chart.Log2}, &o.prepareByte},
 		"buffer":       {chart.Axis{Label: "buffer of an adapter", Unit: "bytes", Scale: chart.Log2}, &o.buffer},
@@ -311,7 +311,8 @@ func (o *testbedSweep) figure(lab *Lab) (*Figure, error) {
 	x, ok := axes[o.x]
 	hosts := net.f.CAPorts()
 	if !ok || o.draws < 1 || slices.Max(o.senders) > len(hosts) || slices.Min(o.senders) < 1 {
-		return nil, fmt.Errorf("--x %q, %d draws, senders %v: want bytes, window, prepare-byte or buffer, 1 or more, and 1 to the %d hosts", o.x, o.draws, o.senders, len(hosts))
+		return nil, fmt.Errorf("--x %q, %d draws, senders %v: want bytes, window, prepare-byte or buffer, 1 or more, and 1 to the %d hosts",
+			o.x, o.draws, o.senders, len(hosts))
 	}
 	xs := slices.Clone(*x.list)
 	f := &Figure{}

@@ -9,6 +9,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/myrinet"
@@ -29,12 +30,16 @@ func gerlaBackpressure(ctx context.Context, _ *Lab, f *Figure) error {
 		return err
 	}
 	h := n.f.CAPorts()
-	s, err := myrinet.Build(n.f, n.tables, []mft.Group{{Name: "a", Receivers: h[1:], Senders: h[1:2]}, {Name: "b", Receivers: []fabric.PortID{h[0], h[2]}, Senders: h[:1]}}, myrinet.Options{ID: n.idByPlace})
+	groups := []mft.Group{{Name: "a", Receivers: h[1:], Senders: h[1:2]}, {Name: "b", Receivers: []fabric.PortID{h[0], h[2]}, Senders: h[:1]}}
+	s, err := myrinet.Build(n.f, n.tables, groups, myrinet.Options{ID: n.idByPlace})
 	if err != nil {
 		return err
 	}
 	least := 0.0
-	for _, w := range []lan.Wires{{Delay: cable, Switch: 8, Stop: 90, Go: 2 * cable}, {Delay: cable, Switch: 8, Stop: 60, Go: 50}, {Delay: cable, Switch: 8, Stop: 90, Go: cable}, {Delay: cable, Switch: 8, Stop: 90}} {
+	for _, w := range []lan.Wires{
+		{Delay: cable, Switch: 8, Stop: 90, Go: 2 * cable}, {Delay: cable, Switch: 8, Stop: 60, Go: 50},
+		{Delay: cable, Switch: 8, Stop: 90, Go: cable}, {Delay: cable, Switch: 8, Stop: 90},
+	} {
 		r, err := lan.Run(ctx, lan.Options{
 			Fabric: n.f, Tables: n.tables, Schedule: s, Wires: w, Traffic: lan.Traffic{Window: 1, Multicast: 1, Bytes: bytes}, Messages: 2, Time: 1 << 20,
 		})
@@ -205,7 +210,8 @@ func gerlaPaths(_ context.Context, lab *Lab, f *Figure) error {
 			}
 		}
 		f.add(shape.name+": some paths are longer than shortest ones", "yes", yes(longer > 0))
-		f.add(shape.name+": longer paths, mean links, links too many at most", "", fmt.Sprintf("%d of %d, %.3f instead of %.3f, %d", longer, pairs, float64(sum)/float64(pairs), float64(least)/float64(pairs), most))
+		f.add(shape.name+": longer paths, mean links, links too many at most", "",
+			fmt.Sprintf("%d of %d, %.3f instead of %.3f, %d", longer, pairs, float64(sum)/float64(pairs), float64(least)/float64(pairs), most))
 	}
 	return nil
 }
@@ -223,12 +229,7 @@ func gerlaBroadcast(_ context.Context, lab *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		tree := 0
-		for _, p := range treeMask(n.f, worms[0]) {
-			if n.f.IsSwitch(n.f.Owner(n.f.Peer(p))) {
-				tree++
-			}
-		}
+		tree := text.CountIf(treeMask(n.f, worms[0]), func(p fabric.PortID) bool { return n.f.IsSwitch(n.f.Owner(n.f.Peer(p))) })
 		way, depth, direct := 0, 0, 0
 		for _, a := range h {
 			up, err := myrinet.Links(n.f, n.tables, a, n.f.LID(h[0]))
@@ -252,7 +253,8 @@ func gerlaBroadcast(_ context.Context, lab *Lab, f *Figure) error {
 		mean := float64(way) / float64(len(h))
 		f.add(shape.name+": the way to the root makes broadcasts longer by less than 10 %", "yes", yes(mean < 0.1*float64(tree)))
 		f.add(shape.name+": links of the tree, mean way to the root", "", fmt.Sprintf("%d, %.2f: %+.1f %%", tree, mean, 100*mean/float64(tree)))
-		f.add(shape.name+": links to the farthest host, by the root and along the tree from the source", "", fmt.Sprintf("%.2f and %.2f", mean+float64(depth), float64(direct)/float64(len(h))))
+		f.add(shape.name+": links to the farthest host, by the root and along the tree from the source", "",
+			fmt.Sprintf("%.2f and %.2f", mean+float64(depth), float64(direct)/float64(len(h))))
 	}
 	return nil
 }

@@ -73,11 +73,11 @@ func (o *switchSweep) figure(lab *Lab) (*Figure, error) {
 	if o.draws < 1 || o.multicasts < 0 || slices.Min(o.unicasts) < 0 || o.within < 1 || o.flits < 2 {
 		return nil, fmt.Errorf("want 1 or more --draws and --within, 2 or more --flits, and no negative number of worms")
 	}
-	x, cycles := chart.Axis{Label: "unicast worms", Scale: chart.Linear}, chart.Axis{Label: "cycles", Scale: chart.Linear}
+	x, cycles := linear("unicast worms", ""), linear("cycles", "")
 	f := &Figure{
 		Panels: []chart.Panel{
 			{Title: "until a multicast is at all its hosts", X: x, Y: cycles}, {Title: "until a unicast worm arrives", X: x, Y: cycles},
-			{Title: "until all have arrived", X: x, Y: cycles}, {Title: "deadlocks", X: x, Y: chart.Axis{Label: "share", Scale: chart.Linear}},
+			{Title: "until all have arrived", X: x, Y: cycles}, {Title: "deadlocks", X: x, Y: linear("share", "")},
 		},
 	}
 	type result struct{ cycles [3]float64 } // negative with a deadlock

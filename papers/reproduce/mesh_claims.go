@@ -30,7 +30,7 @@ const (
 // meshClaims are the claims X22 of cases, in the words of the journal version or of the
 // conference's.
 func meshClaims(cases []meshCase, conference bool) []Claim {
-	type judge func(f map[string]*Figure, cases []meshCase) Finding
+	type judge func(f Figures, cases []meshCase) Finding
 	pick := func(keep func(sources int) bool) []meshCase {
 		return slices.DeleteFunc(slices.Clone(cases), func(c meshCase) bool { return !keep(c.sources) })
 	}
@@ -38,11 +38,11 @@ func meshClaims(cases []meshCase, conference bool) []Claim {
 	many := pick(func(sources int) bool { return sources > 1 })
 	several := pick(func(sources int) bool { return sources > 1 && sources < meshHosts })
 	everybody := pick(func(sources int) bool { return sources == meshHosts })
-	by := func(j func(f map[string]*Figure, cases []meshCase, unicast bool) Finding, unicast bool) judge {
-		return func(f map[string]*Figure, cases []meshCase) Finding { return j(f, cases, unicast) }
+	by := func(j func(f Figures, cases []meshCase, unicast bool) Finding, unicast bool) judge {
+		return func(f Figures, cases []meshCase) Finding { return j(f, cases, unicast) }
 	}
-	late := func(j func(f map[string]*Figure, several, everybody []meshCase) Finding) judge {
-		return func(f map[string]*Figure, _ []meshCase) Finding { return j(f, several, everybody) }
+	late := func(j func(f Figures, several, everybody []meshCase) Finding) judge {
+		return func(f Figures, _ []meshCase) Finding { return j(f, several, everybody) }
 	}
 	var list []Claim
 	for _, c := range []struct {
@@ -77,7 +77,7 @@ func meshClaims(cases []meshCase, conference bool) []Claim {
 			text = cmp.Or(c.conference, text)
 		}
 		if text != notSaid {
-			list = append(list, Claim{c.spec, text, figuresOf(c.over...), func(f map[string]*Figure) Finding { return c.judge(f, c.over) }})
+			list = append(list, Claim{c.spec, text, figuresOf(c.over...), func(f Figures) Finding { return c.judge(f, c.over) }})
 		}
 	}
 	return list
@@ -114,7 +114,7 @@ var allLanes = []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir}
 // bySL are the configurations by number of VLs in which a port may use all.
 var bySL = []lanes{oneVL, twoBySL, fourBySL}
 
-func judgeWins(f map[string]*Figure, cases []meshCase) Finding {
+func judgeWins(f Figures, cases []meshCase) Finding {
 	var t tally
 	for c, b := range measured(f, cases) {
 		for _, l := range allLanes {
@@ -155,7 +155,7 @@ func (c *change) String() string {
 }
 
 // judgeSize compares the speedups at the smallest and the largest size.
-func judgeSize(f map[string]*Figure, cases []meshCase) Finding {
+func judgeSize(f Figures, cases []meshCase) Finding {
 	var says []string
 	var grows change
 	for _, c := range cases {
@@ -185,7 +185,7 @@ func judgeSize(f map[string]*Figure, cases []meshCase) Finding {
 
 // judgeSources compares cases with equal groups, by sources, as a ratio and as time
 // saved.
-func judgeSources(f map[string]*Figure, cases []meshCase) Finding {
+func judgeSources(f Figures, cases []meshCase) Finding {
 	var speedups, saved compared
 	var says []string
 	for i, a := range cases {
@@ -224,7 +224,7 @@ func judgeSources(f map[string]*Figure, cases []meshCase) Finding {
 }
 
 // judgeGroup compares cases with equal sources, by group.
-func judgeGroup(f map[string]*Figure, cases []meshCase) Finding {
+func judgeGroup(f Figures, cases []meshCase) Finding {
 	var says []string
 	var c compared
 	for i, a := range cases {
@@ -256,7 +256,7 @@ func judgeGroup(f map[string]*Figure, cases []meshCase) Finding {
 
 // judgeLanes compares 1, 2 and 4 VLs by SL. At a size more VLs are better if they never clearly
 // make times longer, and clearly make more than half of them shorter.
-func judgeLanes(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
+func judgeLanes(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var steps change
 	bySize := map[float64]*change{}
@@ -305,7 +305,7 @@ type upTo struct {
 	first float64 // size that it fails at
 }
 
-func newUpTo(f map[string]*Figure, cases []meshCase) *upTo {
+func newUpTo(f Figures, cases []meshCase) *upTo {
 	sizes := cases[0].sizesOf(f)
 	return &upTo{sizes, math.Inf(1)}
 }
@@ -326,7 +326,7 @@ func (u *upTo) verdict() (v Verdict, as string) {
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
 
 // judgeMost compares what 4 VLs gain for unicast and for multicast.
-func judgeMost(f map[string]*Figure, cases []meshCase) Finding {
+func judgeMost(f Figures, cases []meshCase) Finding {
 	most := 0
 	var uni tally
 	var multi span
@@ -347,7 +347,7 @@ func judgeMost(f map[string]*Figure, cases []meshCase) Finding {
 var sharing = [][2]lanes{{twoBySL, twoByDir}, {fourBySL, fourByDir}}
 
 // judgeShared compares them at small sizes.
-func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
+func judgeShared(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var pairs change
 	upTo := newUpTo(f, cases)
@@ -385,7 +385,7 @@ func judgeShared(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
 const meshUnclear = 0.05
 
 // judgeSharedLarge compares them at the largest size.
-func judgeSharedLarge(f map[string]*Figure, cases []meshCase, unicast bool) Finding {
+func judgeSharedLarge(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var bytes float64
 	var pairs change
@@ -420,7 +420,7 @@ func judgeSharedLarge(f map[string]*Figure, cases []meshCase, unicast bool) Find
 }
 
 // judgeDedicated compares dedicated lanes with one VL.
-func judgeDedicated(f map[string]*Figure, cases []meshCase) Finding {
+func judgeDedicated(f Figures, cases []meshCase) Finding {
 	n, equal := 0, 0
 	var others change
 	for c, b := range measured(f, cases) {
@@ -465,7 +465,7 @@ func pairs(several, everybody []meshCase) iter.Seq2[*meshCase, *meshCase] {
 	}
 }
 
-func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
+func judgeSlower(f Figures, several, everybody []meshCase) Finding {
 	var t tally
 	for a, b := range pairs(several, everybody) {
 		for _, size := range a.sizesOf(f) {
@@ -481,7 +481,7 @@ func judgeSlower(f map[string]*Figure, several, everybody []meshCase) Finding {
 		"%.2f (%s) to %.2f (%s) times as long, in %d comparisons", t.low, t.atLow, t.high, t.atHigh, t.n)
 }
 
-func judgeSimilar(f map[string]*Figure, several, everybody []meshCase) Finding {
+func judgeSimilar(f Figures, several, everybody []meshCase) Finding {
 	const similar = 1.5
 	var t tally
 	for a, b := range pairs(several, everybody) {

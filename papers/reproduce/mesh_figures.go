@@ -199,7 +199,7 @@ func figuresOf(cases ...meshCase) []string {
 }
 
 // result looks up a time in the figures, in µs.
-func (c *meshCase) result(figures map[string]*Figure, unicast bool, l lanes, bytes float64) chart.Point {
+func (c *meshCase) result(figures Figures, unicast bool, l lanes, bytes float64) chart.Point {
 	i := slices.IndexFunc(c.figures[:], func(name string) bool {
 		return figures[name] != nil && figures[name].Curve(curveOf(unicast, l)) != nil
 	})
@@ -207,12 +207,12 @@ func (c *meshCase) result(figures map[string]*Figure, unicast bool, l lanes, byt
 }
 
 // speedup is unicast's time by multicast's.
-func (c *meshCase) speedup(figures map[string]*Figure, l lanes, bytes float64) chart.Point {
+func (c *meshCase) speedup(figures Figures, l lanes, bytes float64) chart.Point {
 	return ratio(c.result(figures, true, l, bytes), c.result(figures, false, l, bytes))
 }
 
 // gain is the share of a time that other lanes save.
-func (c *meshCase) gain(figures map[string]*Figure, unicast bool, l, other lanes, bytes float64) chart.Point {
+func (c *meshCase) gain(figures Figures, unicast bool, l, other lanes, bytes float64) chart.Point {
 	return saving(c.result(figures, unicast, l, bytes), c.result(figures, unicast, other, bytes))
 }
 
@@ -222,7 +222,7 @@ func saving(time, other chart.Point) chart.Point {
 }
 
 // measured yields each case with each size that it was measured at.
-func measured(figures map[string]*Figure, cases []meshCase) iter.Seq2[*meshCase, float64] {
+func measured(figures Figures, cases []meshCase) iter.Seq2[*meshCase, float64] {
 	return func(yield func(*meshCase, float64) bool) {
 		for i := range cases {
 			for _, bytes := range cases[i].sizesOf(figures) {
@@ -236,7 +236,7 @@ func measured(figures map[string]*Figure, cases []meshCase) iter.Seq2[*meshCase,
 
 // sizesOf are the sizes that a case was measured at, ascending, which a quick run
 // has fewer of.
-func (c *meshCase) sizesOf(figures map[string]*Figure) (sizes []float64) {
+func (c *meshCase) sizesOf(figures Figures) (sizes []float64) {
 	for _, at := range figures[c.figures[0]].Curve(curveOf(true, oneVL)) {
 		sizes = append(sizes, at.X)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
 )
@@ -24,17 +25,17 @@ type setting struct {
 
 var meshSettings = []setting{
 	{
-		name: "routing-delay", axis: chart.Axis{Label: "routing delay of a switch", Unit: "ns", Scale: chart.Linear},
+		name: "routing-delay", axis: linear("routing delay of a switch", "ns"),
 		values: []float64{0, 50, 100, 200, 400}, quick: []float64{0, 100, 400},
 		set: func(x *exchange, v float64) { x.routing = sim.Time(v) * sim.Nanosecond },
 	},
 	{
-		name: "wire-delay", axis: chart.Axis{Label: "delay of a wire", Unit: "ns", Scale: chart.Linear},
+		name: "wire-delay", axis: linear("delay of a wire", "ns"),
 		values: []float64{0, 10, 50, 100, 200}, quick: []float64{0, 10, 200},
 		set: func(x *exchange, v float64) { x.wire = sim.Time(v) * sim.Nanosecond },
 	},
 	{
-		name: "credit-delay", axis: chart.Axis{Label: "delay of a credit", Unit: "ns", Scale: chart.Linear},
+		name: "credit-delay", axis: linear("delay of a credit", "ns"),
 		values: []float64{0, 10, 50, 100, 200}, quick: []float64{0, 10, 200},
 		set: func(x *exchange, v float64) { x.credit = sim.Time(v) * sim.Nanosecond },
 	},
@@ -44,7 +45,7 @@ var meshSettings = []setting{
 		set: func(x *exchange, v float64) { x.buffers = int(v) },
 	},
 	{
-		name: "headers", axis: chart.Axis{Label: "headers of a packet", Unit: "bytes", Scale: chart.Linear},
+		name: "headers", axis: linear("headers of a packet", "bytes"),
 		values: []float64{0, 26, 74}, quick: []float64{0, 74},
 		set: func(x *exchange, v float64) { x.header = int(v) },
 	},
@@ -129,7 +130,7 @@ func panelOf(c [2]int, bytes int) string {
 }
 
 // in is a point in a panel of a sensitivity figure.
-func (s *setting) in(figures map[string]*Figure, panel string, unicast bool, l lanes, x float64) chart.Point {
+func (s *setting) in(figures Figures, panel string, unicast bool, l lanes, x float64) chart.Point {
 	f := figures["x19-"+s.name]
 	for i := range f.Panels {
 		if f.Panels[i].Title == panel {
@@ -141,14 +142,11 @@ func (s *setting) in(figures map[string]*Figure, panel string, unicast bool, l l
 
 // sensitivityClaims are claims that these figures decide.
 func sensitivityClaims() []Claim {
-	var all []string
-	for _, s := range meshSettings {
-		all = append(all, "x19-"+s.name)
-	}
+	all := text.Each(meshSettings, func(s setting) string { return "x19-" + s.name })
 	return []Claim{
 		{
 			Spec: "X22-5", Paper: "with one source, two packets never contend for a buffer (case 1)", Figures: []string{"x19-buffers"},
-			Judge: func(f map[string]*Figure) Finding {
+			Judge: func(f Figures) Finding {
 				buffers := settingNamed("buffers")
 				panel := panelOf([2]int{1, meshPart}, smallBytes[0])
 				at := func(l lanes, packets float64) chart.Point { return buffers.in(f, panel, true, l, packets) }
@@ -174,7 +172,7 @@ func sensitivityClaims() []Claim {
 		},
 		{
 			Spec: "X19", Paper: "multicast outperforms unicast in all cases: whatever the paper does not give", Figures: all,
-			Judge: func(f map[string]*Figure) Finding {
+			Judge: func(f Figures) Finding {
 				var s tally
 				for _, name := range all {
 					for i, p := range f[name].Panels {
@@ -192,7 +190,7 @@ func sensitivityClaims() []Claim {
 		},
 		{
 			Spec: "X19 order", Paper: "speedups, in whatever order repeated unicast serves its destinations (not said)", Figures: []string{"x19-unicast-order"},
-			Judge: func(f map[string]*Figure) Finding {
+			Judge: func(f Figures) Finding {
 				order := settingNamed("unicast-order")
 				panel := panelOf([2]int{meshHosts, meshHosts}, smallBytes[0])
 				lid, random := order.in(f, panel, true, oneVL, 1), order.in(f, panel, true, oneVL, 3)

@@ -38,14 +38,14 @@ var recursiveMIN = Paper{
 	Exhibits: minExhibits,
 	Ours:     []string{"N16-3", "N15-6", "N15-7", "N12 phase 2"},
 	Claims: slices.Concat(claimsOf(minRows...), minSystemClaims, []Claim{
-		{"N13", "copy rates with a random start address are computed stage by stage (figure 5)", []string{"fig5"}, judgeMINRates},
-		{"N16-1", "with fanout 1 the throughput is that of the classic unbuffered banyan network (section 4.2)", []string{"fig6"}, judgeMINClassic},
-		{"N15-6", "throughput against the offered load, with f or m varying (figure 6)", []string{"fig6"}, judgeMINLoad},
-		{"N16-2", "the random start address, (A), outperforms copies made in the first stages, (B) (figure 7)", []string{"fig7"}, judgeMINCases},
-		{"N15-7", "throughput falls with the size of the network (figure 7)", []string{"fig7"}, judgeMINSize},
-		{"N16-3", "the random start address outperforms an aligned one (so figure 7 could be read, though its (B) is something else)", []string{"fig7"}, judgeMINAligned},
+		on("N13", "copy rates with a random start address are computed stage by stage (figure 5)", "fig5", judgeMINRates),
+		on("N16-1", "with fanout 1 the throughput is that of the classic unbuffered banyan network (section 4.2)", "fig6", judgeMINClassic),
+		on("N15-6", "throughput against the offered load, with f or m varying (figure 6)", "fig6", judgeMINLoad),
+		on("N16-2", "the random start address, (A), outperforms copies made in the first stages, (B) (figure 7)", "fig7", judgeMINCases),
+		on("N15-7", "throughput falls with the size of the network (figure 7)", "fig7", judgeMINSize),
+		on("N16-3", "the random start address outperforms an aligned one (so figure 7 could be read, though its (B) is something else)", "fig7", judgeMINAligned),
 		{"N12", "the analytic model gives the throughput of the network (section 4.1)", []string{"fig6", "fig7"}, judgeMINModel},
-		{"N12 whole", "it counts packets that are delivered to all outputs that they ask for (section 4.1)", []string{"whole"}, judgeMINWhole},
+		on("N12 whole", "it counts packets that are delivered to all outputs that they ask for (section 4.1)", "whole", judgeMINWhole),
 	}),
 }
 
@@ -58,8 +58,8 @@ var (
 	minFanouts7 = []int{4, 16} // of figure 7
 )
 
-func judgeMINRates(f map[string]*Figure) Finding {
-	random := f["fig5"].panel(0)
+func judgeMINRates(f *Figure) Finding {
+	random := f.panel(0)
 	out := Finding{Verdict: Holds, Why: "a copy is split where the addresses of its region first differ, which in a small region are the last bits; " +
 		"the product of 1 + c over all stages is f"}
 	var says []string
@@ -90,22 +90,22 @@ func classic(stages int, p float64) float64 {
 	return p
 }
 
-func judgeMINClassic(f map[string]*Figure) Finding {
+func judgeMINClassic(f *Figure) Finding {
 	worst := 0.0
-	for i := range f["fig6"].Panels {
-		for _, at := range f["fig6"].panel(i).Curve("f = 1") {
+	for i := range f.Panels {
+		for _, at := range f.panel(i).Curve("f = 1") {
 			worst = max(worst, math.Abs(at.Y-classic(minStages, at.X)))
 		}
 	}
 	return holdsIf(worst <= 1e-12, "a packet with one destination is never copied",
-		"%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f["fig6"].At("f = 1", 1).Y, max(1e-12, worst))
+		"%.6f at load 1 with every m; off the recursion p - p^2/4 by less than %.0e", f.At("f = 1", 1).Y, max(1e-12, worst))
 }
 
-func judgeMINLoad(f map[string]*Figure) Finding {
+func judgeMINLoad(f *Figure) Finding {
 	rising, less := true, true
 	var says []string
-	for i, p := range f["fig6"].Panels {
-		one := f["fig6"].panel(i)
+	for i, p := range f.Panels {
+		one := f.panel(i)
 		var ends []string
 		for i, fanout := range minFanouts {
 			curve := one.Curve(fmt.Sprint("f = ", fanout))
@@ -146,20 +146,21 @@ func minComparison(f *Figure, a, b multistage.Placement, nameA, nameB string) (m
 			}
 		}
 	}
-	return model, clear, against, fmt.Sprintf("%s has %.3f (%s) to %.3f (%s) times the throughput of %s by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
+	return model, clear, against, fmt.Sprintf(
+		"%s has %.3f (%s) to %.3f (%s) times the throughput of %s by the model; simulated %.3f to %.3f, clearly more at %d of %d points, clearly less at %d",
 		nameA, model.low, model.atLow, model.high, model.atHigh, nameB, slots.low, slots.high, clear, slots.n, against)
 }
 
-func judgeMINCases(f map[string]*Figure) Finding {
-	model, _, against, measured := minComparison(f["fig7"], multistage.RandomStart, multistage.EarlyCopies, "(A)", "(B)")
+func judgeMINCases(f *Figure) Finding {
+	model, _, against, measured := minComparison(f, multistage.RandomStart, multistage.EarlyCopies, "(A)", "(B)")
 	return holdsIf(model.low > 1 && against == 0, "copies that are made late block others at fewer stages", "%s", measured)
 }
 
-func judgeMINSize(f map[string]*Figure) Finding {
+func judgeMINSize(f *Figure) Finding {
 	out := Finding{Verdict: Holds, Why: "each stage blocks a part of what comes to it"}
 	var says []string
-	for i, p := range f["fig7"].Panels {
-		one := f["fig7"].panel(i)
+	for i, p := range f.Panels {
+		one := f.panel(i)
 		for _, fanout := range minFanouts7 {
 			curve := one.Curve(fmt.Sprintf("f = %d, %s", fanout, minCase(multistage.RandomStart)))
 			for i := range curve {
@@ -173,8 +174,8 @@ func judgeMINSize(f map[string]*Figure) Finding {
 }
 
 // judgeMINAligned compares random with aligned start addresses.
-func judgeMINAligned(f map[string]*Figure) Finding {
-	model, clear, against, measured := minComparison(f["fig7"], multistage.RandomStart, multistage.AlignedStart, "random start", "an aligned one")
+func judgeMINAligned(f *Figure) Finding {
+	model, clear, against, measured := minComparison(f, multistage.RandomStart, multistage.AlignedStart, "random start", "an aligned one")
 	out := Finding{Verdict: Holds, Measured: measured}
 	switch {
 	case model.high < 1 && clear == 0:
@@ -187,7 +188,7 @@ func judgeMINAligned(f map[string]*Figure) Finding {
 }
 
 // judgeMINModel compares the model with the simulation.
-func judgeMINModel(f map[string]*Figure) Finding {
+func judgeMINModel(f Figures) Finding {
 	var s tally
 	inside := 0
 	for _, name := range []string{"fig6", "fig7"} {
@@ -223,16 +224,16 @@ func judgeMINModel(f map[string]*Figure) Finding {
 }
 
 // judgeMINWhole compares the model with packets of which all copies arrive.
-func judgeMINWhole(f map[string]*Figure) Finding {
+func judgeMINWhole(f *Figure) Finding {
 	var s tally
-	for i, p := range f["whole"].Panels {
-		one := f["whole"].panel(i)
+	for i, p := range f.Panels {
+		one := f.panel(i)
 		for _, at := range one.Curve(minArrived) {
 			r := ratio(at, one.At(minModelled, at.X))
 			s.add(within(r, 0.9, 1.1), r.Y, "%s, f = %v", p.Title, at.X)
 		}
 	}
-	all := f["whole"].panel(len(minParts) - 1)
+	all := f.panel(len(minParts) - 1)
 	out := decided(s.how(), "", "packets of which all copies arrive are %.2f (%s) to %.2f (%s) times what the model has; for f = 16 and m = 1 %s by simulation, %.4f by the model",
 		s.low, s.atLow, s.high, s.atHigh, interval(all.At(minArrived, 16), 4), all.At(minModelled, 16).Y)
 	if out.Verdict == Fails {
@@ -296,7 +297,7 @@ func minPasses(lab *Lab) (*Figure, error) {
 	return &Figure{
 		Parameters: []Parameter{{"stages", fmt.Sprint(minStages)}, {"multicasts", fmt.Sprint(draws)}, {"doubling", "a packet that is blocked is sent again in the next pass"}},
 		Panels: []chart.Panel{{
-			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: chart.Axis{Label: "passes through the network", Scale: chart.Linear}, Curves: curves,
+			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: linear("passes through the network", ""), Curves: curves,
 		}},
 	}, nil
 }
@@ -329,15 +330,15 @@ func doublingIn(stages, source int, to []int) (passes int) {
 
 // minSystemClaims are claims that these figures decide.
 var minSystemClaims = []Claim{
-	{"N12 phase 2", "throughput against the offered load (figure 6) is that of the two-phase algorithm (E-N8)", []string{"phase2"}, judgeMINPhaseTwo},
-	{"N17", "software multicast takes log2 f passes at least, the two-phase algorithm two (sections 1 and 3.1)", []string{"passes"}, judgeMINPasses},
+	on("N12 phase 2", "throughput against the offered load (figure 6) is that of the two-phase algorithm (E-N8)", "phase2", judgeMINPhaseTwo),
+	on("N17", "software multicast takes log2 f passes at least, the two-phase algorithm two (sections 1 and 3.1)", "passes", judgeMINPasses),
 }
 
-func judgeMINPhaseTwo(f map[string]*Figure) Finding {
+func judgeMINPhaseTwo(f *Figure) Finding {
 	var s tally
 	for _, fanout := range minFanouts7 {
-		for _, at := range f["phase2"].Curve(fmt.Sprintf(minTwoPhases, fanout)) {
-			r := ratio(at, f["phase2"].At(fmt.Sprintf(minPhaseOne, fanout), at.X))
+		for _, at := range f.Curve(fmt.Sprintf(minTwoPhases, fanout)) {
+			r := ratio(at, f.At(fmt.Sprintf(minPhaseOne, fanout), at.X))
 			s.add(within(r, 0.95, 1.05), r.Y, "f = %d, load %v", fanout, at.X)
 		}
 	}
@@ -349,15 +350,14 @@ func judgeMINPhaseTwo(f map[string]*Figure) Finding {
 	return out
 }
 
-func judgeMINPasses(f map[string]*Figure) Finding {
-	p := f["passes"]
+func judgeMINPasses(f *Figure) Finding {
 	var two, more span
 	how := 1
-	for _, at := range p.Curve(doublingPasses) {
-		t := p.At(twoPhasePasses, at.X)
+	for _, at := range f.Curve(doublingPasses) {
+		t := f.At(twoPhasePasses, at.X)
 		two.add(t.Y, "%v destinations", at.X)
-		more.add(at.Y/p.At(doublingBound, at.X).Y, "%v destinations", at.X)
-		if t.Y > 2+1e-9 || at.Y+at.Half < p.At(doublingBound, at.X).Y-1e-9 {
+		more.add(at.Y/f.At(doublingBound, at.X).Y, "%v destinations", at.X)
+		if t.Y > 2+1e-9 || at.Y+at.Half < f.At(doublingBound, at.X).Y-1e-9 {
 			how = -1
 		}
 		if at.X > 3 {

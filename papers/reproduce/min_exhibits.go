@@ -256,7 +256,7 @@ func wormTables(ctx context.Context, stages int, worms []multistage.Worm, to *Fi
 		what    string
 		copying verify.Copying
 	}{{"worms that branch", verify.Wormhole}, {"packets that InfiniBand switches copy", verify.Independent}} {
-		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{Copying: c.copying})
+		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Multicast: plan}, verify.Options{Copying: c.copying})
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,8 @@ each part of multicast, and a curve for each combination of the other values.`,
 		flags.Float64SliceVar(&o.multicast, "multicast", []float64{0.5}, "part of the packets that is multicast")
 		flags.IntSliceVar(&o.fanout, "fanout", []int{4}, "destinations of a multicast packet")
 		flags.StringSliceVar(&o.start, "start", []string{"random"}, "where copies are placed, `LIST` of random, early and aligned")
-		flags.StringSliceVar(&o.count, "count", []string{"parts"}, "what is counted, `LIST`: copies as parts of a packet (parts), packets that all copies of arrive (whole), or copies behind phase 2 (final)")
+		flags.StringSliceVar(&o.count, "count", []string{"parts"},
+			"what is counted, `LIST`: copies as parts of a packet (parts), packets that all copies of arrive (whole), or copies behind phase 2 (final)")
 		flags.IntVar(&o.slots, "slots", 12_800, "slots simulated, of more than 7 stages half for each more; 0 has the model only")
 		flags.Float64SliceVar(&o.simulate, "simulate", nil, "values on the axis that are simulated, by default all")
 		return o.figure
@@ -44,7 +45,10 @@ type minSweep struct {
 }
 
 // minCounts has the values of --count: each names its own curve, and what is added to the name of another.
-var minCounts = map[string][2]string{"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived}, "final": {"with phase 2" + simulated, "with phase 2" + simulated}}
+var minCounts = map[string][2]string{
+	"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived},
+	"final": {"with phase 2" + simulated, "with phase 2" + simulated},
+}
 
 // The curves of a network of which one thing varies.
 const (
@@ -63,9 +67,9 @@ func (o *minSweep) axis() (chart.Axis, []float64, error) {
 	}
 	switch o.x {
 	case "load":
-		return chart.Axis{Label: "offered load", Unit: "copies per node and slot", Scale: chart.Linear}, o.load, nil
+		return linear("offered load", "copies per node and slot"), o.load, nil
 	case "stages":
-		return chart.Axis{Label: "stages n of a network for 2^n nodes", Scale: chart.Linear}, floats(o.stages), nil
+		return linear("stages n of a network for 2^n nodes", ""), floats(o.stages), nil
 	case "fanout":
 		return chart.Axis{Label: "fanout", Scale: chart.Log2}, floats(o.fanout), nil
 	}
@@ -199,7 +203,7 @@ func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (flo
 	return p.Throughput, nil
 }
 
-var minThroughput = chart.Axis{Label: "throughput", Unit: "packets per node and slot", Scale: chart.Linear}
+var minThroughput = linear("throughput", "packets per node and slot")
 
 // minCase names the ways to place copies as the paper does.
 func minCase(p multistage.Placement) string {
@@ -222,7 +226,7 @@ var copyModel = Model{
 					return nil, err
 				}
 				panel := chart.Panel{
-					Title: minCase(start), X: chart.Axis{Label: fmt.Sprintf("stage, %d is the first", *n-1), Scale: chart.Linear}, Y: chart.Axis{Label: "copy rate", Scale: chart.Linear},
+					Title: minCase(start), X: linear(fmt.Sprintf("stage, %d is the first", *n-1), ""), Y: linear("copy rate", ""),
 				}
 				for _, fanout := range *fanouts {
 					c, err := multistage.CopyRates(*n, fanout, start)

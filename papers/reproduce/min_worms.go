@@ -315,7 +315,9 @@ func minTheorem2(ctx context.Context, lab *Lab, f *Figure) error {
 	if err := f.addCall(lab, "1 to 1 and 2, 2 to 1 and 2, 0 to 0, in a network of 4", "worms --stages 2 --worm 1:1-2,2:1-2,0:0-0"+ways, arrive, arrive, arrive); err != nil {
 		return err
 	}
-	counter := []multistage.Worm{{Source: 1, To: multistage.Region{Min: 1, Max: 2}}, {Source: 2, To: multistage.Region{Min: 1, Max: 2}}, {Source: 0, To: multistage.Region{}}}
+	counter := []multistage.Worm{
+		{Source: 1, To: multistage.Region{Min: 1, Max: 2}}, {Source: 2, To: multistage.Region{Min: 1, Max: 2}}, {Source: 0, To: multistage.Region{}},
+	}
 	if err := wormTables(ctx, 2, counter, f); err != nil {
 		return err
 	}

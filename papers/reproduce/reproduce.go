@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/report/chart"
 )
@@ -80,6 +81,11 @@ type Figure struct {
 	// Rows and Drawings are what an exhibit has.
 	Rows     []Row             `json:"rows,omitempty"`
 	Drawings []drawing.Network `json:"drawings,omitempty"`
+}
+
+// linear is an axis without a logarithm.
+func linear(label, unit string) chart.Axis {
+	return chart.Axis{Label: label, Unit: unit, Scale: chart.Linear}
 }
 
 // Curve is the points of a curve over all panels, by ascending X: where panels
@@ -153,6 +159,9 @@ const (
 	NotMeasured Verdict = "not measured"
 )
 
+// Figures are figures by name.
+type Figures = map[string]*Figure
+
 // Claim is something that a paper says about its results.
 type Claim struct {
 	Spec  string // a number for it, as in "X22-2a"; those of one paper differ
@@ -161,7 +170,12 @@ type Claim struct {
 	Figures []string
 	// Judge gets these figures by name, all of them, made under the same
 	// conditions. A quick run has fewer points.
-	Judge func(figures map[string]*Figure) Finding
+	Judge func(figures Figures) Finding
+}
+
+// on returns a claim that one figure decides.
+func on(spec, paper, figure string, judge func(f *Figure) Finding) Claim {
+	return Claim{spec, paper, []string{figure}, func(figures Figures) Finding { return judge(figures[figure]) }}
 }
 
 // Finding is the judgement of a claim.
@@ -198,17 +212,11 @@ type Judgement struct {
 }
 
 // Judge judges the claims of p by what figures there are, by name.
-func (p *Paper) Judge(figures map[string]*Figure) []Judgement {
+func (p *Paper) Judge(figures Figures) []Judgement {
 	list := make([]Judgement, 0, len(p.Claims))
 	for _, c := range p.Claims {
 		j := Judgement{Paper: p.ID, Spec: c.Spec, Claim: c.Paper, Figures: c.Figures, Ours: slices.Contains(p.Ours, c.Spec)}
-		var missing []string
-		for _, name := range c.Figures {
-			if figures[name] == nil {
-				missing = append(missing, name)
-			}
-		}
-		if missing != nil {
+		if missing := text.Where(c.Figures, func(name string) bool { return figures[name] == nil }); missing != nil {
 			j.Finding = Finding{Verdict: NotMeasured, Measured: "without " + strings.Join(missing, ", ")}
 		} else {
 			j.Finding = c.Judge(figures)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report/chart"
 	"github.com/ibweave/ibweave/sim"
@@ -42,14 +43,14 @@ var spam1998 = Paper{
 	Exhibits: spamExhibits,
 	Ours:     []string{"S15-3 deep", "S16 multicast", "S18 schemes", "S18 lock-step"},
 	Claims: slices.Concat(claimsOf(spamRows...), spamSystemClaims, []Claim{
-		{"S15-1", "latency is essentially independent of the number of destinations (figure 2)", []string{"fig2"}, judgeSPAMDestinations},
-		{"S15-2", "latency is largely independent of the size of the network (figure 2)", []string{"fig2"}, judgeSPAMSize},
-		{"S15-3", "a broadcast in 256 nodes takes under 14 µs (section 4)", []string{"fig2"}, func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) }},
-		{"S15-3 deep", "the same with any spanning tree: the paper asks for no kind of tree (section 3)", []string{"fig2"}, func(f map[string]*Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) }},
-		{"S15-4", "for software multicast the startups alone take 90 µs then (section 4)", []string{"fig2"}, judgeSPAMSoftware},
-		{"S15-5", "a more than six-fold difference (section 4)", []string{"fig2"}, judgeSPAMFactor},
-		{"S16", "even in relatively heavy traffic latency remains largely independent of the number of destinations (figure 3)", []string{"fig3"}, judgeSPAMTraffic},
-		{"S18", "destinations in contiguous parts relieve the root (section 5, future work)", []string{"fig3"}, judgeSPAMParts},
+		on("S15-1", "latency is essentially independent of the number of destinations (figure 2)", "fig2", judgeSPAMDestinations),
+		on("S15-2", "latency is largely independent of the size of the network (figure 2)", "fig2", judgeSPAMSize),
+		on("S15-3", "a broadcast in 256 nodes takes under 14 µs (section 4)", "fig2", func(f *Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[0]) }),
+		on("S15-3 deep", "the same with any spanning tree: the paper asks for no kind of tree (section 3)", "fig2", func(f *Figure) Finding { return judgeSPAMBroadcast(f, spamTrees[2]) }),
+		on("S15-4", "for software multicast the startups alone take 90 µs then (section 4)", "fig2", judgeSPAMSoftware),
+		on("S15-5", "a more than six-fold difference (section 4)", "fig2", judgeSPAMFactor),
+		on("S16", "even in relatively heavy traffic latency remains largely independent of the number of destinations (figure 3)", "fig3", judgeSPAMTraffic),
+		on("S18", "destinations in contiguous parts relieve the root (section 5, future work)", "fig3", judgeSPAMParts),
 	}),
 }
 
@@ -131,11 +132,7 @@ func someOf(rng *rand.Rand, n, d, but int) []int {
 
 // hosts gives the processors of a list of numbers.
 func (r *spamRouters) hosts(list []int) []fabric.PortID {
-	ports := make([]fabric.PortID, len(list))
-	for i, k := range list {
-		ports[i] = r.net.Fabric().CAPorts()[k]
-	}
-	return ports
+	return text.Each(list, func(k int) fabric.PortID { return r.net.Fabric().CAPorts()[k] })
 }
 
 // partition makes worms of the processors of a list of numbers: as many as k says, and no
@@ -326,7 +323,7 @@ const longestBroadcast = ", longest of all"
 
 func spamFigure2(lab *Lab) (*Figure, error) {
 	x := chart.Axis{Label: "destinations", Scale: chart.Log2}
-	y := chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
+	y := linear("latency", "µs")
 	wide := y
 	wide.Scale = chart.Log10
 	f := &Figure{
@@ -657,8 +654,8 @@ func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 }
 
 var (
-	rateAxis        = chart.Axis{Label: "arrival rate", Unit: "messages per µs and node", Scale: chart.Linear}
-	spamLatencyAxis = chart.Axis{Label: "latency", Unit: "µs", Scale: chart.Linear}
+	rateAxis        = linear("arrival rate", "messages per µs and node")
+	spamLatencyAxis = linear("latency", "µs")
 )
 
 // parameters are those of the traffic.

@@ -13,10 +13,10 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-func judgeSPAMDestinations(f map[string]*Figure) Finding {
+func judgeSPAMDestinations(f *Figure) Finding {
 	var whole, most chart.Point // the greatest
 	var says []string
-	a := f["fig2"].panel(0)
+	a := f.panel(0)
 	greater := func(p *chart.Point, q chart.Point) {
 		if p.Y == 0 || q.Y > p.Y {
 			*p = q
@@ -45,8 +45,8 @@ func judgeSPAMDestinations(f map[string]*Figure) Finding {
 	return out
 }
 
-func judgeSPAMSize(f map[string]*Figure) Finding {
-	a := f["fig2"].panel(0)
+func judgeSPAMSize(f *Figure) Finding {
+	a := f.panel(0)
 	var s tally
 	for _, at := range a.Curve(nodes(128)) {
 		if at.X < 127 {
@@ -58,8 +58,8 @@ func judgeSPAMSize(f map[string]*Figure) Finding {
 		"256 nodes take %s (%s) to %s (%s) longer than 128", percent(s.low), s.atLow, percent(s.high), s.atHigh)
 }
 
-func judgeSPAMBroadcast(f map[string]*Figure, tree spamTree) Finding {
-	c := f["fig2"].panel(2)
+func judgeSPAMBroadcast(f *Figure, tree spamTree) Finding {
+	c := f.panel(2)
 	mean, most := c.At(tree.name, 255), c.At(tree.name+longestBroadcast, 255)
 	out := decided(-beyond(mean, 14), "no processor is more than 54 routers away",
 		"%s µs on average, %.2f at most in %d networks", interval(mean, 2), most.Y, most.N)
@@ -73,8 +73,8 @@ func judgeSPAMBroadcast(f map[string]*Figure, tree spamTree) Finding {
 	return out
 }
 
-func judgeSPAMSoftware(f map[string]*Figure) Finding {
-	b := f["fig2"].panel(1)
+func judgeSPAMSoftware(f *Figure) Finding {
+	b := f.panel(1)
 	bound, measured := b.At("software, startups alone", 255).Y, b.At("software, "+nodes(256), 255)
 	out := holdsIf(bound == 90, "", "%.0f µs of startups for 255 destinations; %s µs in the simulation, with unicast worms", bound, interval(measured, 1))
 	if out.Verdict == Fails {
@@ -83,9 +83,9 @@ func judgeSPAMSoftware(f map[string]*Figure) Finding {
 	return out
 }
 
-func judgeSPAMFactor(f map[string]*Figure) Finding {
-	spam := f["fig2"].panel(0).At(nodes(256), 255)
-	b := f["fig2"].panel(1)
+func judgeSPAMFactor(f *Figure) Finding {
+	spam := f.panel(0).At(nodes(256), 255)
+	b := f.panel(1)
 	bound, software := ratio(b.At("software, startups alone", 255), spam), ratio(b.At("software, "+nodes(256), 255), spam)
 	out := decided(beyond(bound, 6), "with 80 µs in place of the printed 90, which would give 6.4 to 6.9 times",
 		"the startups alone are %s times SPAM's latency, software multicast as simulated %s times", interval(bound, 2), interval(software, 2))
@@ -118,8 +118,8 @@ func lastRate(f *Figure, name string) float64 {
 // longer than at the lowest rate; beyond that the network is near its end.
 const spamHeavy = 1.5
 
-func judgeSPAMTraffic(f map[string]*Figure) Finding {
-	b := f["fig3"].panel(1)
+func judgeSPAMTraffic(f *Figure) Finding {
+	b := f.panel(1)
 	loads := spamLoads[:4]
 	var says []string
 	var heaviest float64
@@ -150,12 +150,13 @@ func judgeSPAMTraffic(f map[string]*Figure) Finding {
 	if len(says) == 0 {
 		return Finding{Verdict: NotDecidable, Measured: "no rate is steady for all"}
 	}
-	return decided(-beyond(worst, 1.25), "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
+	return decided(-beyond(worst, 1.25),
+		"a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %, as long as multicasts to 8 take at most half as long again as in an idle network",
 		"multicasts to 8 to 64 take %s messages per µs and node: factors of up to %s, and up to rate %v", strings.Join(says, ", "), interval(worst, 2), heaviest)
 }
 
-func judgeSPAMParts(f map[string]*Figure) Finding {
-	b := f["fig3"].panel(1)
+func judgeSPAMParts(f *Figure) Finding {
+	b := f.panel(1)
 	one, parts := spamLoads[3].name, spamLoads[4].name
 	last := min(lastRate(b, one), lastRate(b, parts))
 	if last == 0 {
@@ -221,7 +222,9 @@ func spamLarge(lab *Lab) (*Figure, error) {
 	one, all, bound := newCurve(spamOne, sizes), newCurve(spamBroadcast, sizes), newCurve(spamBound, sizes)
 	var points []spamPoint
 	for i, n := range sizes {
-		points = append(points, spamPoint{tree: spamTrees[0], switches: n, d: 1, way: (*spamRouters).alone, to: &one.Points[i]}, spamPoint{tree: spamTrees[0], switches: n, d: n - 1, way: (*spamRouters).alone, to: &all.Points[i]})
+		points = append(points,
+			spamPoint{tree: spamTrees[0], switches: n, d: 1, way: (*spamRouters).alone, to: &one.Points[i]},
+			spamPoint{tree: spamTrees[0], switches: n, d: n - 1, way: (*spamRouters).alone, to: &all.Points[i]})
 		bound.Points[i].Y = softwareBound(n - 1)
 	}
 	f := &Figure{
@@ -419,7 +422,7 @@ func spamRoot(lab *Lab) (*Figure, error) {
 	return &Figure{
 		Parameters: []Parameter{{"nodes", fmt.Sprint(spamSchemeNodes)}, {"networks", fmt.Sprint(draws)}, {"multicasts of each", fmt.Sprint(worms)}},
 		Panels: []chart.Panel{{
-			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: chart.Axis{Label: "share", Scale: chart.Linear}, Curves: []chart.Curve{whole, parts},
+			X: chart.Axis{Label: "destinations", Scale: chart.Log2}, Y: linear("share", ""), Curves: []chart.Curve{whole, parts},
 		}},
 	}, err
 }
@@ -427,20 +430,20 @@ func spamRoot(lab *Lab) (*Figure, error) {
 // spamSystemClaims are claims that these figures decide; those without the paper's words are
 // ours.
 var spamSystemClaims = []Claim{
-	{"S15-6", "the factor becomes even more dramatic for larger networks (section 4)", []string{"large"}, judgeSPAMLarge},
-	{"S16 multicast", "latency remains largely independent of the number of destinations, with multicast alone (ours)", []string{"multicast"}, judgeSPAMAlone},
-	{"S18 schemes", "one worm is faster than worms by paths and than unicast (ours)", []string{"schemes"}, judgeSPAMSchemes},
-	{"S18 lock-step", "asynchronous replication is no slower than lock-step in an idle network (ours)", []string{"schemes"}, judgeSPAMLockStep},
-	{"S18 buffers", "larger input buffers could further reduce latency (section 5)", []string{"buffers"}, judgeSPAMBuffers},
-	{"S18 root", "the more destinations, the more probably a worm passes through the root (section 5)", []string{"root"}, judgeSPAMRoot},
+	on("S15-6", "the factor becomes even more dramatic for larger networks (section 4)", "large", judgeSPAMLarge),
+	on("S16 multicast", "latency remains largely independent of the number of destinations, with multicast alone (ours)", "multicast", judgeSPAMAlone),
+	on("S18 schemes", "one worm is faster than worms by paths and than unicast (ours)", "schemes", judgeSPAMSchemes),
+	on("S18 lock-step", "asynchronous replication is no slower than lock-step in an idle network (ours)", "schemes", judgeSPAMLockStep),
+	on("S18 buffers", "larger input buffers could further reduce latency (section 5)", "buffers", judgeSPAMBuffers),
+	on("S18 root", "the more destinations, the more probably a worm passes through the root (section 5)", "root", judgeSPAMRoot),
 }
 
-func judgeSPAMLarge(f map[string]*Figure) Finding {
+func judgeSPAMLarge(f *Figure) Finding {
 	how := 1
 	var last chart.Point
 	var says []string
-	for i, at := range f["large"].Curve(spamBroadcast) {
-		factor := ratio(f["large"].At(spamBound, at.X), at)
+	for i, at := range f.Curve(spamBroadcast) {
+		factor := ratio(f.At(spamBound, at.X), at)
 		if i > 0 {
 			how = min(how, beyond(minus(factor, last), 0))
 		}
@@ -450,24 +453,24 @@ func judgeSPAMLarge(f map[string]*Figure) Finding {
 	return decided(how, "a startup more for twice the nodes, and ways that grow with the root of their number", "%s", strings.Join(says, ", "))
 }
 
-func judgeSPAMAlone(f map[string]*Figure) Finding {
-	b := f["multicast"]
+func judgeSPAMAlone(f *Figure) Finding {
 	few, many := spamLoads[0].name, spamLoads[3].name
-	last := min(lastRate(b, few), lastRate(b, many))
+	last := min(lastRate(f, few), lastRate(f, many))
 	if last == 0 {
 		return Finding{Verdict: NotDecidable, Measured: "no rate is steady for both"}
 	}
-	r := ratio(b.At(many, last), b.At(few, last))
+	r := ratio(f.At(many, last), f.At(few, last))
 	return decided(-beyond(r, 1.25), "a worm waits for the root's channels once, however many destinations it has; taken as: within 25 %",
-		"at rate %v, the last that is steady for both, multicasts to 64 take %s times as long as those to 8; curves end at %v and %v", last, interval(r, 2), lastRate(b, many), lastRate(b, few))
+		"at rate %v, the last that is steady for both, multicasts to 64 take %s times as long as those to 8; curves end at %v and %v",
+		last, interval(r, 2), lastRate(f, many), lastRate(f, few))
 }
 
-func judgeSPAMSchemes(f map[string]*Figure) Finding {
+func judgeSPAMSchemes(f *Figure) Finding {
 	var s [2]tally
 	for i, name := range []string{"path-based", "unicast-based"} {
-		for _, at := range f["schemes"].Curve(name) {
+		for _, at := range f.Curve(name) {
 			if at.X > 1 {
-				r := ratio(at, f["schemes"].At("SPAM", at.X))
+				r := ratio(at, f.At("SPAM", at.X))
 				s[i].add(beyond(r, 1), r.Y, "%v destinations", at.X)
 			}
 		}
@@ -476,18 +479,18 @@ func judgeSPAMSchemes(f map[string]*Figure) Finding {
 		"worms by paths take %.2f (%s) to %.2f times as long (%s), recursive doubling %.2f to %.2f times", s[0].low, s[0].atLow, s[0].high, s[0].atHigh, s[1].low, s[1].high)
 }
 
-func judgeSPAMLockStep(f map[string]*Figure) Finding {
+func judgeSPAMLockStep(f *Figure) Finding {
 	var s tally
-	for _, at := range f["schemes"].Curve("lock-step") {
-		r := ratio(at, f["schemes"].At("SPAM", at.X))
+	for _, at := range f.Curve("lock-step") {
+		r := ratio(at, f.At("SPAM", at.X))
 		s.add(beyond(r, 0.99), r.Y, "%v destinations", at.X)
 	}
 	return decided(s.how(), "a flit waits in the only buffer of an input until all branches have it",
 		"without output buffers a multicast takes %.3f (%s) to %.3f times as long (%s)", s.low, s.atLow, s.high, s.atHigh)
 }
 
-func judgeSPAMBuffers(f map[string]*Figure) Finding {
-	a := f["buffers"].panel(0)
+func judgeSPAMBuffers(f *Figure) Finding {
+	a := f.panel(0)
 	how := 1
 	var says []string
 	for _, rate := range spamBufferRates {
@@ -503,8 +506,8 @@ func judgeSPAMBuffers(f map[string]*Figure) Finding {
 	return decided(how, "a worm that is blocked holds fewer channels", "%s", strings.Join(says, "; "))
 }
 
-func judgeSPAMRoot(f map[string]*Figure) Finding {
-	c := f["root"].Curve(throughRoot)
+func judgeSPAMRoot(f *Figure) Finding {
+	c := f.Curve(throughRoot)
 	first, last := c[0], c[len(c)-1]
 	how := beyond(minus(last, first), 0)
 	for i := range c[1:] {
@@ -514,5 +517,5 @@ func judgeSPAMRoot(f map[string]*Figure) Finding {
 	}
 	return decided(how, "destinations that lie in two subtrees of the root meet at it only",
 		"%s of worms to %v and %s of those to %v have the root as the least common ancestor of their destinations; of 4 parts to %v %s do",
-		percent(first.Y), first.X, percent(last.Y), last.X, last.X, percent(f["root"].At(inParts, last.X).Y))
+		percent(first.Y), first.X, percent(last.Y), last.X, last.X, percent(f.At(inParts, last.X).Y))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/papers/drawing"
 	"github.com/ibweave/ibweave/sim"
@@ -75,10 +76,7 @@ func portTo(f *fabric.Fabric, from, to int) fabric.PortID {
 
 // vertices names where ports lead.
 func vertices(f *fabric.Fabric, ports []fabric.PortID) string {
-	var list []int
-	for _, p := range ports {
-		list = append(list, int(f.Node(f.Owner(f.Peer(p))).GUID))
-	}
+	list := text.Each(ports, func(p fabric.PortID) int { return int(f.Node(f.Owner(f.Peer(p))).GUID) })
 	slices.Sort(list)
 	return strings.Trim(fmt.Sprint(list), "[]")
 }
@@ -224,7 +222,8 @@ func spamTheorem1(ctx context.Context, lab *Lab, f *Figure) error {
 	}
 	f.add(fmt.Sprintf("of %d random networks at saturation deadlock, with %d multicasts", networks, multicasts), "0", dead[sim.Wormhole])
 	f.add("the same, when worms ask for their channels one by one", "", dead[sim.GreedyWormhole])
-	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"}, {"worms", "six of each host at time 0, half of them multicasts"}, {"buffers", "1 flit at each input and output"}}
+	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"},
+		{"worms", "six of each host at time 0, half of them multicasts"}, {"buffers", "1 flit at each input and output"}}
 	return nil
 }
 
@@ -249,11 +248,7 @@ func spamTheorem2(_ context.Context, lab *Lab, f *Figure) error {
 				if in == fabric.NoPort || !fab.IsSwitch(fab.Owner(in)) {
 					return nil
 				}
-				var list []int32
-				for _, p := range r.net.Allowed(fab.Owner(in), in, x, nil) {
-					list = append(list, int32(p))
-				}
-				return list
+				return text.Each(r.net.Allowed(fab.Owner(in), in, x, nil), func(p fabric.PortID) int32 { return int32(p) })
 			}
 			reach := map[int32]int{} // by port: the longest route from there
 			var walk func(out int32) int
@@ -291,6 +286,7 @@ func spamTheorem2(_ context.Context, lab *Lab, f *Figure) error {
 	f.add(fmt.Sprintf("of %d destinations in %d random networks have a route that comes back to a channel", targets, networks), "0", cycles)
 	f.add("routers from which no allowed channel leads on to the destination", "0", ends)
 	f.add("channels of the longest route behind the first one", "", longest)
-	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"}, {"routes", "all that the routing function allows, from each processor to each other one"}}
+	f.Parameters = []Parameter{{"networks", "6 to 19 switches, half on a lattice, half irregular"},
+		{"routes", "all that the routing function allows, from each processor to each other one"}}
 	return nil
 }

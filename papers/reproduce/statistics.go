@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report/chart"
 )
 
@@ -38,16 +39,6 @@ func studentOf(freedom int) float64 {
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
-// meanOf is the mean of independent values, and half of its 95 % confidence interval, 0
-// for one value.
-func meanOf(values []float64) (mean, half float64) {
-	mean, deviation := spreadOf(values)
-	if len(values) == 1 {
-		return mean, 0
-	}
-	return mean, studentOf(len(values)-1) * deviation
-}
-
 // spreadOf is the mean of independent values, and its standard deviation.
 func spreadOf(values []float64) (mean, deviation float64) {
 	n := float64(len(values))
@@ -61,49 +52,38 @@ func spreadOf(values []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(square / (n - 1) / n)
 }
 
-// estimate makes a point that of the values of draws.
+// estimate makes a point the mean of independent values, those of draws, with half of its 95 %
+// confidence interval, 0 for one value.
 func estimate(p *chart.Point, values []float64) {
-	p.Y, p.Half = meanOf(values)
-	p.N = len(values)
-	if p.Draws = nil; len(values) > 1 {
-		p.Draws = values
+	mean, deviation := spreadOf(values)
+	p.N, p.Y, p.Half, p.Draws = len(values), mean, 0, nil
+	if p.N > 1 {
+		p.Half, p.Draws = studentOf(p.N-1)*deviation, values
 	}
 }
 
-// paired is what each draw gives of two points, and whether both have the same draws.
-func paired(a, b chart.Point, of func(a, b float64) float64) ([]float64, bool) {
-	if len(a.Draws) < 2 || len(a.Draws) != len(b.Draws) {
-		return nil, false
+// combine is what of makes of two points, with its interval: that of the values by draw where both
+// have the same draws, else half.
+func combine(a, b chart.Point, of func(a, b float64) float64, half float64) chart.Point {
+	p := chart.Point{X: a.X, Y: of(a.Y, b.Y), Half: half}
+	if len(a.Draws) > 1 && len(a.Draws) == len(b.Draws) {
+		values := make([]float64, len(a.Draws))
+		for i := range values {
+			values[i] = of(a.Draws[i], b.Draws[i])
+		}
+		estimate(&p, values)
 	}
-	values := make([]float64, len(a.Draws))
-	for i := range values {
-		values[i] = of(a.Draws[i], b.Draws[i])
-	}
-	return values, true
+	return p
 }
 
-// minus is a less b, with its interval: that of the differences by draw where both have the
-// same draws.
-func minus(a, b chart.Point) (d chart.Point) {
-	d.X = a.X
-	if values, ok := paired(a, b, func(a, b float64) float64 { return a - b }); ok {
-		estimate(&d, values)
-		return d
-	}
-	d.Y, d.Half = a.Y-b.Y, math.Hypot(a.Half, b.Half)
-	return d
+// minus is a less b.
+func minus(a, b chart.Point) chart.Point {
+	return combine(a, b, func(a, b float64) float64 { return a - b }, math.Hypot(a.Half, b.Half))
 }
 
-// ratio is a by b, with its interval, likewise.
-func ratio(a, b chart.Point) (r chart.Point) {
-	r.X = a.X
-	if values, ok := paired(a, b, func(a, b float64) float64 { return a / b }); ok {
-		estimate(&r, values)
-		return r
-	}
-	r.Y = a.Y / b.Y
-	r.Half = math.Abs(r.Y) * math.Hypot(a.Half/a.Y, b.Half/b.Y)
-	return r
+// ratio is a by b.
+func ratio(a, b chart.Point) chart.Point {
+	return combine(a, b, func(a, b float64) float64 { return a / b }, math.Abs(a.Y/b.Y)*math.Hypot(a.Half/a.Y, b.Half/b.Y))
 }
 
 // above tells whether a is greater than b beyond the error of the difference.
@@ -274,11 +254,8 @@ func (b *batchMeans) interval() (mean, half float64) {
 // all agree and decide a claim, numbers are those of the first. Else the draws of all runs are
 // taken together, unless some hold and some fail: then the claim depends on the draw. Of what is
 // within the error then, the draws are named that would decide it if they were like those.
-func (p *Paper) JudgeSeeds(seeds []uint64, runs []map[string]*Figure) []Judgement {
-	by := make([][]Judgement, len(runs))
-	for r, figures := range runs {
-		by[r] = p.Judge(figures)
-	}
+func (p *Paper) JudgeSeeds(seeds []uint64, runs []Figures) []Judgement {
+	by := text.Each(runs, p.Judge)
 	list := slices.Clone(by[0])
 	for i := range list {
 		j := &list[i]
@@ -310,9 +287,9 @@ func (p *Paper) JudgeSeeds(seeds []uint64, runs []map[string]*Figure) []Judgemen
 const mostRepeats = 1 << 10
 
 // judgeTogether judges a claim by the draws of all runs.
-func (c *Claim) judgeTogether(runs []map[string]*Figure) Finding {
+func (c *Claim) judgeTogether(runs []Figures) Finding {
 	judge := func(times int) (Finding, int) {
-		figures, draws := map[string]*Figure{}, 0
+		figures, draws := Figures{}, 0
 		for _, name := range c.Figures {
 			f := *runs[0][name]
 			f.Panels = slices.Clone(f.Panels)
@@ -356,7 +333,7 @@ func (c *Claim) judgeTogether(runs []map[string]*Figure) Finding {
 // together adds to a point of the first run those of the others, and repeats all of them, and
 // tells whether each run has it: curves end where a network is not steady. It is not steady where
 // it is not in most of the runs.
-func together(at *chart.Point, runs []map[string]*Figure, figure string, panel int, curve string, times int) bool {
+func together(at *chart.Point, runs []Figures, figure string, panel int, curve string, times int) bool {
 	sum, squares, unsteady := at.Y, at.Half*at.Half, 0
 	if at.Unsteady {
 		unsteady++

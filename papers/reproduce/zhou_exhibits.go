@@ -8,6 +8,7 @@ import (
 
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
@@ -30,20 +31,17 @@ var zhouExhibits = []Experiment{
 
 // zhouConferenceExhibits are those that the conference version has, too.
 var zhouConferenceExhibits = []Experiment{
-	exhibit("deadlock", "Figs. 1 and 2: four packets on a block of switches, with free turns and with XY routing", zhouDeadlock),
+	zhouExhibits[0],
 	exhibit("lids", "Fig. 3: the LIDs of nodes", zhouLIDs),
 	exhibit("paths", "Figs. 4 and 5: ports and paths in a 5x5 mesh", zhouPaths),
 	exhibit("masks", "Fig. 7: the multicast forwarding tables of the worked example", zhouMasks),
 }
 
 // conferenceExhibitClaims are the claims on these.
-func conferenceExhibitClaims() (list []Claim) {
-	for _, c := range claimsOf(zhouRows...) {
-		if slices.ContainsFunc(zhouConferenceExhibits, func(x Experiment) bool { return x.Name == c.Figures[0] }) {
-			list = append(list, c)
-		}
-	}
-	return list
+func conferenceExhibitClaims() []Claim {
+	return text.Where(claimsOf(zhouRows...), func(c Claim) bool {
+		return slices.ContainsFunc(zhouConferenceExhibits, func(x Experiment) bool { return x.Name == c.Figures[0] })
+	})
 }
 
 var zhouRows = []rowsClaim{
@@ -273,11 +271,7 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 		if err != nil {
 			return err
 		}
-		var way []fabric.PortNum
-		for _, out := range path[1 : len(path)-1] {
-			way = append(way, fab.Num(out))
-		}
-		xy = append(xy, way)
+		xy = append(xy, text.Each(path[1:len(path)-1], fab.Num))
 	}
 	once, err := count(maskOf(fab, from, xy))
 	if err != nil {
@@ -344,7 +338,7 @@ func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, Multicast: &mft.Plan{Tables: plan.Tables, Trees: plan.Trees}}, verify.Options{})
+		v, err := verify.Check(ctx, &state.State{Fabric: r.Fabric, Tables: r.Tables, Multicast: plan}, verify.Options{})
 		if err != nil {
 			return false, err
 		}
@@ -639,7 +633,7 @@ func zhouCopying(ctx context.Context, _ *Lab, f *Figure) error {
 				return err
 			}
 			f.add(c.row, outcome(false), outcome(dead != nil))
-			v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: r.Routing.Tables, Multicast: &mft.Plan{Tables: r.Plan.Tables, Trees: r.Plan.Trees}}, verify.Options{Copying: c.check})
+			v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: r.Routing.Tables, Multicast: r.Plan}, verify.Options{Copying: c.check})
 			if err != nil {
 				return err
 			}

@@ -129,11 +129,8 @@ func (g *Grouping) of(nodes int) []int32 {
 // among is the groups of another fabric, whose node n has the place of node in[n] of this one.
 // Groups without nodes stay, so that groups have the same numbers in both.
 func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
-	of, here := g.of(nodes), make([]int32, len(in))
-	for n, at := range in {
-		here[n] = of[at]
-	}
-	return g.with(here)
+	of := g.of(nodes)
+	return g.with(text.Each(in, func(at fabric.NodeID) int32 { return of[at] }))
 }
 
 // with is groups of the same names with other nodes: by node the index of its group, below 0

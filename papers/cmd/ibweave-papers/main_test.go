@@ -171,7 +171,7 @@ func TestIdle(t *testing.T) {
 // statuses and fits 80 columns, and flags name their values.
 func TestReference(t *testing.T) {
 	const dir = "../../../docs/reference/papers"
-	want := short.Must(cli.Pages((&app{}).rootCommand(nil), "markdown"))(t)
+	want := short.Must(cli.Pages((&app{}).rootCommand(), "markdown"))(t)
 	files, err := os.ReadDir(dir)
 	if err != nil || len(files) != len(want) {
 		t.Errorf("%d pages, %v; want %d", len(files), err, len(want))

@@ -219,10 +219,10 @@ func (a *app) measureFigures(ctx context.Context, o *evaluation, work []reproduc
 		result.Made = append(result.Made, name(w))
 		left = append(left, w)
 	}
-	stage := cli.StartStage(a.screen, fmt.Sprintf("%d figures", len(left)))
+	stage := cli.StartStage(a.Screen, fmt.Sprintf("%d figures", len(left)))
 	opt.Progress = stage.Set
 	opt.Done = func(w reproduce.Work, f *reproduce.Figure) error {
-		a.log.Info("measured " + name(w))
+		a.Log.Info("measured " + name(w))
 		return f.Save(dir)
 	}
 	_, err := reproduce.Run(ctx, left, opt)
@@ -311,7 +311,7 @@ your own. reproduce prints the calls of each figure, and so do docs/papers.`,
 			if err := write(&b); err != nil {
 				return cli.NewUsageError(err)
 			}
-			return a.writeOutput(output, b.Bytes())
+			return a.WriteFile(output, b.Bytes())
 		}
 		flags := one.Flags()
 		flags.Uint64Var(&seed, "seed", 1, "seed of everything random")

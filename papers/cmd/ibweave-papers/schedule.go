@@ -91,7 +91,7 @@ and one after it, no cycle closes.
 			if len(args) == 1 && (o.Topology != "" || o.LFTs != "") {
 				return usagef("schedule takes a directory or -t and --lfts, not both")
 			}
-			if err := oneStdin(o.Topology, o.LFTs, o.groups, o.check, o.nameMap); err != nil {
+			if err := cli.OneStdin(o.Topology, o.LFTs, o.groups, o.check, o.nameMap); err != nil {
 				return err
 			}
 			o.dir = strings.Join(args, "")
@@ -153,7 +153,7 @@ func (a *app) schedule(o *scheduling) error {
 	if err != nil {
 		return err
 	}
-	stage := cli.StartStage(a.screen, "check")
+	stage := cli.StartStage(a.Screen, "check")
 	r := s.Check()
 	stage.End()
 	d := scheduled{
@@ -182,12 +182,12 @@ func (a *app) schedule(o *scheduling) error {
 	d.Links, d.MeanLinks = cost.Links, cost.MeanLinks
 	write := o.check == "" && (r.Clean() || o.force)
 	if write {
-		if err := a.writeOutput(o.output, s.Append(nil)); err != nil {
+		if err := a.WriteFile(o.output, s.Append(nil)); err != nil {
 			return err
 		}
 		d.Output = o.output
 		if o.groupsOut != "" {
-			if err := a.writeOutput(o.groupsOut, s.AppendPhaseOne(nil)); err != nil {
+			if err := a.WriteFile(o.groupsOut, s.AppendPhaseOne(nil)); err != nil {
 				return err
 			}
 		}
@@ -221,7 +221,7 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 	if err != nil {
 		return nil, err
 	}
-	stage := cli.StartStage(a.screen, "schedule")
+	stage := cli.StartStage(a.Screen, "schedule")
 	defer stage.End()
 	s, err := myrinet.Build(f, tables, groups, o.opt)
 	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
@@ -236,7 +236,8 @@ func (a *app) makeSchedule(o *scheduling, f *fabric.Fabric, tables *lft.Tables) 
 // text is the document for people.
 func (d *scheduled) text(b *text.Sheet) {
 	n := text.Grouped[int]
-	b.Row("schedule", "%s, %s, %s of buffers", text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
+	b.Row("schedule", "%s, %s, %s of buffers",
+		text.CountGrouped(d.Groups, "group", "groups"), text.CountGrouped(d.Hosts, "host", "hosts"), text.CountGrouped(d.Classes, "class", "classes"))
 	b.Row("messages", "%s, %s sends, at most %s one after another", n(d.Messages), n(d.Sends), n(d.Steps))
 	b.Row("links", "%s crossed between switches, %.2f by a send", n(d.Links), d.MeanLinks)
 	for _, line := range d.lines {

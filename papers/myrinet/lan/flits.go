@@ -2,11 +2,13 @@ package lan
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/papers/myrinet"
 )
 
@@ -167,15 +169,11 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 		x.queue[w.Source] = append(x.queue[w.Source], int32(i))
 		left += hosts
 	}
-	var sources []fabric.PortID
-	for s := range x.queue {
-		sources = append(sources, s)
-	}
-	slices.Sort(sources)
+	sources := slices.Sorted(maps.Keys(x.queue))
 	quiet := 0
 	for ; ; x.cycle++ {
 		for p := range x.room {
-			x.room[p] = o.room(fabric.PortID(p)) - flitsIn(x.buffer[p])
+			x.room[p] = o.room(fabric.PortID(p)) - text.CountIf(x.buffer[p], func(c cell) bool { return !c.end })
 		}
 		x.moved = false
 		for p := range x.buffer {
@@ -226,15 +224,6 @@ func (o *SwitchOptions) room(p fabric.PortID) int {
 
 // maxCycles ends what does not end by itself.
 const maxCycles = 1 << 20
-
-func flitsIn(b []cell) (n int) {
-	for i := range b {
-		if !b[i].end {
-			n++
-		}
-	}
-	return n
-}
 
 // hosts counts the hosts at the ends of a route.
 func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute) (int, error) {
@@ -535,18 +524,5 @@ func (x *switches) findCycle() []SwitchWait {
 			}
 		}
 	}
-	var to []int32
-	cycle := graph.FirstCycle(len(waits), func(w int32) []int32 {
-		to = to[:0]
-		for _, wait := range waits[w] {
-			to = append(to, int32(wait.For))
-		}
-		return to
-	})
-	list := make([]SwitchWait, len(cycle))
-	for i, w := range cycle {
-		next := int(cycle[(i+1)%len(cycle)])
-		list[i] = waits[w][slices.IndexFunc(waits[w], func(wait SwitchWait) bool { return wait.For == next })]
-	}
-	return list
+	return graph.FirstCycleOf(waits, func(w SwitchWait) int { return w.For })
 }

@@ -423,7 +423,8 @@ func (a *adapters) empty() error {
 		return errors.New("the simulator is wrong: copies wait, and nothing happens")
 	}
 	if len(a.freeWorm) != len(a.worms) || len(a.freeMsg) != len(a.msgs) || len(a.n.free) != len(a.n.hops) {
-		return fmt.Errorf("the simulator is wrong: %d worms, %d messages and %d hops are left", len(a.worms)-len(a.freeWorm), len(a.msgs)-len(a.freeMsg), len(a.n.hops)-len(a.n.free))
+		return fmt.Errorf("the simulator is wrong: %d worms, %d messages and %d hops are left",
+			len(a.worms)-len(a.freeWorm), len(a.msgs)-len(a.freeMsg), len(a.n.hops)-len(a.n.free))
 	}
 	return nil
 }
