@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/ibweave/ibweave/internal/text"
 )
 
 // Operation is a collective operation on data of some size.
@@ -166,7 +164,10 @@ func Shift(by int) Pattern {
 
 // Cycle gives each of n ranks another one, along one cycle that a seed draws (Sattolo 1986).
 func Cycle(n int, seed uint64) []int {
-	to := text.Numbers[int](n)
+	to := make([]int, n)
+	for i := range to {
+		to[i] = i
+	}
 	rng := rand.New(rand.NewPCG(seed, 0x7065726d))
 	for i := n - 1; i > 0; i-- {
 		j := rng.IntN(i)
