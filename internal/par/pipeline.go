@@ -9,7 +9,10 @@ import (
 
 // A worker of a Pipeline that has nothing to do looks spins times before it sleeps: to wake it takes as
 // long as a dozen short calls, and it may wake on the CPU of the one that woke it.
-const spins = 1000
+const (
+	spins    = 1000
+	spinners = 2 // at once: more would not find more to do
+)
 
 // Step is a part of the work on number i of a Pipeline, which has a slot for it.
 type Step func(slot, i int) error
@@ -33,12 +36,13 @@ func Pipeline(ctx context.Context, n, slots int, prepare, do, finish Step) error
 }
 
 type pipeline struct {
-	n       int
-	mu      sync.Mutex // of all below
-	changed sync.Cond
-	changes atomic.Int64 // how often changed was signalled
-	taken   []bool       // by slot: from prepare to finish
-	ready   []bool       // by slot: from prepare to do
+	n        int
+	changes  atomic.Int64 // how often changed was signalled
+	spinning atomic.Int32 // workers that look before they sleep
+	mu       sync.Mutex   // of all below
+	changed  sync.Cond
+	taken    []bool // by slot: from prepare to finish
+	ready    []bool // by slot: from prepare to do
 	// The lowest numbers for which each step has not begun.
 	toPrepare, toDo, toFinish int
 
@@ -51,6 +55,7 @@ type pipeline struct {
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.signal() // whoever leaves because ctx has ended is waited for
 	for p.err == nil && p.toFinish < p.n && ctx.Err() == nil {
 		slots := len(p.taken)
 		switch {
@@ -73,18 +78,26 @@ func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step)
 			p.wait()
 			continue
 		}
-		p.changes.Add(1)
-		p.changed.Broadcast()
+		p.signal()
 	}
+}
+
+// signal tells all workers that something has changed.
+func (p *pipeline) signal() {
+	p.changes.Add(1)
+	p.changed.Broadcast()
 }
 
 // wait waits until another worker has made a call.
 func (p *pipeline) wait() {
 	seen := p.changes.Load()
 	p.mu.Unlock()
-	for i := 0; i < spins && p.changes.Load() == seen; i++ {
-		runtime.Gosched()
+	if p.spinning.Add(1) <= spinners {
+		for i := 0; i < spins && p.changes.Load() == seen; i++ {
+			runtime.Gosched()
+		}
 	}
+	p.spinning.Add(-1)
 	p.mu.Lock()
 	if p.changes.Load() == seen {
 		p.changed.Wait()

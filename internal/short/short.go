@@ -146,7 +146,7 @@ func Of[T any](all, few T) T {
 }
 
 // Usual returns all where make test-all runs the tests, else usual: make test draws fewer random cases, and
-// leaves programs that run for long to it.
+// leaves some of many fabrics, and programs that run for long, to it.
 func Usual[T any](all, usual T) T {
 	if All() {
 		return all
