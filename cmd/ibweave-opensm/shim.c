@@ -429,8 +429,8 @@ static void lft_clean(osm_switch_t *sw)
  * Reads the forwarding tables of the switches: with need_update OpenSM does not know them, and
  * would write them all. That is so until a sweep of a new master has ended without errors. All are
  * asked for one block, then those that have answered for the next ones, and no more once timeout_ms
- * are over. It returns how many were read whole, which then have no need_update, and -1 if OpenSM is
- * ending.
+ * are over. It returns how many were asked, of which those that were read whole have no need_update then,
+ * and -1 if OpenSM is ending.
  */
 static int lfts_read(struct plugin *p, int timeout_ms)
 {
@@ -466,9 +466,10 @@ static int lfts_read(struct plugin *p, int timeout_ms)
 	for (item = cl_qmap_head(tbl); item != cl_qmap_end(tbl); item = cl_qmap_next(item)) {
 		osm_switch_t *sw = (osm_switch_t *) item;
 
-		if (!ending && lft_blocks(sw) && lft_answered(sw, 0, lft_blocks(sw))) {
-			sw->need_update = 0;
+		if (!ending && lft_blocks(sw)) {
 			n++;
+			if (lft_answered(sw, 0, lft_blocks(sw)))
+				sw->need_update = 0;
 		}
 		lft_clean(sw);
 	}
