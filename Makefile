@@ -49,8 +49,8 @@ test:
 	scripts/install-tools.sh
 	$(TEST) $(PACKAGES)
 
-# Those of make test with three times as many random cases, with the papers' simulations, and with those that
-# start Chromium, Firefox, Slurm, Prometheus, groff and jq, then the packages, and the plugin in the OpenSM of Debian 13, where that installs; as root.
+# Those of make test with about three times as many random cases, with the papers' simulations, and
+# with those that start Chromium, Firefox, Slurm, Prometheus, groff and jq, then the packages, and the plugin in the OpenSM of Debian 13, where that installs; as root.
 test-all: build
 	scripts/install-tools.sh all
 	IBWEAVE_TESTS=all $(TEST) $(PACKAGES)

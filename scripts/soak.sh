@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 time=${1:-10m}
+export IBWEAVE_TESTS=all
 
 go test -count=1 -timeout 60m ./compile -run 'TestRandomGroups|TestUnicastAndMulticast|TestIBDMChkOnMulticast|TestTry' -trials 1000 -v |
 	grep -E 'groups|flipped|^(ok|FAIL|---)'

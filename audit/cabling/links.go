@@ -188,16 +188,18 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 // linksShown is by PortID what the owner shows that the port should do.
 func (c *checker) linksShown() []fabric.Link {
 	f := c.f
-	kindOf := func(p fabric.PortID) kind { return kind{c.device(f.Owner(p)), c.device(f.Owner(f.Peer(p)))} }
-	whole := make(map[kind]census)
-	local := make(map[kind]census) // of one system at a time
 	shows := make([]fabric.Link, f.NumPorts())
-	if cables := f.Cables(); !slices.ContainsFunc(cables, func(x fabric.Cable) bool { return f.Link(x.A) != cables[0].Link || f.Link(x.B) != cables[0].Link }) {
-		for _, x := range cables { // all are alike, as most fabrics have them
+	cables := f.Cables()
+	differs := func(x fabric.Cable) bool { return f.Link(x.A) != cables[0].Link || f.Link(x.B) != cables[0].Link }
+	if !slices.ContainsFunc(cables, differs) { // as most fabrics have them
+		for _, x := range cables {
 			shows[x.A], shows[x.B] = x.Link, x.Link
 		}
 		return shows
 	}
+	kindOf := func(p fabric.PortID) kind { return kind{c.device(f.Owner(p)), c.device(f.Owner(f.Peer(p)))} }
+	whole := make(map[kind]census)
+	local := make(map[kind]census) // of one system at a time
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) != fabric.NoPort {
 			addLink(whole, kindOf(p), f.Link(p))
