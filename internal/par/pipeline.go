@@ -55,7 +55,7 @@ type pipeline struct {
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.signal() // whoever leaves because ctx has ended is waited for
+	defer p.signal() // others wait for a worker that leaves because ctx has ended
 	for p.err == nil && p.toFinish < p.n && ctx.Err() == nil {
 		slots := len(p.taken)
 		switch {
