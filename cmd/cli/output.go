@@ -20,13 +20,12 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Output is what a program writes to: standard output and standard error.
+// Output has standard output and standard error of a program.
 type Output struct {
 	Stdout, Stderr io.Writer // what is not printable is escaped
-	Exact          io.Writer // standard output as it is
+	Exact          *Remember // standard output as it is
 	Screen         io.Writer // standard error as it is
 	terminal       io.Writer // standard output without its errors
-	exact          *Remember // Exact
 	Log            *zap.Logger
 	Command        *cobra.Command // the one that is meant
 	results, notes *Paper         // what is behind Stdout and Stderr
@@ -38,7 +37,7 @@ func NewOutput(stdout, stderr io.Writer) Output {
 	results, notes := NewPaper(exact), NewPaper(stderr)
 	return Output{
 		Stdout: &Printable{To: results}, Stderr: &Printable{To: notes}, Exact: exact, Screen: stderr,
-		terminal: stdout, exact: exact, results: results, notes: notes,
+		terminal: stdout, results: results, notes: notes,
 	}
 }
 
@@ -98,7 +97,7 @@ func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, 
 	root.SetErr(o.Stderr)
 	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
 	o.Stdout.(*Printable).End()
-	_ = o.results.End() // exact has the error
+	_ = o.results.End() // Exact has the error
 	switch {
 	case err == nil:
 	case !*running: // cobra's own errors have no type
@@ -106,8 +105,8 @@ func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, 
 	case ctx.Err() != nil:
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
-	if status := status(err); o.exact.Err != nil && (status == Clean || status == Findings) {
-		err = o.exact.Err // what was to be said was not
+	if status := status(err); o.Exact.Err != nil && (status == Clean || status == Findings) {
+		err = o.Exact.Err // what was to be said was not
 	}
 	report(err)
 	o.Stderr.(*Printable).End()

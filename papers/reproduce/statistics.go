@@ -62,8 +62,8 @@ func estimate(p *chart.Point, values []float64) {
 	}
 }
 
-// combine is what of makes of two points, with its interval: that of the values by draw where both
-// have the same draws, else half.
+// combine returns a point with the value that of makes of two points' values, and with its interval: that
+// of the values by draw where both have the same draws, else half.
 func combine(a, b chart.Point, of func(a, b float64) float64, half float64) chart.Point {
 	p := chart.Point{X: a.X, Y: of(a.Y, b.Y), Half: half}
 	if len(a.Draws) > 1 && len(a.Draws) == len(b.Draws) {
