@@ -47,13 +47,13 @@ endif
 # The tests run the real OpenSM, ibsim, infiniband-diags and ibdmchk.
 test:
 	scripts/install-tools.sh
-	$(TEST) $(PACKAGES)
+	RAPID_CHECKS=$${RAPID_CHECKS:-34} $(TEST) $(PACKAGES)
 
 # Those of make test with about three times as many random cases, with the papers' simulations, and
 # with those that start Chromium, Firefox, Slurm, Prometheus, groff and jq, then the packages, and the plugin in the OpenSM of Debian 13, where that installs; as root.
 test-all: build
 	scripts/install-tools.sh all
-	IBWEAVE_TESTS=all $(TEST) $(PACKAGES)
+	IBWEAVE_TESTS=all $(TEST) -count=1 $(PACKAGES)
 	scripts/test-deb.sh
 	scripts/test-rpm.sh
 	scripts/debian13.sh --where-possible

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,7 +151,7 @@ func TestConformance(t *testing.T) {
 	kinds := kinds(t)
 	for _, name := range short.Keys(kinds, "mesh 4x4", "torus 5x4", "fattree 2 levels", "banyan", "irregular, seed 0") {
 		bare := kinds[name]
-		for _, lmc := range short.Of([]int{0, 1}, []int{1}) {
+		for _, lmc := range short.Of(short.Usual([]int{0, 1}, []int{1}), []int{1}) {
 			f := short.Must(lft.AssignLIDs(bare, lft.LIDOptions{LMC: lmc}))(t)
 			for i := range compile.Engines {
 				e := compile.Engines[i]
@@ -182,14 +183,19 @@ func TestConformance(t *testing.T) {
 }
 
 // TestConformanceInOpenSM puts the tables of every engine into the real OpenSM
-// on the real ibsim, for every kind of fabric, and compares every entry that
-// the switches then have.
+// on the real ibsim, for every kind of fabric, of which make test has every engine route a third, and
+// compares every entry that the switches then have.
 func TestConformanceInOpenSM(t *testing.T) {
 	kinds := kinds(t)
-	for _, name := range short.Keys(kinds, "mesh 4x4") {
+	names := short.Keys(kinds, "mesh 4x4")
+	slices.Sort(names)
+	for k, name := range names {
 		bare := kinds[name]
 		f := short.Must(lft.AssignLIDs(bare, lft.LIDOptions{}))(t)
 		for i := range compile.Engines {
+			if (k+i)%short.Usual(1, 3) != 0 {
+				continue
+			}
 			e := compile.Engines[i]
 			t.Run(e.Name()+"/"+name, func(t *testing.T) {
 				if !inDomain(e, name) {

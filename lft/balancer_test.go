@@ -195,7 +195,7 @@ func TestRouteCancelled(t *testing.T) {
 func TestPrefer(t *testing.T) {
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 12, Levels: 3})
 	f, tables, _ := routed(t, f, err)
-	for seed := range short.Of(uint64(20), 2) {
+	for seed := range short.Of(short.Usual[uint64](20, 7), 2) {
 		g := short.Must(gen.DropLinks(f, 3, seed))(t)
 		kept := short.Must(lft.Prefer(context.Background(), g, tables, true, func() lft.ListNextHops { return lft.ShortestNextHops(g) }))(t)
 		v := short.Must(verify.Check(context.Background(), &state.State{Fabric: g, Tables: kept}, verify.Options{Complete: true}))(t)

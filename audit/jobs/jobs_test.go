@@ -502,7 +502,7 @@ func TestTooMuch(t *testing.T) {
 
 // TestFewRanks: much data of few ranks goes in more pieces than there may be, and less of it in fewer.
 func TestFewRanks(t *testing.T) {
-	_, in := oneOnFour(t, "allreduce-ring, size: "+short.Of("1024T", "1T"))
+	_, in := oneOnFour(t, "allreduce-ring, size: "+short.Of(short.Usual("1024T", "1T"), "1T"))
 	if works, scale, _, err := in.Works(jobs.WorkOptions{}); err != nil || len(works) != 1 || scale >= 1 {
 		t.Errorf("%d works, scale %g, %v", len(works), scale, err)
 	}

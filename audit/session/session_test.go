@@ -465,7 +465,7 @@ func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(a, b) }
 func TestLoadsHaveOneScale(t *testing.T) {
 	engines := []string{"updn", "minhop", "layered", "fattree"}
 	var drains, refused, moves, steps, whatifs int
-	for seed := range uint64(short.Of(1000, 60)) {
+	for seed := range uint64(short.Of(short.Usual(1000, 330), 60)) {
 		rnd := rand.New(rand.NewPCG(seed, 77))
 		base, unknown := drawRates(t, rnd, engines[seed%4])
 		if unknown == 0 {
@@ -479,7 +479,7 @@ func TestLoadsHaveOneScale(t *testing.T) {
 		did, no = x.session()
 		steps, whatifs = steps+did, whatifs+no
 	}
-	if n := short.Of(1000, 60); drains < n/4 || refused < n/10 || moves < n/4 || steps < n || whatifs < n/10 {
+	if n := short.Of(short.Usual(1000, 330), 60); drains < n/4 || refused < n/10 || moves < n/4 || steps < n || whatifs < n/10 {
 		t.Errorf("%d drained and %d refused for their limits, %d moves, %d steps, %d of whatif: the draw is too narrow", drains, refused, moves, steps, whatifs)
 	}
 }

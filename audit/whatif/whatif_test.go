@@ -59,7 +59,7 @@ func TestAsCompiledFromScratch(t *testing.T) {
 		add(*topologyFile, f, err)
 	}
 	for name, f := range fabrics {
-		for _, engine := range short.Of([]string{"updn", "minhop", "xy", "spam"}, []string{"updn", "xy"}) {
+		for _, engine := range []string{"updn", "xy", "spam", "minhop"}[:short.Of(short.Usual(4, 3), 2)] {
 			base := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
 			e, _ := compile.EngineByName(engine)
 			r, err := compile.Run(t.Context(), f, e, base)
@@ -417,7 +417,7 @@ func TestSteps(t *testing.T) {
 		f, _, err = topology.Parse(*topologyFile, data, topology.Options{Lenient: true})
 	}
 	short.Check(t, err)
-	for _, engine := range []string{"updn", "minhop", "layered", "fattree"} {
+	for _, engine := range []string{"updn", "fattree", "layered", "minhop"}[:short.Usual(4, 3)] {
 		opt := compile.Options{LIDs: lft.LIDOptions{LMC: lft.KeepLMC}}
 		base := fabrictest.Compile(t, f, engine, opt)
 		for _, kind := range []string{Links, Switches} {
@@ -450,7 +450,7 @@ func TestSwitchFailures(t *testing.T) {
 		radix = 24
 	}
 	f := fabrictest.FatTree(t, radix, 3)
-	for _, engine := range short.Of([]string{"updn", "layered", "fattree"}, []string{"updn"}) {
+	for _, engine := range []string{"updn", "layered", "fattree"}[:short.Of(short.Usual(3, 2), 1)] {
 		got := run(t, fabrictest.Compile(t, f, engine, compile.Options{}), compile.Options{}, Options{Kind: Switches, Depth: 1})
 		got.Sort("entries")
 		most, median := got.Cases[0], got.Cases[len(got.Cases)/2]

@@ -34,6 +34,8 @@ type daemon struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser // its console
 	ended chan error
+	file  os.FileInfo     // its log
+	read  strings.Builder // of that
 }
 
 // stay starts OpenSM with the plugin and waits until the subnet is up.
@@ -85,13 +87,21 @@ func (s *testbed) launch(t *testing.T, conf, node, flags string) *daemon {
 	return d
 }
 
-// log is OpenSM's log.
+// log is OpenSM's log, of which each call reads what was added.
 func (d *daemon) log() string {
-	data, err := os.ReadFile(filepath.Join(d.dir, "opensm.log"))
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		d.t.Fatal(err)
+	f, err := os.Open(filepath.Join(d.dir, "opensm.log"))
+	if errors.Is(err, os.ErrNotExist) {
+		return ""
 	}
-	return string(data)
+	short.Check(d.t, err)
+	defer f.Close()
+	if info := short.Must(f.Stat())(d.t); d.file == nil || !os.SameFile(info, d.file) { // SIGUSR1 opens another
+		d.file = info
+		d.read.Reset()
+	}
+	short.Must(f.Seek(int64(d.read.Len()), io.SeekStart))(d.t)
+	short.Must(io.Copy(&d.read, f))(d.t)
+	return d.read.String()
 }
 
 // wait waits until OpenSM's log has a text as often as times says.

@@ -33,7 +33,7 @@ import (
 // compressed too.
 func TestLargeRun(t *testing.T) {
 	const most = 400 << 20 // bytes of memory; the threads of libc take 8 MiB each
-	size := short.Of(500<<20, 12<<20)
+	size := short.Of(short.Usual(500<<20, 50<<20), 12<<20)
 	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(16, 8), Levels: 3}))(t)
 	dir := t.TempDir()
 	name := filepath.Join(dir, "ibdiagnet2.db_csv")

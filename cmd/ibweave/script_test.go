@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 // own commands there are
 //
 //	status N ibweave ARG..   runs the program and wants exit status N
-//	ibweave ARG..            runs the program, under -short in this process; JSON is held to its schema
+//	ibweave ARG..            runs the program, in this process unless make test-all does; JSON is held to its schema
 //	json FILE PATH WANT      FILE has WANT at PATH, member names and indices with dots between them
 //	nojson FILE PATH         FILE is one JSON document, which has nothing at PATH
 //	same DIR DIR             both directories have the same files with the same bytes
@@ -97,8 +97,7 @@ func TestScript(t *testing.T) {
 }
 
 // scripts are files of testdata that say "ibweave" for "exec ibweave", so that each JSON document
-// is held to its schema, and that under -short programs need not start: 450 starts take 4 s of
-// CPU time.
+// is held to its schema, and that programs need not start: 450 starts take 4 s of CPU time.
 func scripts(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
@@ -124,7 +123,7 @@ var folder sync.Mutex
 // for standard input, another number of CPUs, ibsim, other programs on the PATH, or its own file.
 func runHere(ts *testscript.TestScript, args []string) (exit int, stdout string, ok bool) {
 	own := slices.Contains(args, "-") || slices.Contains(args, "rehearse") || ts.Getenv("GOMAXPROCS")+ts.Getenv("SIM_HOST") != "" || ts.Getenv("PATH") != os.Getenv("PATH")
-	if !testing.Short() || args[0] != "ibweave" || own {
+	if short.All() || args[0] != "ibweave" || own {
 		return 0, "", false
 	}
 	folder.Lock()

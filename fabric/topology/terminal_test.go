@@ -140,7 +140,7 @@ func TestMessagesAmidLines(t *testing.T) {
 		if n := messageIn([]byte(message), 0); n >= 0 {
 			t.Errorf("%q is split at %d", message, n)
 		}
-		for at := 0; at < len(text); at += short.Of(1, 5) {
+		for at := 0; at < len(text); at += short.Of(short.Usual(1, 3), 5) {
 			begin := at == 0 || text[at-1] == '\n'
 			data := slices.Concat(text[:at], []byte(message+"\n"), text[at:])
 			g, problems, err := Parse("in", data, Options{})

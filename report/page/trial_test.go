@@ -258,6 +258,7 @@ func TestBrowserTryMeasures(t *testing.T) {
 
 // TestInteractiveSize: a page for 600 hosts with the compiler in it is below 4 MB, with room for more.
 func TestInteractiveSize(t *testing.T) {
+	short.NeedAll(t) // the compiler for pages is not built for make test
 	c := build(t)
 	c.run("gen", "tree", "--leaves", "20", "--spines", "20", "--parallel", "1", "--hosts", "30", "--ports", "64", "-o", "fabric.txt")
 	c.run("compile", "-t", "fabric.txt", "-e", "updn", "-o", "tables")

@@ -63,7 +63,7 @@ func drawn(t testing.TB, f *fabric.Fabric, tables *lft.Tables, opt myrinet.Optio
 
 // multicasts is how many the overload tests send for each schedule; a soak sends
 // 1,000,000.
-var multicasts = flag.Int("multicasts", 5000, "multicast messages of each overload")
+var multicasts = flag.Int("multicasts", short.Usual(5000, 2000), "multicast messages of each overload")
 
 // TestQuietNetwork has latencies that can be counted: a byte takes Delay on each
 // cable, a head Switch in each switch, and a worm its length. Stored and forwarded
