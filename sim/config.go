@@ -101,6 +101,31 @@ const (
 	LowestPort
 )
 
+// Choice is how a switch chooses the output port of a packet whose entry is Free. It compares
+// the static port and the ports of the group that have a cable and a VL for the packet. Of
+// ports that are equal in both of its measures it takes the static port, or else the next one
+// above it, from the lowest port on after the highest.
+//
+// A packet chooses once at each switch: when it is the first of its input buffer and
+// RoutingDelay has passed, and nothing later changes the choice. Config.ChooseAgain lifts that
+// for packets that are blocked.
+type Choice = word[choices]
+
+type choices struct{}
+
+func (choices) names() (what string, list []string) {
+	return "choice", []string{"least-queued", "most-credits"}
+}
+
+const (
+	// LeastQueued takes the port that is done first with what it sends and with all that waits for
+	// it at this switch, on any VL; among equal ports the one with the most credits.
+	LeastQueued Choice = iota
+	// MostCredits takes the port with the most free room in the buffer at the other end, as
+	// far as the switch knows it, on the packet's VL; of several the least queued one.
+	MostCredits
+)
+
 // Config is how the hardware behaves. The zero value is not valid: start from
 // Defaults.
 type Config struct {

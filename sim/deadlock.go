@@ -46,6 +46,14 @@ type Wait struct {
 	Reason Reason `json:"reason"`
 }
 
+// Deadlock is a cycle of packets that wait for each other.
+type Deadlock struct {
+	At      float64 `json:"at_ns"` // when it was found
+	Message string  `json:"message"`
+	Witness []Hop   `json:"witness"` // as that of check's credit-loop
+	Waits   []Wait  `json:"waits"`
+}
+
 // DeadlockError says that packets wait for each other in a cycle.
 type DeadlockError struct {
 	At     Time   // when it was found: it may be older

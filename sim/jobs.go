@@ -73,16 +73,6 @@ type JobDone struct {
 	Crossbar Time
 }
 
-// Waited is how long packets of a job have waited for a port, while the last packet that it had sent was of
-// a job.
-type Waited struct {
-	Job, By int // indices in Jobs; as many as there are for the background
-	Port    fabric.PortID
-	// Time is of all packets together: those in buffers of switches, and the first one of each
-	// host and VL, except the packets of its own job that the host itself sends.
-	Time Time
-}
-
 // RunJobs simulates jobs until all are done, or until maxTime if that is not 0. Errors are those of
 // New and Run, and of ports that cannot send or have no LID.
 func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Time) (*JobsDone, error) {
@@ -98,7 +88,7 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 	l := newLimits(s, senders, firstStep)
 	if l != nil {
 		s.sent = slices.Repeat([]int64{neverSent}, len(s.ports))
-		l.waits = &waits{s: s, jobOf: d.jobOf, count: make([]Time, len(jobs.Jobs)+1), of: make(map[Waited]Time)}
+		l.waits = &waitCounter{s: s, jobOf: d.jobOf, count: make([]Time, len(jobs.Jobs)+1), of: make(map[Waited]Time)}
 	}
 	s.Wake(0, beginJobs)
 	if err := l.runAll(ctx, s, maxTime, &d.err); err != nil {
@@ -417,90 +407,4 @@ func (d *jobsDriver) jobOf(tag int64) int {
 		return len(d.out.Jobs)
 	}
 	return d.parts[tag>>messageBits].job
-}
-
-// waits counts what packets wait for.
-type waits struct {
-	s     *Sim
-	jobOf func(tag int64) int
-	count []Time // by job: packets that wait for a port; scratch
-	of    map[Waited]Time
-	// Packets that were looked at since the steps between samples grew, and the events up to then.
-	looked, events int64
-}
-
-// Samples look at one packet for each event, which costs a third of the simulation or about
-// that, and at 4 million more before the steps between them grow.
-const (
-	looksPerEvent = 1
-	freeLooks     = 1 << 22
-)
-
-// isCostly says that samples cost too much, once for each time that the steps between them shall grow.
-func (w *waits) isCostly() bool {
-	events := w.s.counts.Events
-	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {
-		return false
-	}
-	w.looked, w.events = 0, events
-	return true
-}
-
-// neverSent is the tag of what a port has sent that has sent nothing.
-const neverSent = math.MinInt64
-
-// sample adds so much time for each packet that waits now.
-func (w *waits) sample(step Time) {
-	s := w.s
-	for p := range s.ports {
-		pt := &s.ports[p]
-		for vl := int32(0); vl < s.vls && pt.waiting>>vl != 0; vl++ {
-			if pt.waiting>>vl&1 == 0 {
-				continue
-			}
-			w.countWaiting(int32(p), &s.channels[pt.to*s.vls+vl])
-			at, _ := s.blockerOn(int32(p), vl)
-			for job, n := range w.count {
-				if w.count[job] = 0; n == 0 || s.sent[at] == neverSent {
-					continue
-				}
-				by := w.jobOf(s.sent[at])
-				if by == job && int32(p) == at && pt.isHost { // a host sends one packet after the other
-					continue
-				}
-				w.of[Waited{Job: job, By: by, Port: fabric.PortID(at)}] += n * step
-			}
-		}
-	}
-}
-
-// countWaiting counts the packets that wait for a port on a channel, and those behind them in their buffers.
-func (w *waits) countWaiting(p int32, o *channel) {
-	s := w.s
-	for b := o.first; b != none; b = s.branches.items[b].next {
-		br := &s.branches.items[b]
-		if s.waitsFor(br.cell) != p { // is counted there
-			continue
-		}
-		for c := br.cell; c != none; c = s.cells.items[c].next {
-			w.count[w.jobOf(s.packets.items[s.cells.items[c].packet].msg.Tag)]++
-			w.looked++
-		}
-		if s.ports[p].isHost {
-			return
-		}
-	}
-}
-
-// list is what was counted.
-func (w *waits) list() []Waited {
-	out := make([]Waited, 0, len(w.of))
-	for x, t := range w.of {
-		x.Time = t
-		out = append(out, x)
-	}
-	slices.SortFunc(out, func(a, b Waited) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Port, b.Port), cmp.Compare(a.By, b.By))
-	})
-	return out
 }

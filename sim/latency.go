@@ -114,3 +114,29 @@ func (l *Latency) Quantile(q float64) Time {
 	}
 	return l.Max
 }
+
+// Summary is a distribution of times in nanoseconds.
+type Summary struct {
+	Count int64    `json:"count"`
+	Mean  float64  `json:"mean"`
+	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and when too few to tell
+	Min   float64  `json:"min"`
+	P50   float64  `json:"p50"`
+	P99   float64  `json:"p99"`
+	Max   float64  `json:"max"`
+}
+
+// summary returns nil without observations.
+func (l *Latency) summary(closed bool) *Summary {
+	if l.Count == 0 {
+		return nil
+	}
+	s := &Summary{Count: l.Count, Min: l.Min.Nanoseconds(), P50: l.Quantile(0.5).Nanoseconds(), P99: l.Quantile(0.99).Nanoseconds(), Max: l.Max.Nanoseconds()}
+	mean, half := l.Interval()
+	s.Mean = mean / 1000
+	if !closed && !math.IsInf(half, 0) {
+		half /= 1000
+		s.Error = &half
+	}
+	return s
+}

@@ -1,7 +1,11 @@
 package sim
 
 import (
+	"cmp"
 	"context"
+	"math"
+	"slices"
+	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 )
@@ -65,6 +69,20 @@ type Limits struct {
 	samples int // moments
 }
 
+// Sender is a port that sends into a cable.
+type Sender struct {
+	Node fabric.GUID    `json:"node"`
+	Name string         `json:"name"`
+	Port fabric.PortNum `json:"port"`
+	Text string         `json:"text"` // for people
+}
+
+// NewSender returns a port of f, with the text "from -> to".
+func NewSender(f *fabric.Fabric, p fabric.PortID) Sender {
+	node := f.Owner(p)
+	return Sender{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
+}
+
 // limits samples a simulation.
 type limits struct {
 	s       *Sim
@@ -75,9 +93,9 @@ type limits struct {
 	step    Time // between samples
 	// By sample, weighted by step where that grows.
 	sending, blocked, all Time
-	links                 []Time // by port: hosts blocked by its link, which sends
-	credits               []Time // by port: hosts blocked by credits that it waits for
-	waits                 *waits // of jobs; nil for none
+	links                 []Time       // by port: hosts blocked by its link, which sends
+	credits               []Time       // by port: hosts blocked by credits that it waits for
+	waits                 *waitCounter // of jobs; nil for none
 }
 
 // maxSamples bounds the samples of a simulation of unknown length: beyond it they are half as often.
@@ -96,6 +114,9 @@ func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 	return l
 }
 
+// firstStep is the time between the first samples of limits in closed loop.
+const firstStep = 100 * Nanosecond
+
 // run is Sim.Run with samples.
 func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	if l == nil {
@@ -111,6 +132,18 @@ func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 		}
 		l.sample()
 	}
+}
+
+// runAll runs until nothing is left to do, or until maxTime where that is not 0. The error may be
+// failed, of a message that could not be sent, or a deadlock.
+func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error) error {
+	if err := l.run(ctx, s, cmp.Or(maxTime, Forever)); err != nil {
+		return err
+	}
+	if *failed != nil {
+		return *failed
+	}
+	return s.Deadlock()
 }
 
 // sample looks at what hosts do now.
@@ -287,4 +320,100 @@ func (s *Sim) kind(p fabric.PortID) Resource {
 		return Cable
 	}
 	return HostLink
+}
+
+// Waited is how long packets of a job have waited for a port, while the last packet that it had sent was of
+// a job.
+type Waited struct {
+	Job, By int // indices in Jobs; as many as there are for the background
+	Port    fabric.PortID
+	// Time is of all packets together: those in buffers of switches, and the first one of each
+	// host and VL, except the packets of its own job that the host itself sends.
+	Time Time
+}
+
+// waitCounter counts what packets wait for.
+type waitCounter struct {
+	s     *Sim
+	jobOf func(tag int64) int
+	count []Time // by job: packets that wait for a port; scratch
+	of    map[Waited]Time
+	// Packets that were looked at since the steps between samples grew, and the events up to then.
+	looked, events int64
+}
+
+// Samples look at one packet for each event, which costs a third of the simulation or about
+// that, and at 4 million more before the steps between them grow.
+const (
+	looksPerEvent = 1
+	freeLooks     = 1 << 22
+)
+
+// isCostly says that samples cost too much, once for each time that the steps between them shall grow.
+func (w *waitCounter) isCostly() bool {
+	events := w.s.counts.Events
+	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {
+		return false
+	}
+	w.looked, w.events = 0, events
+	return true
+}
+
+// neverSent is the tag of what a port has sent that has sent nothing.
+const neverSent = math.MinInt64
+
+// sample adds so much time for each packet that waits now.
+func (w *waitCounter) sample(step Time) {
+	s := w.s
+	for p := range s.ports {
+		pt := &s.ports[p]
+		for vl := int32(0); vl < s.vls && pt.waiting>>vl != 0; vl++ {
+			if pt.waiting>>vl&1 == 0 {
+				continue
+			}
+			w.countWaiting(int32(p), &s.channels[pt.to*s.vls+vl])
+			at, _ := s.blockerOn(int32(p), vl)
+			for job, n := range w.count {
+				if w.count[job] = 0; n == 0 || s.sent[at] == neverSent {
+					continue
+				}
+				by := w.jobOf(s.sent[at])
+				if by == job && int32(p) == at && pt.isHost { // a host sends one packet after the other
+					continue
+				}
+				w.of[Waited{Job: job, By: by, Port: fabric.PortID(at)}] += n * step
+			}
+		}
+	}
+}
+
+// countWaiting counts the packets that wait for a port on a channel, and those behind them in their buffers.
+func (w *waitCounter) countWaiting(p int32, o *channel) {
+	s := w.s
+	for b := o.first; b != none; b = s.branches.items[b].next {
+		br := &s.branches.items[b]
+		if s.waitsFor(br.cell) != p { // is counted there
+			continue
+		}
+		for c := br.cell; c != none; c = s.cells.items[c].next {
+			w.count[w.jobOf(s.packets.items[s.cells.items[c].packet].msg.Tag)]++
+			w.looked++
+		}
+		if s.ports[p].isHost {
+			return
+		}
+	}
+}
+
+// list is what was counted.
+func (w *waitCounter) list() []Waited {
+	out := make([]Waited, 0, len(w.of))
+	for x, t := range w.of {
+		x.Time = t
+		out = append(out, x)
+	}
+	slices.SortFunc(out, func(a, b Waited) int {
+		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Port, b.Port), cmp.Compare(a.By, b.By))
+	})
+	return out
 }

@@ -3,7 +3,6 @@ package sim
 import (
 	"math/bits"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/mft"
 )
 
@@ -65,6 +64,37 @@ func (s *Sim) stay(c int32, ce *cell) {
 	}
 }
 
+// waitForAny has the first packet of a buffer, which cannot go at once, wait for all its
+// outlets. It takes the first one that is free and has room behind it.
+func (s *Sim) waitForAny(c int32, ce *cell) {
+	begin := s.events.now // when the packet's tail keeps up with any of the ports
+	for _, o := range s.outlets {
+		begin = max(begin, ce.tail-takes(ce.bytes, s.ports[o.port].rate))
+	}
+	if begin > s.events.now {
+		ce.port, ce.state = none, cellWaiting
+		s.push(begin, evBegin, c, 0)
+		return
+	}
+	ce.state = cellChoosing
+	var ports [256]int32 // an offer may make another packet choose
+	n := 0
+	for i := len(s.outlets) - 1; i >= 0; i-- {
+		s.addBranch(c, s.outlets[i].port, s.outlets[i].out)
+	}
+	for b := ce.branch; b != none; b = s.branches.items[b].sibling {
+		s.queue(b)
+		ports[n] = s.branches.items[b].port
+		n++
+	}
+	for _, p := range ports[:n] {
+		if s.cells.items[c].branch == none { // it has left
+			return
+		}
+		s.offer(p)
+	}
+}
+
 // ask puts the branches of a cell into the queues of their channels, each when
 // the packet's tail can keep up with the port: a port that is faster than the
 // link by which the packet comes begins later, so that it never lacks bytes to
@@ -116,41 +146,6 @@ func (s *Sim) askAll(c int32) {
 	}
 }
 
-// queue appends a branch to those that wait for its channel.
-func (s *Sim) queue(b int32) {
-	br := &s.branches.items[b]
-	o := &s.channels[br.out]
-	br.waits = true
-	br.prev, br.next = o.last, none
-	if o.last == none {
-		o.first = b
-		s.ports[br.port].waiting |= 1 << s.vlOf(br)
-	} else {
-		s.branches.items[o.last].next = b
-	}
-	o.last = b
-}
-
-// unqueue takes a branch out of the list of its channel.
-func (s *Sim) unqueue(b int32) {
-	br := &s.branches.items[b]
-	o := &s.channels[br.out]
-	br.waits = false
-	if br.prev == none {
-		o.first = br.next
-	} else {
-		s.branches.items[br.prev].next = br.next
-	}
-	if br.next == none {
-		o.last = br.prev
-	} else {
-		s.branches.items[br.next].prev = br.prev
-	}
-	if o.first == none && !s.worms {
-		s.ports[br.port].waiting &^= 1 << s.vlOf(br)
-	}
-}
-
 // offer has a port choose, at once or after all that happens at this moment.
 func (s *Sim) offer(p int32) {
 	if s.cfg.Arbitration != LowestPort {
@@ -192,37 +187,6 @@ func (s *Sim) wake(p int32) {
 		pt.wakes = true
 		s.push(pt.freeAt, evFree, p, 0)
 	}
-}
-
-// nextVL is the VL from which on a port looks for something to send.
-func (s *Sim) nextVL(pt *port) int32 {
-	if vl := int32(pt.vl) + 1; vl < s.vls {
-		return vl
-	}
-	return 0
-}
-
-// choose returns the branch whose turn it is among those that wait for a
-// channel. There has to be at least one.
-func (s *Sim) choose(o *channel) int32 {
-	first := o.first
-	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.ports[s.branches.items[first].port].isHost {
-		return first
-	}
-	least, after := none, none // the lowest input channel, and the lowest after the one served last
-	for b := first; b != none; b = s.branches.items[b].next {
-		in := s.branches.items[b].in
-		if least == none || in < s.branches.items[least].in {
-			least = b
-		}
-		if in > o.served && (after == none || in < s.branches.items[after].in) {
-			after = b
-		}
-	}
-	if s.cfg.Arbitration == RoundRobin && after != none {
-		return after
-	}
-	return least
 }
 
 // grant lets a branch go, if it can, by a port that is idle.
@@ -399,23 +363,6 @@ func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 	return true
 }
 
-// enter appends a cell to a buffer, in which it takes room for its flits on its way
-// and then there.
-func (s *Sim) enter(c, to, flits int32) {
-	s.counts.FlitHops += int64(flits)
-	in := &s.channels[to]
-	in.credits -= flits
-	if in.used += flits; in.used > s.room {
-		s.overfull(in)
-	}
-	if in.tail == none {
-		in.head = c
-	} else {
-		s.cells.items[in.tail].next = c
-	}
-	in.tail = c
-}
-
 // depart ends a packet's stay in a buffer at time at, now or later, when the tail
 // of its last copy leaves. Nothing more happens to the packet until then.
 func (s *Sim) depart(c int32, at Time) {
@@ -450,106 +397,4 @@ func (s *Sim) succeed(c int32, at Time) {
 	default:
 		s.askFirst(c, ce)
 	}
-}
-
-// makeRoom frees flits of a buffer at a time from now on, and sends the credit.
-func (s *Sim) makeRoom(in, flits int32, at Time) {
-	o := &s.channels[in]
-	o.used -= flits
-	if o.used < 0 {
-		s.fail(s.conservation("%d flits left a buffer of %d", flits, o.used+flits))
-	}
-	s.returning += int64(flits)
-	at += s.cfg.CreditDelay
-	if o.first != none || o.holder != none {
-		s.push(at, evCredit, flits, in)
-		return
-	}
-	if o.dueFlits != 0 && o.dueAt <= s.events.now {
-		s.collectCredits(in, 0)
-	}
-	if o.dueFlits == 0 {
-		o.dueAt, o.dueFlits = at, flits
-		return
-	}
-	d := s.dues.get()
-	s.dues.items[d] = due{at, flits, none}
-	if o.lastLater == none {
-		o.later = d
-	} else {
-		s.dues.items[o.lastLater].next = d
-	}
-	o.lastLater = d
-}
-
-// credit gives a channel flits of room.
-func (s *Sim) credit(o *channel, flits int32) {
-	o.credits += flits
-	s.returning -= int64(flits)
-	if o.credits > s.room {
-		s.overdrawn(o)
-	}
-}
-
-// overfull and overdrawn are what cannot be.
-func (s *Sim) overfull(o *channel) {
-	s.fail(s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits))
-}
-
-func (s *Sim) overdrawn(o *channel) {
-	s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
-}
-
-// collectCredits gives a channel the credits that have come by now. Those that have not
-// get events if the channel still has less than somebody needs who waits for it.
-func (s *Sim) collectCredits(channel, need int32) {
-	o := &s.channels[channel]
-	for o.dueFlits != 0 {
-		switch {
-		case o.dueAt <= s.events.now:
-			s.credit(o, o.dueFlits)
-		case o.credits < need:
-			s.push(o.dueAt, evCredit, o.dueFlits, channel)
-		default:
-			return
-		}
-		d := o.later
-		if d == none {
-			o.dueFlits = 0
-			return
-		}
-		next := &s.dues.items[d]
-		o.dueAt, o.dueFlits, o.later = next.at, next.flits, next.next
-		if o.later == none {
-			o.lastLater = none
-		}
-		s.dues.put(d)
-	}
-}
-
-// remove ends a cell and its branches.
-func (s *Sim) remove(c int32) {
-	ce := &s.cells.items[c]
-	s.prune(ce)
-	s.counts.Copies--
-	s.release(ce.packet)
-	s.cells.put(c)
-}
-
-// prune ends the branches of a cell.
-func (s *Sim) prune(ce *cell) {
-	for b := ce.branch; b != none; {
-		next := s.branches.items[b].sibling
-		s.branches.put(b)
-		b = next
-	}
-	ce.branch = none
-}
-
-// vlOf is the VL on which a branch leaves.
-func (s *Sim) vlOf(br *branch) int32 { return br.out - s.to[br.port]*s.vls }
-
-// sender is the port that a channel leaves, and its VL.
-func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
-	return fabric.PortID(s.to[channel/s.vls]), fabric.VL(channel % s.vls)
 }

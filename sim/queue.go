@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -10,6 +11,33 @@ import (
 
 	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
+)
+
+// none is the index of nothing.
+const none int32 = -1
+
+// event is an event at some time; the meaning of a and b depends on kind.
+type event struct {
+	a, b int32
+	kind eventKind
+}
+
+type eventKind uint8
+
+const (
+	evReady     eventKind = iota // cell a, which came by channel b, has been routed
+	evInject                     // packet a is ready at its host
+	evHead                       // with flits: the first flit of cell a has been routed
+	evBegin                      // cell a, which has been routed, is first in its buffer
+	evAsk                        // the tail of branch a will keep up with its port if it leaves now
+	evFree                       // port a, for which branches wait, has sent its packet
+	evCredit                     // output channel b has a more flits of room
+	evArbitrate                  // port a chooses
+	evDeliver                    // packet a has arrived at port b
+	evWake                       // for the driver: a and b are the halves of its number
+	evDrop                       // the tail of cell a, which has no output port, has come
+	evFlit                       // a flit has arrived in cell a
+	evLink                       // port a has sent a flit
 )
 
 // buckets is how many buckets a queue's wheel has, a power of two.
@@ -188,6 +216,9 @@ const (
 	Second           = 1000 * Millisecond
 )
 
+// Forever as the end of Run goes on until nothing is left to do.
+const Forever Time = math.MaxInt64
+
 // Nanoseconds is t in nanoseconds.
 func (t Time) Nanoseconds() float64 { return float64(t) / float64(Nanosecond) }
 
@@ -219,3 +250,25 @@ func ParseTime(text string) (Time, error) {
 	}
 	return Time(n), nil
 }
+
+// pool hands out indices of items that are used again.
+type pool[T any] struct {
+	items []T
+	free  []int32
+}
+
+func (p *pool[T]) get() int32 {
+	if n := len(p.free); n > 0 {
+		i := p.free[n-1]
+		p.free = p.free[:n-1]
+		return i
+	}
+	var zero T
+	p.items = append(p.items, zero)
+	return int32(len(p.items) - 1)
+}
+
+func (p *pool[T]) put(i int32) { p.free = append(p.free, i) }
+
+// live is how many items are in use.
+func (p *pool[T]) live() int { return len(p.items) - len(p.free) }

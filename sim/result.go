@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
@@ -41,39 +40,6 @@ type Result struct {
 
 // StateMaxTime is the state of a Result that Stop.MaxTime ended.
 const StateMaxTime = "max-time"
-
-// Summary is a distribution of times in nanoseconds.
-type Summary struct {
-	Count int64    `json:"count"`
-	Mean  float64  `json:"mean"`
-	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and when too few to tell
-	Min   float64  `json:"min"`
-	P50   float64  `json:"p50"`
-	P99   float64  `json:"p99"`
-	Max   float64  `json:"max"`
-}
-
-// Deadlock is a cycle of packets that wait for each other.
-type Deadlock struct {
-	At      float64 `json:"at_ns"` // when it was found
-	Message string  `json:"message"`
-	Witness []Hop   `json:"witness"` // as that of check's credit-loop
-	Waits   []Wait  `json:"waits"`
-}
-
-// Sender is a port that sends into a cable.
-type Sender struct {
-	Node fabric.GUID    `json:"node"`
-	Name string         `json:"name"`
-	Port fabric.PortNum `json:"port"`
-	Text string         `json:"text"` // for people
-}
-
-// NewSender returns a port of f, with the text "from -> to".
-func NewSender(f *fabric.Fabric, p fabric.PortID) Sender {
-	node := f.Owner(p)
-	return Sender{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
-}
 
 // JobResult is a job of several that run together. Times are in nanoseconds, 0 for a job that was not done.
 type JobResult struct {
@@ -248,19 +214,4 @@ func (e *DeadlockError) Result() Result {
 
 func (r *Result) count(c Counts) {
 	r.Dropped, r.Strayed, r.Packets, r.FlitHops, r.Events = c.Dropped, c.Strayed, c.Packets, c.FlitHops, c.Events
-}
-
-// summary returns nil without observations.
-func (l *Latency) summary(closed bool) *Summary {
-	if l.Count == 0 {
-		return nil
-	}
-	s := &Summary{Count: l.Count, Min: l.Min.Nanoseconds(), P50: l.Quantile(0.5).Nanoseconds(), P99: l.Quantile(0.99).Nanoseconds(), Max: l.Max.Nanoseconds()}
-	mean, half := l.Interval()
-	s.Mean = mean / 1000
-	if !closed && !math.IsInf(half, 0) {
-		half /= 1000
-		s.Error = &half
-	}
-	return s
 }

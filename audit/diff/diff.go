@@ -19,21 +19,6 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// maxWitnesses bounds the loops that are shown of each kind, and mostAffected the list of the
-// destinations that are affected most. All are counted.
-const (
-	maxWitnesses = 16
-	mostAffected = 10
-)
-
-// comparison is what all parts of Compare share.
-type comparison struct {
-	*Match
-	a, b    *state.State
-	targets []target
-	r       *Result
-}
-
 // Compare says what is different in b, the new state, from a, the old one.
 //
 // It takes O(switches x LIDs) time, never per pair of ports; where SL-to-VL

@@ -1,65 +1,11 @@
 package diff
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 )
-
-// injection is CA ports of one switch whose packets have the same VLs from there
-// on.
-type injection struct {
-	in    fabric.PortNum
-	live  [2]uint16 // by layer: SLs that the CA's own tables do not drop
-	ports int
-	port  fabric.PortID // the first of these CA ports; there is one where it has path SLs of its own
-}
-
-// injections lists where packets of CAs come in at a switch.
-func (m *mixture) injections(s fabric.NodeID) (list []injection) {
-	known := map[string]int{}
-	for _, port := range m.f.EndPortsOn(s) {
-		j := injection{in: m.f.Num(m.f.Peer(port)), ports: 1, port: port}
-		var key []byte
-		for k := range m.layers {
-			l := &m.layers[k]
-			own := fabric.NoPort // with path SLs of its own
-			if p := l.port[port]; p != fabric.NoPort {
-				for sl, vl := range l.sl2vl.At(0, p) {
-					if vl != lft.DropVL {
-						j.live[k] |= 1 << sl
-					}
-				}
-				if l.sls != nil && l.sls.PortRow(p) != nil {
-					own = port
-				}
-			}
-			key = fmt.Append(key, j.live[k], own)
-			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
-				key = fmt.Append(key, " ", l.index(j.in, m.f.PortBase(s)+1+out))
-			}
-		}
-		if at, ok := known[string(key)]; ok {
-			list[at].ports++
-			continue
-		}
-		known[string(key)] = len(list)
-		list = append(list, j)
-	}
-	return list
-}
-
-// index is the map for packets that come in by port in of a switch and leave by
-// out, -1 when the layer has none, since it does not have the port.
-func (l *layer) index(in fabric.PortNum, out fabric.PortID) int {
-	p := l.port[out]
-	if f := l.sl2vl.Fabric(); p == fabric.NoPort || in > f.Node(f.Owner(p)).NumPorts {
-		return -1
-	}
-	return int(l.sl2vl.Index(in, p))
-}
 
 // mixVLs is the VLs, a bit each, that packets with an SL may have in a mixture
 // when they come in by port in of a switch and leave by out.

@@ -1,11 +1,13 @@
 package diff
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state"
 )
 
 // Match maps the nodes and ports of two fabrics to each other.
@@ -150,4 +152,48 @@ func (m *Match) EachMask(a, b *mft.Tables, l fabric.LID, see func(s fabric.NodeI
 	for _, s := range slices.Compact(switches) {
 		see(s, m.Old.Nums(a.Mask(m.Back[s], l)), m.New.Nums(b.Mask(s, l)))
 	}
+}
+
+// comparison is what all parts of Compare share.
+type comparison struct {
+	*Match
+	a, b    *state.State
+	targets []target
+	r       *Result
+}
+
+// target is a destination of both states: a LID of an end port that both have,
+// or a LID that no port has in either.
+type target struct {
+	old, new fabric.LID
+	port     fabric.PortID // of the new fabric; NoPort for a LID that no port has
+}
+
+// findTargets lists the destinations of both states, by new LID. A port with
+// more LIDs in one state than in the other has the lower ones in both.
+func (c *comparison) findTargets() []target {
+	var list []target
+	for l, x := range c.New.LIDPorts() {
+		if x == fabric.NoPort || c.New.LID(x) != fabric.LID(l) {
+			continue
+		}
+		p := c.BackPort[x]
+		if p == fabric.NoPort || c.Old.LID(p) == 0 {
+			continue
+		}
+		for k := range fabric.LID(1) << min(c.Old.LMC(p), c.New.LMC(x)) {
+			list = append(list, target{old: c.Old.LID(p) + k, new: c.New.LID(x) + k, port: x})
+		}
+	}
+	highest := fabric.LID(0)
+	if c.a.Tables != nil && c.b.Tables != nil {
+		highest = max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())
+	}
+	for l := fabric.LID(1); l <= highest; l++ {
+		if c.Old.LIDPort(l) == fabric.NoPort && c.New.LIDPort(l) == fabric.NoPort {
+			list = append(list, target{old: l, new: l, port: fabric.NoPort})
+		}
+	}
+	slices.SortFunc(list, func(a, b target) int { return cmp.Compare(a.new, b.new) })
+	return list
 }

@@ -1,13 +1,11 @@
 package diff
 
 import (
-	"context"
-	"iter"
+	"fmt"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 )
@@ -108,6 +106,59 @@ func (c *comparison) newMixture() *mixture {
 	return m
 }
 
+// injection is CA ports of one switch whose packets have the same VLs from there
+// on.
+type injection struct {
+	in    fabric.PortNum
+	live  [2]uint16 // by layer: SLs that the CA's own tables do not drop
+	ports int
+	port  fabric.PortID // the first of these CA ports; there is one where it has path SLs of its own
+}
+
+// injections lists where packets of CAs come in at a switch.
+func (m *mixture) injections(s fabric.NodeID) (list []injection) {
+	known := map[string]int{}
+	for _, port := range m.f.EndPortsOn(s) {
+		j := injection{in: m.f.Num(m.f.Peer(port)), ports: 1, port: port}
+		var key []byte
+		for k := range m.layers {
+			l := &m.layers[k]
+			own := fabric.NoPort // with path SLs of its own
+			if p := l.port[port]; p != fabric.NoPort {
+				for sl, vl := range l.sl2vl.At(0, p) {
+					if vl != lft.DropVL {
+						j.live[k] |= 1 << sl
+					}
+				}
+				if l.sls != nil && l.sls.PortRow(p) != nil {
+					own = port
+				}
+			}
+			key = fmt.Append(key, j.live[k], own)
+			for out := range fabric.PortID(m.f.Node(s).NumPorts) {
+				key = fmt.Append(key, " ", l.index(j.in, m.f.PortBase(s)+1+out))
+			}
+		}
+		if at, ok := known[string(key)]; ok {
+			list[at].ports++
+			continue
+		}
+		known[string(key)] = len(list)
+		list = append(list, j)
+	}
+	return list
+}
+
+// index is the map for packets that come in by port in of a switch and leave by
+// out, -1 when the layer has none, since it does not have the port.
+func (l *layer) index(in fabric.PortNum, out fabric.PortID) int {
+	p := l.port[out]
+	if f := l.sl2vl.Fabric(); p == fabric.NoPort || in > f.Node(f.Owner(p)).NumPorts {
+		return -1
+	}
+	return int(l.sl2vl.Index(in, p))
+}
+
 func (m *mixture) newWorker() *mixWorker {
 	w := &mixWorker{
 		mixture: m, changed: make([]bool, m.n), mark: make([]bool, m.n),
@@ -136,85 +187,6 @@ func (m *mixture) newDependencies() *graph.Rows {
 	}
 	g := graph.NewRows(base, ports*m.vls)
 	return &g
-}
-
-// run looks at all LIDs and returns one worker with what all found, and the dependencies of all packets.
-func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
-	list, err := m.each(ctx, (*mixWorker).checkBlock)
-	if err != nil {
-		return nil, err
-	}
-	w := list[0]
-	for _, o := range list[1:] {
-		w.transient = append(w.transient, o.transient...)
-		w.unordered += o.unordered
-		for k, n := range o.own {
-			w.own[k] += n
-		}
-		w.blocks = append(w.blocks, o.blocks...)
-	}
-	slices.Sort(w.transient)
-	slices.SortFunc(w.blocks, func(a, b *blockOrder) int { return a.number - b.number })
-	return w, nil
-}
-
-// unicast returns the dependencies of packets between CAs. They are a subset of those of all
-// packets, and so have no cycle if those have none.
-func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
-	list, err := m.each(ctx, func(w *mixWorker, b int) {
-		for l := range w.lids(b) {
-			if w.setLID(l); w.ca {
-				w.findLoops()
-				w.addDependencies(w.deps.Add, true)
-			}
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list[0].deps, nil
-}
-
-// each has workers look at all blocks, and returns the workers. The dependencies that all of
-// them found are then in deps of the first one.
-func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
-	list, err := par.ForEachWith(ctx, 0, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
-		look(w, b)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, o := range list[1:] {
-		list[0].deps.Union(o.deps)
-	}
-	return list, nil
-}
-
-// lids yields the LIDs of a block.
-func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
-	return func(yield func(fabric.LID) bool) {
-		for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(m.maxLID); l++ {
-			if !yield(fabric.LID(l)) {
-				return
-			}
-		}
-	}
-}
-
-// checkBlock looks at 64 LIDs.
-func (w *mixWorker) checkBlock(b int) {
-	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
-	for l := range w.lids(b) {
-		w.setLID(l)
-		w.findLoops()
-		w.countLoops()
-		order.add(w)
-		w.addDependencies(w.deps.Add, false)
-	}
-	if slices.ContainsFunc(order.writes, func(set uint64) bool { return set != 0 }) {
-		w.blocks = append(w.blocks, order)
-	}
 }
 
 // setLID makes the next hops of one LID.

@@ -44,32 +44,6 @@ type blockOrder struct {
 	constraints []before // by LID
 }
 
-// add notes the writes and constraints of the LID that a worker looks at.
-func (o *blockOrder) add(w *mixWorker) {
-	for s, changed := range w.changed {
-		if changed {
-			o.writes[s] |= 1 << (w.lid % lft.BlockSize)
-		}
-	}
-	if w.loops == 0 || w.loopsBy[1] {
-		return
-	}
-	for s, c := range w.comp {
-		if c < 0 || !w.changed[s] {
-			continue
-		}
-		// Switches between that keep their entries are as new as what comes after them. They are on no
-		// loop: the new tables have none.
-		d := w.heads[1][s]
-		for d >= 0 && w.comp[d] == c && !w.changed[d] {
-			d = w.heads[1][d]
-		}
-		if d >= 0 && w.comp[d] == c {
-			o.constraints = append(o.constraints, before{lid: w.lid, first: d, then: int32(s)})
-		}
-	}
-}
-
 // makeOrder makes stages of what was found of all blocks.
 func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 	writes := make([]uint64, f.NumSwitches())
@@ -92,14 +66,6 @@ func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 	order.Blocks = text.Each(blocks, func(b *blockOrder) BlockOrder { return BlockOrder{Block: b.number, Passes: b.passes(f)} })
 	return order
 }
-
-// The kinds of Order.
-const (
-	OrderNone     = "none"
-	OrderAny      = "any"
-	OrderSwitches = "switches"
-	OrderBlocks   = "blocks"
-)
 
 // passes orders the writes of a block: in one pass where that is possible, else
 // in several. The LIDs are taken in ascending order, each into the first pass that it does

@@ -10,6 +10,9 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
+// mostAffected bounds the list of the destinations that are affected most. All are counted.
+const mostAffected = 10
+
 func (t *PairCounts) add(u PairCounts, times int64) {
 	t.Changed += u.Changed * times
 	t.Rerouted += u.Rerouted * times

@@ -316,6 +316,14 @@ type Order struct {
 	Blocks []BlockOrder `json:"blocks,omitempty"`
 }
 
+// The kinds of Order.
+const (
+	OrderNone     = "none"
+	OrderAny      = "any"
+	OrderSwitches = "switches"
+	OrderBlocks   = "blocks"
+)
+
 // BlockOrder is the order for the block of LIDs 64*Block to 64*Block+63.
 type BlockOrder struct {
 	Block int `json:"block"`
@@ -462,6 +470,19 @@ func (r *Result) differences() (list []difference) {
 			text.Grouped(p.Lost), text.Grouped(p.Gained))
 	}
 	return list
+}
+
+// counted returns "3 gone", or "" for 0.
+func counted[N text.Integer](n N, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return text.Grouped(n) + " " + what
+}
+
+// join puts commas between the words that are not empty.
+func join(words ...string) string {
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
 // addFindings makes findings of the differences, and the verdict of them.

@@ -1,9 +1,7 @@
 package diff
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
@@ -11,42 +9,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify"
 )
-
-// target is a destination of both states: a LID of an end port that both have,
-// or a LID that no port has in either.
-type target struct {
-	old, new fabric.LID
-	port     fabric.PortID // of the new fabric; NoPort for a LID that no port has
-}
-
-// findTargets lists the destinations of both states, by new LID. A port with
-// more LIDs in one state than in the other has the lower ones in both.
-func (c *comparison) findTargets() []target {
-	var list []target
-	for l, x := range c.New.LIDPorts() {
-		if x == fabric.NoPort || c.New.LID(x) != fabric.LID(l) {
-			continue
-		}
-		p := c.BackPort[x]
-		if p == fabric.NoPort || c.Old.LID(p) == 0 {
-			continue
-		}
-		for k := range fabric.LID(1) << min(c.Old.LMC(p), c.New.LMC(x)) {
-			list = append(list, target{old: c.Old.LID(p) + k, new: c.New.LID(x) + k, port: x})
-		}
-	}
-	highest := fabric.LID(0)
-	if c.a.Tables != nil && c.b.Tables != nil {
-		highest = max(c.a.Tables.MaxLID(), c.b.Tables.MaxLID())
-	}
-	for l := fabric.LID(1); l <= highest; l++ {
-		if c.Old.LIDPort(l) == fabric.NoPort && c.New.LIDPort(l) == fabric.NoPort {
-			list = append(list, target{old: l, new: l, port: fabric.NoPort})
-		}
-	}
-	slices.SortFunc(list, func(a, b target) int { return cmp.Compare(a.new, b.new) })
-	return list
-}
 
 // unmatchedLIDs lists the LIDs of destinations that only one state has, as far as its tables
 // go. lidOf is the LID of a target in that state.

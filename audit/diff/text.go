@@ -289,16 +289,3 @@ func (t *printer) printVerdict(r *Result) {
 	}
 	fmt.Fprintf(t, "\nverdict      %s\n", verdict)
 }
-
-// counted returns "3 gone", or "" for 0.
-func counted[N text.Integer](n N, what string) string {
-	if n == 0 {
-		return ""
-	}
-	return text.Grouped(n) + " " + what
-}
-
-// join puts commas between the words that are not empty.
-func join(words ...string) string {
-	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
-}

@@ -2,14 +2,20 @@ package diff
 
 import (
 	"context"
+	"iter"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
+
+// maxWitnesses bounds the loops that are shown of each kind. All are counted.
+const maxWitnesses = 16
 
 // maxVisits bounds the search for a shortest cycle, in channels.
 const maxVisits = 1 << 22
@@ -42,6 +48,111 @@ func (c *comparison) writes() bool {
 	return r.LFTs.Blocks > 0 ||
 		(c.a.SL2VL == nil) != (c.b.SL2VL == nil) || r.SL2VL != nil && r.SL2VL.Changed > 0 ||
 		(c.a.PathSLs == nil) != (c.b.PathSLs == nil) || r.PathSLs != nil && r.PathSLs.Changed > 0
+}
+
+// run looks at all LIDs and returns one worker with what all found, and the dependencies of all packets.
+func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
+	list, err := m.each(ctx, (*mixWorker).checkBlock)
+	if err != nil {
+		return nil, err
+	}
+	w := list[0]
+	for _, o := range list[1:] {
+		w.transient = append(w.transient, o.transient...)
+		w.unordered += o.unordered
+		for k, n := range o.own {
+			w.own[k] += n
+		}
+		w.blocks = append(w.blocks, o.blocks...)
+	}
+	slices.Sort(w.transient)
+	slices.SortFunc(w.blocks, func(a, b *blockOrder) int { return a.number - b.number })
+	return w, nil
+}
+
+// each has workers look at all blocks, and returns the workers. The dependencies that all of
+// them found are then in deps of the first one.
+func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
+	list, err := par.ForEachWith(ctx, 0, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
+		look(w, b)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range list[1:] {
+		list[0].deps.Union(o.deps)
+	}
+	return list, nil
+}
+
+// lids yields the LIDs of a block.
+func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
+	return func(yield func(fabric.LID) bool) {
+		for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(m.maxLID); l++ {
+			if !yield(fabric.LID(l)) {
+				return
+			}
+		}
+	}
+}
+
+// checkBlock looks at 64 LIDs.
+func (w *mixWorker) checkBlock(b int) {
+	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
+	for l := range w.lids(b) {
+		w.setLID(l)
+		w.findLoops()
+		w.countLoops()
+		order.add(w)
+		w.addDependencies(w.deps.Add, false)
+	}
+	if slices.ContainsFunc(order.writes, func(set uint64) bool { return set != 0 }) {
+		w.blocks = append(w.blocks, order)
+	}
+}
+
+// add notes the writes and constraints of the LID that a worker looks at.
+func (o *blockOrder) add(w *mixWorker) {
+	for s, changed := range w.changed {
+		if changed {
+			o.writes[s] |= 1 << (w.lid % lft.BlockSize)
+		}
+	}
+	if w.loops == 0 || w.loopsBy[1] {
+		return
+	}
+	for s, c := range w.comp {
+		if c < 0 || !w.changed[s] {
+			continue
+		}
+		// Switches between that keep their entries are as new as what comes after them. They are on no
+		// loop: the new tables have none.
+		d := w.heads[1][s]
+		for d >= 0 && w.comp[d] == c && !w.changed[d] {
+			d = w.heads[1][d]
+		}
+		if d >= 0 && w.comp[d] == c {
+			o.constraints = append(o.constraints, before{lid: w.lid, first: d, then: int32(s)})
+		}
+	}
+}
+
+// unicast returns the dependencies of packets between CAs. They are a subset of those of all
+// packets, and so have no cycle if those have none.
+func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
+	list, err := m.each(ctx, func(w *mixWorker, b int) {
+		for l := range w.lids(b) {
+			if w.setLID(l); w.ca {
+				w.findLoops()
+				w.addDependencies(w.deps.Add, true)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list[0].deps, nil
 }
 
 // findCreditLoops reports the components of the graphs that hold a cycle, and

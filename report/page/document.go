@@ -20,7 +20,6 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/lft/adaptive"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/verify"
 )
 
@@ -87,26 +86,6 @@ type documentGroup struct {
 	Scheme string `json:"scheme,omitempty"`
 	SL     int    `json:"sl"`
 	Counts [3]int `json:"counts"` // ports in masks, senders, receivers
-}
-
-// numbered numbers different values in the order in which they come.
-type numbered[T comparable] struct {
-	numbers map[T]int
-	list    []T
-}
-
-// number is the number of a value, from 0 on.
-func (x *numbered[T]) number(v T) int {
-	k, known := x.numbers[v]
-	if !known {
-		if x.numbers == nil {
-			x.numbers = make(map[T]int)
-		}
-		k = len(x.list)
-		x.numbers[v] = k
-		x.list = append(x.list, v)
-	}
-	return k
 }
 
 // documentGrouping is the names of groups.
@@ -413,16 +392,6 @@ func (in *Input) Entries() int64 {
 	return entries
 }
 
-// lids lists the LIDs that a port has.
-func (in *Input) lids() (lids []fabric.LID) {
-	for l, port := range in.Fabric.LIDPorts() {
-		if port != fabric.NoPort {
-			lids = append(lids, fabric.LID(l))
-		}
-	}
-	return lids
-}
-
 // packTables adds the forwarding tables for the LIDs that somebody has, and what gives
 // virtual lanes: "here", or why not.
 func (s *scene) packTables(p *packer) string {
@@ -530,6 +499,21 @@ func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	return ""
 }
 
+// packHeat adds the map, if there is one.
+func (s *scene) packHeat(ctx context.Context, p *packer) error {
+	h, err := s.heat(ctx)
+	if h == nil || err != nil {
+		return err
+	}
+	pack(p, "heatLeaf", len(h.leaves), func(i int) int32 { return int32(h.leaves[i]) })
+	packList(p, "heatLoad", h.load)
+	packList(p, "heatHops", h.hops)
+	packList(p, "heatPaths", h.paths)
+	packList(p, "heatLost", h.lost)
+	packList(p, "heatLIDs", h.lids)
+	return nil
+}
+
 // waysIn is how many SL-to-VL tables a port out of a node has.
 func (s *scene) waysIn(n fabric.NodeID) int {
 	if s.Fabric.IsSwitch(n) {
@@ -563,36 +547,4 @@ func (s *scene) packGroupings(d *document, p *packer) {
 		d.Groupings = append(d.Groupings, documentGrouping{g.Name, names})
 		packList(p, fmt.Sprintf("grouping%d", i), g.of(s.Fabric.NumNodes()))
 	}
-}
-
-// groups lists the trees by MLID, with those MLIDs of the tables that no group has:
-// whose members are the end ports in the masks.
-func (in *Input) groups() []mft.Tree {
-	if in.Multicast == nil {
-		return nil
-	}
-	f := in.Fabric
-	list := slices.Clone(in.Multicast.Trees)
-	known := make(map[fabric.LID]bool)
-	for _, t := range list {
-		known[t.MLID] = true
-	}
-	for _, mlid := range in.Multicast.Tables.MLIDs() {
-		if known[mlid] {
-			continue
-		}
-		t := mft.Tree{Name: fmt.Sprintf("MLID %#x", uint16(mlid)), MLID: mlid}
-		for _, out := range in.Multicast.Tables.Ports(mlid) {
-			if f.Num(out) == fabric.ManagementPort {
-				t.Receivers = append(t.Receivers, out)
-			} else if peer := f.Peer(out); peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)) {
-				t.Receivers = append(t.Receivers, peer)
-			}
-		}
-		slices.Sort(t.Receivers)
-		t.Senders = t.Receivers
-		list = append(list, t)
-	}
-	slices.SortStableFunc(list, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
-	return list
 }

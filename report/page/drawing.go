@@ -102,8 +102,8 @@ type drawing struct {
 // drawOn draws the picture on a canvas of a height.
 func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0}
-	d.fill(ground, at(0, 0), at(pictureWidth, 0), at(pictureWidth, height), at(0, height))
-	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, ink, draw.XLeft, draw.YTop), at(d.left, d.top))
+	d.fill(ground, onPaper(0, 0), onPaper(pictureWidth, 0), onPaper(pictureWidth, height), onPaper(0, height))
+	d.text(d.fitted(p.title, 13, d.right-d.left), textStyle(13, ink, draw.XLeft, draw.YTop), onPaper(d.left, d.top))
 	d.upper = d.top - titleHeight
 	y := d.upper - p.height() - margin
 	left, top, right, bottom := d.box()
@@ -117,17 +117,17 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d.drawNames()
 	d.drawLegend(y)
 	for i, line := range p.below() {
-		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YTop), at(d.left, y-2*lineHeight-lineHeight*float64(i)))
+		d.text(d.fitted(line, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YTop), onPaper(d.left, y-2*lineHeight-lineHeight*float64(i)))
 	}
 }
 
 // at is where on paper a point of the layout is.
 func (d *drawing) at(q point) vg.Point {
-	return at(d.left+(d.shift+d.scale*(q.X-d.fromX)), d.upper-(d.down+d.scale*(q.Y-d.fromY)))
+	return onPaper(d.left+(d.shift+d.scale*(q.X-d.fromX)), d.upper-(d.down+d.scale*(q.Y-d.fromY)))
 }
 
-// at is a place on paper, in points of 1/72 inch from the lower left corner.
-func at(x, y float64) vg.Point { return vg.Point{X: vg.Length(x), Y: vg.Length(y)} }
+// onPaper is a place on paper, in points of 1/72 inch from the lower left corner.
+func onPaper(x, y float64) vg.Point { return vg.Point{X: vg.Length(x), Y: vg.Length(y)} }
 
 // pen is a line of a colour and a width in points.
 func pen(c color.Color, width float64) draw.LineStyle {
@@ -330,7 +330,7 @@ func (d *drawing) drawLegend(y float64) {
 	case m == nil || d.dim:
 	case m.max == 0:
 		words := fmt.Sprintf("%s, %s: 0 on all links", m.Name, m.Unit)
-		d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YCenter), at(d.left, y-3))
+		d.text(d.fitted(words, 9, d.right-d.left), textStyle(9, muted, draw.XLeft, draw.YCenter), onPaper(d.left, y-3))
 	case m.Name == routesName:
 		d.drawRamp(y, fmt.Sprintf("routes on a link: 0, mean %.1f, right end %d; busiest %d", m.mean, max(d.max, int64(math.Ceil(2*m.mean))), d.max))
 	default:
@@ -344,9 +344,9 @@ func (d *drawing) drawRamp(y float64, words string) {
 	x := d.left
 	for i := range steps {
 		from := x + wide*float64(i)/steps
-		d.fill(shade((float64(i)+0.5)/steps), at(from, y-6), at(x+wide, y-6), at(x+wide, y), at(from, y))
+		d.fill(shade((float64(i)+0.5)/steps), onPaper(from, y-6), onPaper(x+wide, y-6), onPaper(x+wide, y), onPaper(from, y))
 	}
-	d.text(d.fitted(words, 9, d.right-x-wide-8), textStyle(9, muted, draw.XLeft, draw.YCenter), at(x+wide+8, y-3))
+	d.text(d.fitted(words, 9, d.right-x-wide-8), textStyle(9, muted, draw.XLeft, draw.YCenter), onPaper(x+wide+8, y-3))
 }
 
 // nameSize is the size of the font of names.

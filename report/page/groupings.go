@@ -3,25 +3,135 @@ package page
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/levels"
+	"github.com/ibweave/ibweave/internal/graph"
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Grouping is groups of nodes that the page can close, each to one box: racks, islands. A
-// node that several groups have is in the first of them.
-type Grouping struct {
-	Name   string
-	Groups []Group
+// distances gives each switch a level where the fabric has none: what package levels finds
+// in its cables, or how far it is from the lowest GUID of its part of the fabric, which is on top.
+func distances(f *fabric.Fabric) []int32 {
+	level := levels.Of(f)
+	if len(level) == 0 || slices.Max(level) > 0 {
+		return level
+	}
+	of, parts := graph.Components(f.NumSwitches(), f.Neighbors)
+	tops := make([]fabric.NodeID, parts)
+	for s, part := range slices.Backward(of) {
+		tops[part] = fabric.NodeID(s)
+	}
+	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
+	search.Run(f.Neighbors, tops...)
+	deepest := slices.Max(search.Distance)
+	for s, d := range search.Distance {
+		level[s] = deepest - d
+	}
+	return level
 }
 
-// Group is nodes that belong together.
-type Group struct {
-	Name  string
-	Nodes []fabric.NodeID
+// rows is switches in levels, and their order.
+type rows struct {
+	rows [][]fabric.NodeID // by level, from the bottom
+	// pods is by pod and row the switches of the lowest rows, below of them; nil where the tree does
+	// not fall into pods.
+	pods  [][][]fabric.NodeID
+	below int
+	lower [][]fabric.NodeID // by switch: its neighbours one level down
+}
+
+func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
+	n := f.NumSwitches()
+	r := &rows{lower: make([][]fabric.NodeID, n)}
+	r.rows = make([][]fabric.NodeID, slices.Max(level)+1)
+	for s := range fabric.NodeID(n) {
+		r.rows[level[s]] = append(r.rows[level[s]], s)
+	}
+	r.rows = slices.DeleteFunc(r.rows, func(row []fabric.NodeID) bool { return len(row) == 0 })
+	for _, row := range r.rows {
+		slices.SortFunc(row, func(a, b fabric.NodeID) int {
+			return cmp.Or(text.Natural(f.Name(a).Text, f.Name(b).Text), cmp.Compare(a, b))
+		})
+	}
+	r.findPods(edges)
+	for _, e := range edges {
+		for _, way := range [][2]fabric.NodeID{{e.a, e.b}, {e.b, e.a}} {
+			if level[way[0]]-level[way[1]] == 1 {
+				r.lower[way[0]] = append(r.lower[way[0]], way[1])
+			}
+		}
+	}
+	return r
+}
+
+// mostPodLevels bounds the levels that are looked at for pods.
+const mostPodLevels = 16
+
+// findPods finds what belongs together: the parts that rows fall into when those above are
+// taken away, such as the pods of a fat tree. Switches of a part stand side by side in
+// every row, and parts in the order of the first names in them. Rows are in the order of
+// names.
+func (r *rows) findPods(edges []edge) {
+	if len(r.rows) > mostPodLevels {
+		return
+	}
+	n := len(r.lower)
+	all := slices.Concat(r.rows...)
+	at, rank := make([]int, n), make([]int32, n) // by switch: its row, and its place in all
+	for i, row := range r.rows {
+		for _, s := range row {
+			at[s] = i
+		}
+	}
+	for k, s := range all {
+		rank[s] = int32(k)
+	}
+	joins := graph.NewUnionFind[int32](n)
+	parts := make([][]int32, len(r.rows)) // by row and switch: the lowest rank in its part up to there
+	for i := range r.rows {
+		for _, e := range edges {
+			if max(at[e.a], at[e.b]) == i {
+				joins.Join(rank[e.a], rank[e.b])
+			}
+		}
+		first := slices.Repeat([]int32{-1}, n) // by the rank that stands for a part
+		parts[i] = make([]int32, n)
+		for k, s := range all {
+			root := joins.Find(int32(k))
+			if first[root] < 0 {
+				first[root] = int32(k)
+			}
+			parts[i][s] = first[root]
+		}
+	}
+	for i, row := range r.rows {
+		slices.SortStableFunc(row, func(a, b fabric.NodeID) int {
+			for _, part := range slices.Backward(parts[i:]) {
+				if c := cmp.Compare(part[a], part[b]); c != 0 {
+					return c
+				}
+			}
+			return 0
+		})
+	}
+	for i := len(r.rows) - 2; i >= 0 && r.pods == nil; i-- {
+		if slices.ContainsFunc(slices.Concat(r.rows[:i+1]...), func(s fabric.NodeID) bool { return parts[i][s] > 0 }) {
+			r.below = i + 1
+		}
+		var pods numbered[int32]
+		for k, row := range r.rows[:r.below] {
+			for _, s := range row {
+				pod := pods.number(parts[i][s])
+				if pod == len(r.pods) {
+					r.pods = append(r.pods, make([][]fabric.NodeID, r.below))
+				}
+				r.pods[pod][k] = append(r.pods[pod][k], s)
+			}
+		}
+	}
 }
 
 // podsOf returns the groups that the layout finds: the parts into which a tree falls without
@@ -180,69 +290,22 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 	return g.with(of)
 }
 
-// mostInRow is how many switches the widest row of a tree has that is drawn as rows alone.
-const mostInRow = 512
-
-// onTiles places the pods of a wide tree as tiles, in lines of equal length, and the switches
-// above the pods over all of them; in single long rows one could not see the pods. It returns
-// false, and places nothing, where there are no pods.
-func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
-	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
-		return false
-	}
-	wide := 0
-	for _, pod := range r.pods {
-		for _, row := range pod {
-			wide = max(wide, len(row))
-		}
-	}
-	width := float64(wide) * unit
-	gap := max(1.7*unit, 0.28*width)
-	height := gap * (float64(r.below) - 0.4)
-	columns := min(len(r.pods), max(1, int(math.Round(math.Sqrt(1.7*float64(len(r.pods))*height/width)))))
-	stepX, stepY := width+max(2*unit, 0.08*width), height+max(2*unit, 0.35*height)
-	for k, pod := range r.pods {
-		left, bottom := float64(k%columns)*stepX, float64(k/columns)*stepY
-		for i, row := range pod {
-			spacing := width / float64(max(len(row), 1))
-			for j, s := range row {
-				x, y := left+(float64(j)+0.5)*spacing, bottom-float64(i)*gap
-				l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.3*unit
-				l.block(hosts[s], x, y+0.45*unit, 0.8*min(spacing, 3*unit), 0.5*gap, false)
-			}
-		}
-	}
-	l.aboveTiles(r, hosts, float64(columns)*stepX-(stepX-width), -float64(r.below)*gap)
-	return true
+// numbered numbers different values in the order in which they come.
+type numbered[T comparable] struct {
+	numbers map[T]int
+	list    []T
 }
 
-// aboveTiles places the top row over tiles of some width: switches with the same cables side by
-// side, as squares, from the bottom up.
-func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom float64) {
-	var planes [][]fabric.NodeID
-	var cables numbered[string]
-	for _, s := range r.rows[r.below] {
-		k := cables.number(fmt.Sprint(r.lower[s]))
-		if k == len(planes) {
-			planes = append(planes, nil)
+// number is the number of a value, from 0 on.
+func (x *numbered[T]) number(v T) int {
+	k, known := x.numbers[v]
+	if !known {
+		if x.numbers == nil {
+			x.numbers = make(map[T]int)
 		}
-		planes[k] = append(planes[k], s)
+		k = len(x.list)
+		x.numbers[v] = k
+		x.list = append(x.list, v)
 	}
-	side := 1
-	for _, plane := range planes {
-		side = max(side, int(math.Ceil(math.Sqrt(float64(len(plane))))))
-	}
-	step := float64(side+1) * unit
-	columns := max(1, int((width+unit)/step))
-	columns = (len(planes) + (len(planes)+columns-1)/columns - 1) / ((len(planes) + columns - 1) / columns)
-	step = max(step, (width+unit)/float64(columns))
-	for k, plane := range planes {
-		left := float64(k%columns)*step + (step-float64(side)*unit)/2 - unit/2
-		y0 := bottom - 4*unit - float64(k/columns)*float64(side+2)*unit
-		for j, s := range plane {
-			x, y := left+(float64(j%side)+0.5)*unit, y0-float64(j/side)*unit
-			l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.3*unit
-			l.block(hosts[s], x, y+0.4*unit, 0.3*unit, 0.2*unit, false)
-		}
-	}
+	return k
 }

@@ -37,7 +37,7 @@ func (s *scene) heat(ctx context.Context) (*heat, error) {
 	h.load, h.hops, h.paths = make([]int32, n*n), make([]uint16, n*n), make([]uint16, n*n)
 	h.lost, h.lids = make([]uint16, n*n), make([]uint16, n)
 	_, err := par.ForEachWith(ctx, 0, n, func() *tracer {
-		return &tracer{s, lft.NewForest(f), make([]way, f.NumSwitches())}
+		return &tracer{s, lft.NewForest(f), make([]onward, f.NumSwitches())}
 	}, func(t *tracer, j int) error {
 		t.column(h, j)
 		return nil
@@ -45,8 +45,8 @@ func (s *scene) heat(ctx context.Context) (*heat, error) {
 	return h, err
 }
 
-// way is how packets of a LID go on from a switch.
-type way struct {
+// onward is how packets of a LID go on from a switch.
+type onward struct {
 	hops int32 // switches; 0 when they do not arrive
 	load int64 // of the busiest link between switches
 	hash uint64
@@ -56,7 +56,7 @@ type way struct {
 type tracer struct {
 	*scene
 	tree *lft.Forest
-	ways []way // by switch
+	ways []onward // by switch
 }
 
 // column fills in what comes to the hosts of a leaf.
@@ -97,28 +97,13 @@ func (t *tracer) follow(lid fabric.LID) {
 	clear(t.ways)
 	t.tree.FindTree(t.Tables, lid)
 	for i, s := range t.tree.Order {
-		w := way{hops: 1, hash: 1}
+		w := onward{hops: 1, hash: 1}
 		if i > 0 {
 			out := t.tree.Next[s]
 			w = t.ways[t.Fabric.PeerSwitch(out)]
-			w = way{w.hops + 1, max(w.load, t.routes[out]), (w.hash ^ uint64(out)) * 0x9e3779b97f4a7c15}
+			w = onward{w.hops + 1, max(w.load, t.routes[out]), (w.hash ^ uint64(out)) * 0x9e3779b97f4a7c15}
 			w.hash ^= w.hash >> 29
 		}
 		t.ways[s] = w
 	}
-}
-
-// packHeat adds the map, if there is one.
-func (s *scene) packHeat(ctx context.Context, p *packer) error {
-	h, err := s.heat(ctx)
-	if h == nil || err != nil {
-		return err
-	}
-	pack(p, "heatLeaf", len(h.leaves), func(i int) int32 { return int32(h.leaves[i]) })
-	packList(p, "heatLoad", h.load)
-	packList(p, "heatHops", h.hops)
-	packList(p, "heatPaths", h.paths)
-	packList(p, "heatLost", h.lost)
-	packList(p, "heatLIDs", h.lids)
-	return nil
 }

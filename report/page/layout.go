@@ -43,37 +43,6 @@ func (l *layout) ports(i int) []fabric.PortID {
 	return l.cables[l.edges[i].cables:end]
 }
 
-// arrange places nodes and edges.
-func arrange(in *Input) *layout {
-	f := in.Fabric
-	l := &layout{
-		x: make([]float32, f.NumNodes()), y: make([]float32, f.NumNodes()), radius: make([]float32, f.NumNodes()),
-	}
-	l.join(f)
-	hosts := hostsOf(f)
-	level := in.Levels
-	if in.Grid != nil {
-		l.kind = "grid"
-		l.onGrid(f, in.Grid, hosts)
-	} else {
-		l.kind = "levels"
-		if level == nil {
-			level = distances(f)
-		}
-		l.onLevels(f, level, hosts)
-	}
-	for _, g := range in.Groupings {
-		l.groupings = append(l.groupings, g.withSwitches(f, hosts, level))
-	}
-	l.loose(f)
-	for _, n := range f.Nodes() {
-		if f.Kind(n) == fabric.AggregationKind {
-			l.radius[n] *= 0.5
-		}
-	}
-	return l
-}
-
 // join finds the edges.
 func (l *layout) join(f *fabric.Fabric) {
 	type cable struct {
@@ -97,6 +66,12 @@ func (l *layout) join(f *fabric.Fabric) {
 			l.cables = append(l.cables, c.at)
 		}
 	}
+}
+
+// edgeBetween finds the edge of two switches.
+func (l *layout) edgeBetween(a, b fabric.NodeID) (int, bool) {
+	key := edge{a: min(a, b), b: max(a, b)}
+	return slices.BinarySearchFunc(l.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
 }
 
 // hostsOf lists the CAs and routers by the switch that their first cable leads to, in
@@ -143,74 +118,6 @@ func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bo
 		l.x[h] = float32(x + (float64(column)-float64(wide-1)/2)*cell)
 		l.y[h] = float32(y + dy)
 		l.radius[h] = float32(0.32 * cell)
-	}
-}
-
-// onGrid places switches by coordinates: even dimensions to the right, odd ones
-// upwards, and from the third dimension on as copies of the plane below.
-func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
-	n := len(g.Dims)
-	step := make([]float64, n)
-	extent := [2]float64{unit, unit}
-	for d := range n {
-		step[d] = extent[d%2]
-		extent[d%2] *= float64(g.Dims[d])
-		if d >= 2 || n > 2 {
-			extent[d%2] += 0.8 * unit
-		}
-	}
-	at := func(s fabric.NodeID) []int16 { return g.Coord[int(s)*n : (int(s)+1)*n] }
-	for _, s := range f.Switches() {
-		x, y := 0.0, 0.0
-		for d, c := range at(s) {
-			if d%2 == 0 {
-				x += float64(c) * step[d]
-			} else {
-				y -= float64(c) * step[d]
-			}
-		}
-		l.x[s], l.y[s], l.radius[s] = float32(x), float32(y), 0.17*unit
-		// Right below, where no cable of the grid passes.
-		side := 0.42 * unit
-		l.block(hosts[s], x+0.26*unit+side/2-4, y+0.24*unit, side, side, false)
-	}
-	for i := range l.edges {
-		e := &l.edges[i]
-		for d, a := range at(e.a) {
-			b := at(e.b)[d]
-			if a == b {
-				continue
-			}
-			// A cable that closes a ring, and one between planes, passes beside the
-			// switches between its ends.
-			if far := a - b; far > 1 || far < -1 || d >= 2 {
-				e.bend = 0.3 * unit
-				if a > b {
-					e.bend = -e.bend
-				}
-			}
-			break
-		}
-	}
-}
-
-// loose places nodes without a cable to a switch, and hosts that are cabled to hosts
-// only, in rows below everything else.
-func (l *layout) loose(f *fabric.Fabric) {
-	var list []fabric.NodeID
-	left, right, bottom := float32(0), float32(unit), float32(0)
-	for _, n := range f.Nodes() {
-		if l.radius[n] == 0 {
-			list = append(list, n)
-			continue
-		}
-		left, right, bottom = min(left, l.x[n]), max(right, l.x[n]), max(bottom, l.y[n])
-	}
-	columns := max(1, int((right-left)/(0.4*unit)))
-	for i, n := range list {
-		l.x[n] = left + 0.4*unit*float32(i%columns)
-		l.y[n] = bottom + unit + 0.4*unit*float32(i/columns)
-		l.radius[n] = 0.12 * unit
 	}
 }
 

@@ -9,10 +9,13 @@
 package page
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+	"slices"
 
+	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -86,6 +89,70 @@ type Grid struct {
 	Coord []int16 // by switch and dimension, 0 to Dims-1
 }
 
+// Old is the state before the one of an Input.
+type Old struct {
+	*Input // its Old is nil
+	// Both has the nodes and cables of both states, as Union joins them, with their coordinates
+	// or levels. Nodes have its places and its groups in both states.
+	Both *Input
+	// Replaced has by old node the new node in its place.
+	Replaced map[fabric.GUID]fabric.GUID
+	// Changes are what the page lists and lights, and Summary says of them.
+	Changes []Change
+	Summary []Note
+}
+
+// Note is a sentence about the differences.
+type Note struct {
+	Severity verify.Severity `json:"severity"`
+	Text     string          `json:"text"`
+}
+
+// Change is a difference between two states.
+type Change struct {
+	Kind Kind   `json:"kind"`
+	Text string `json:"text"`
+	// Old and New are the nodes, or the ends of cables, that have changed: two ends for each cable.
+	Old []End `json:"old,omitempty"`
+	New []End `json:"new,omitempty"`
+}
+
+// Kind says what has changed.
+type Kind string
+
+// The kinds of changes, in the order of lists.
+const (
+	NodeGone  Kind = "node gone"
+	NodeNew   Kind = "new node"
+	NodeOther Kind = "other node" // replaced, or with another name
+	CableGone Kind = "cable gone"
+	CableNew  Kind = "new cable"
+	Moved     Kind = "moved cable"
+	Rate      Kind = "other rate"
+	Entries   Kind = "forwarding entries" // of a switch
+	Other     Kind = "other"
+)
+
+// End is a node, or a port of it from 1 on.
+type End struct {
+	GUID   fabric.GUID    `json:"guid"`
+	Switch bool           `json:"switch,omitempty"`
+	Port   fabric.PortNum `json:"port,omitempty"`
+}
+
+// Grouping is groups of nodes that the page can close, each to one box: racks, islands. A
+// node that several groups have is in the first of them.
+type Grouping struct {
+	Name   string
+	Groups []Group
+}
+
+// Group is nodes that belong together.
+type Group struct {
+	Name  string
+	Nodes []fabric.NodeID
+}
+
 // check sees that all parts are of one fabric.
 func (in *Input) check() error {
 	f := in.Fabric
@@ -120,39 +187,44 @@ func (in *Input) check() error {
 	return nil
 }
 
-// scene is the data that pages and pictures are drawn from.
-type scene struct {
-	*Input
-	*layout
-	routes []int64 // by PortID, see loads; nil without tables
-	max    int64   // of channels between switches
-	mean   float64 // of these, unused ones too
-}
-
-func newScene(ctx context.Context, in *Input) (*scene, error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
-	return load(ctx, in, arrange(in))
-}
-
-// load is a scene with what the routes say.
-func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
-	s := &scene{Input: in, layout: l}
-	if in.Tables == nil {
-		return s, nil
-	}
-	var err error
-	if s.routes = in.Routes; s.routes == nil {
-		if s.routes, err = lft.ChannelLoads(ctx, in.Fabric, in.Tables); err != nil {
-			return nil, err
+// lids lists the LIDs that a port has.
+func (in *Input) lids() (lids []fabric.LID) {
+	for l, port := range in.Fabric.LIDPorts() {
+		if port != fabric.NoPort {
+			lids = append(lids, fabric.LID(l))
 		}
 	}
-	sum := int64(0)
-	for _, p := range in.Fabric.Channels() {
-		sum += s.routes[p]
-		s.max = max(s.max, s.routes[p])
+	return lids
+}
+
+// groups lists the trees by MLID, with those MLIDs of the tables that no group has:
+// whose members are the end ports in the masks.
+func (in *Input) groups() []mft.Tree {
+	if in.Multicast == nil {
+		return nil
 	}
-	s.mean = float64(sum) / float64(max(len(in.Fabric.Channels()), 1))
-	return s, nil
+	f := in.Fabric
+	list := slices.Clone(in.Multicast.Trees)
+	known := make(map[fabric.LID]bool)
+	for _, t := range list {
+		known[t.MLID] = true
+	}
+	for _, mlid := range in.Multicast.Tables.MLIDs() {
+		if known[mlid] {
+			continue
+		}
+		t := mft.Tree{Name: fmt.Sprintf("MLID %#x", uint16(mlid)), MLID: mlid}
+		for _, out := range in.Multicast.Tables.Ports(mlid) {
+			if f.Num(out) == fabric.ManagementPort {
+				t.Receivers = append(t.Receivers, out)
+			} else if peer := f.Peer(out); peer != fabric.NoPort && !f.IsSwitch(f.Owner(peer)) {
+				t.Receivers = append(t.Receivers, peer)
+			}
+		}
+		slices.Sort(t.Receivers)
+		t.Senders = t.Receivers
+		list = append(list, t)
+	}
+	slices.SortStableFunc(list, func(a, b mft.Tree) int { return cmp.Compare(a.MLID, b.MLID) })
+	return list
 }

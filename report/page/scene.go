@@ -4,61 +4,69 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/lft"
 )
 
-// Old is the state before the one of an Input.
-type Old struct {
-	*Input // its Old is nil
-	// Both has the nodes and cables of both states, as Union joins them, with their coordinates
-	// or levels. Nodes have its places and its groups in both states.
-	Both *Input
-	// Replaced has by old node the new node in its place.
-	Replaced map[fabric.GUID]fabric.GUID
-	// Changes are what the page lists and lights, and Summary says of them.
-	Changes []Change
-	Summary []Note
+// scene is the data that pages and pictures are drawn from.
+type scene struct {
+	*Input
+	*layout
+	routes []int64 // by PortID, see loads; nil without tables
+	max    int64   // of channels between switches
+	mean   float64 // of these, unused ones too
 }
 
-// Note is a sentence about the differences.
-type Note struct {
-	Severity verify.Severity `json:"severity"`
-	Text     string          `json:"text"`
+// scenes returns the scenes of both states, with the same places; old is nil if there is only one state.
+func scenes(ctx context.Context, in *Input) (old, now *scene, err error) {
+	if in.Old == nil {
+		now, err = newScene(ctx, in)
+		return nil, now, err
+	}
+	if err := cmp.Or(in.check(), in.Old.check(), in.Old.Both.check()); err != nil {
+		return nil, nil, err
+	}
+	both := arrange(in.Old.Both)
+	list := [2]*scene{}
+	for i, x := range []*Input{in.Old.Input, in} {
+		l, err := in.Old.placed(x.Fabric, both)
+		if err != nil {
+			return nil, nil, err
+		}
+		if list[i], err = load(ctx, x, l); err != nil {
+			return nil, nil, err
+		}
+	}
+	return list[0], list[1], nil
 }
 
-// Change is a difference between two states.
-type Change struct {
-	Kind Kind   `json:"kind"`
-	Text string `json:"text"`
-	// Old and New are the nodes, or the ends of cables, that have changed: two ends for each cable.
-	Old []End `json:"old,omitempty"`
-	New []End `json:"new,omitempty"`
+func newScene(ctx context.Context, in *Input) (*scene, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
+	return load(ctx, in, arrange(in))
 }
 
-// Kind says what has changed.
-type Kind string
-
-// The kinds of changes, in the order of lists.
-const (
-	NodeGone  Kind = "node gone"
-	NodeNew   Kind = "new node"
-	NodeOther Kind = "other node" // replaced, or with another name
-	CableGone Kind = "cable gone"
-	CableNew  Kind = "new cable"
-	Moved     Kind = "moved cable"
-	Rate      Kind = "other rate"
-	Entries   Kind = "forwarding entries" // of a switch
-	Other     Kind = "other"
-)
-
-// End is a node, or a port of it from 1 on.
-type End struct {
-	GUID   fabric.GUID    `json:"guid"`
-	Switch bool           `json:"switch,omitempty"`
-	Port   fabric.PortNum `json:"port,omitempty"`
+// load is a scene with what the routes say.
+func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
+	s := &scene{Input: in, layout: l}
+	if in.Tables == nil {
+		return s, nil
+	}
+	var err error
+	if s.routes = in.Routes; s.routes == nil {
+		if s.routes, err = lft.ChannelLoads(ctx, in.Fabric, in.Tables); err != nil {
+			return nil, err
+		}
+	}
+	sum := int64(0)
+	for _, p := range in.Fabric.Channels() {
+		sum += s.routes[p]
+		s.max = max(s.max, s.routes[p])
+	}
+	s.mean = float64(sum) / float64(max(len(in.Fabric.Channels()), 1))
+	return s, nil
 }
 
 // nodeOf finds the node of an end.
@@ -154,33 +162,4 @@ func (o *Old) placed(f *fabric.Fabric, both *layout) (*layout, error) {
 		l.groupings = append(l.groupings, g.among(in, len(both.x)))
 	}
 	return l, nil
-}
-
-// edgeBetween finds the edge of two switches.
-func (l *layout) edgeBetween(a, b fabric.NodeID) (int, bool) {
-	key := edge{a: min(a, b), b: max(a, b)}
-	return slices.BinarySearchFunc(l.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
-}
-
-// scenes returns the scenes of both states, with the same places; old is nil if there is only one state.
-func scenes(ctx context.Context, in *Input) (old, now *scene, err error) {
-	if in.Old == nil {
-		now, err = newScene(ctx, in)
-		return nil, now, err
-	}
-	if err := cmp.Or(in.check(), in.Old.check(), in.Old.Both.check()); err != nil {
-		return nil, nil, err
-	}
-	both := arrange(in.Old.Both)
-	list := [2]*scene{}
-	for i, x := range []*Input{in.Old.Input, in} {
-		l, err := in.Old.placed(x.Fabric, both)
-		if err != nil {
-			return nil, nil, err
-		}
-		if list[i], err = load(ctx, x, l); err != nil {
-			return nil, nil, err
-		}
-	}
-	return list[0], list[1], nil
 }
