@@ -13,13 +13,6 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
-type hostGroups struct {
-	name string       // of the file, "" for none
-	file *groups.File // nil for none
-	told bool         // what is odd
-}
-
 func (a *app) hostGroupFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
 }

@@ -156,11 +156,6 @@ func (in *simulation) defineHardware() {
 	cli.NumberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
-// wrong is wrong usage of a flag.
-func wrong(flag, format string, args ...any) error {
-	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
-}
-
 // setting is wrong for an error of experiment; other errors are of the input.
 func (in *simulation) setting(err error) error {
 	x, ok := errors.AsType[*experiment.SettingError](err)

@@ -2,13 +2,11 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/experiment"
-
 	"github.com/ibweave/ibweave/internal/text"
 )
 
@@ -54,15 +52,4 @@ func counted(seeds map[string]int) string {
 		names[i] = fmt.Sprintf("%d %s", seeds[s], s)
 	}
 	return strings.Join(names, ", ")
-}
-
-// writePictures writes pictures as SVG and PNG into files, "" for none.
-func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) (err error) {
-	if svg != "" {
-		err = a.writeComplete(svg, writeSVG)
-	}
-	if png != "" && err == nil {
-		err = a.writeComplete(png, writePNG)
-	}
-	return err
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,14 +10,17 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state/open"
+	"github.com/ibweave/ibweave/verify"
 )
 
 // app is one run of the program.
@@ -36,103 +38,17 @@ type app struct {
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
 }
 
-func init() { cobra.EnableCommandSorting = false }
-
-// rootCommand is the program's tree of commands.
-func (a *app) rootCommand() *cobra.Command {
-	root := &cobra.Command{
-		Use:           "ibweave COMMAND",
-		Short:         "compile an InfiniBand fabric into forwarding tables and prove them safe",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Args:          a.maxArgs(0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
-		},
-	}
-	var level, format, color string
-	flags := root.PersistentFlags()
-	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
-	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
-	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
-	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error {
-		if cmd.Name() == "compile" {
-			return nil // which says all that is wrong beside these
-		}
-		return errors.Join(cli.WrongValues(cmd)...)
-	})
-	// Groups and commands are in the order of the help text.
-	for _, g := range []struct {
-		name     string
-		commands []*cobra.Command
-	}{
-		{"Audit", []*cobra.Command{a.checkCommand(), a.compareCommand(), a.diffCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.reportCommand()}},
-		{"Route", []*cobra.Command{a.compileCommand(), a.rehearseCommand()}},
-		{"Change", []*cobra.Command{a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.driftCommand()}},
-		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.memberCommand("join"), a.memberCommand("leave")}},
-		{"Simulate", []*cobra.Command{a.genCommand(), a.simCommand(), a.trafficCommand(), a.placeCommand()}},
-		{"Export", []*cobra.Command{a.slurmCommand(), a.planCommand()}},
-	} {
-		root.AddGroup(&cobra.Group{ID: g.name, Title: g.name})
-		for _, c := range g.commands {
-			c.GroupID = g.name
-			root.AddCommand(c)
-		}
-	}
-	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
-	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
-	describe(root)
-	a.addCobraCommands(root)
-	for _, c := range root.Commands() {
-		c.Hidden = c.GroupID == ""
-	}
-	cli.Walk(root, func(c *cobra.Command) {
-		if body := c.RunE; body != nil {
-			c.RunE = func(cmd *cobra.Command, args []string) error {
-				a.running = true
-				if err := emptyName(cmd); err != nil {
-					return err
-				}
-				if cmd.Name() != "compile" { // which looks at the engine before
-					if err := a.sayNotes(cli.CheckScopes(cmd)); err != nil {
-						return err
-					}
-					if err := a.readHostGroups(); err != nil {
-						return err
-					}
-				}
-				return body(cmd, args)
-			}
-		}
-	})
-	return root
+// nameMap is the flag --node-name-map of the commands that read a fabric.
+type nameMap struct {
+	file  string // "" for none
+	names map[fabric.GUID]string
 }
 
-// addCobraCommands adds the commands help and completion of cobra, in our words.
-func (a *app) addCobraCommands(root *cobra.Command) {
-	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd() // which asks for the output now
-	completion, _, _ := root.Find([]string{"completion"})
-	completion.Args, completion.RunE = a.maxArgs(0), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	help, _, _ := root.Find([]string{"help"})
-	help.Short = "print the help text of a command"
-	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
-	help.Example = "  ibweave help compile\n  ibweave help forms"
-	help.Args = func(_ *cobra.Command, args []string) error {
-		command, rest, _ := root.Find(args) // the root, not an error, where there is none
-		if command.DisableFlagParsing {
-			return command.RunE(command, nil)
-		}
-		return a.maxArgs(0)(command, rest)
-	}
-}
-
-// movedCommand is a hidden command that says where it is now.
-func movedCommand(name string) *cobra.Command {
-	return &cobra.Command{
-		Use: name, Hidden: true, DisableFlagParsing: true,
-		RunE: func(*cobra.Command, []string) error { return cli.NewUsageError(movedError(name)) },
-	}
+// hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
+type hostGroups struct {
+	name string       // of the file, "" for none
+	file *groups.File // nil for none
+	told bool         // what is odd
 }
 
 // maxArgs is cobra.MaximumNArgs, as wrong usage.
@@ -149,15 +65,17 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// emptyName is the error of a flag that names a file and was given an empty name, such as the
-// unset variable of a script: without the file the command would look at less, without a word.
-func emptyName(cmd *cobra.Command) (err error) {
-	cmd.Flags().Visit(func(f *pflag.Flag) {
-		if what, _ := pflag.UnquoteUsage(f); what == "FILE" && f.Value.Type() == "string" && f.Value.String() == "" {
-			err = usagef("--%s \"\": want the name of a file", f.Name)
-		}
-	})
-	return err
+// kindNames lists a command's subcommands.
+func kindNames(cmd *cobra.Command) []string {
+	return text.Each(text.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
+}
+
+// allNames is kindNames with the commands that are hidden, and what commands were called.
+func allNames(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		names = append(append(names, c.Name()), c.Aliases...)
+	}
+	return names
 }
 
 // topologyArg takes an argument as the topology, just as -t FILE.
@@ -182,6 +100,28 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 			panic(err) // there is no such flag: found by every test
 		}
 	}
+}
+
+func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
+
+// wrong is wrong usage of a flag.
+func wrong(flag, format string, args ...any) error {
+	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
+}
+
+func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
+
+// inputUnlessDone makes an error wrong input, unless the command was interrupted.
+func inputUnlessDone(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return open.NewError(err)
+}
+
+// isRefused returns whether a multicast scheme has no trees for some groups.
+func isRefused(err error) bool {
+	return cli.Is[*mft.RefusedError](err) || cli.Is[*mft.BudgetError](err)
 }
 
 // readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
@@ -248,12 +188,6 @@ func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
 func (a *app) strictFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
 	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
-}
-
-// nameMap is the flag --node-name-map of the commands that read a fabric.
-type nameMap struct {
-	file  string // "" for none
-	names map[fabric.GUID]string
 }
 
 func (a *app) nameFlag(cmd *cobra.Command) {
@@ -339,6 +273,17 @@ func (a *app) writeComplete(name string, write func(io.Writer) error) error {
 	return a.WriteFile(name, b.Bytes())
 }
 
+// writePictures writes pictures as SVG and PNG into files, "" for none.
+func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) (err error) {
+	if svg != "" {
+		err = a.writeComplete(svg, writeSVG)
+	}
+	if png != "" && err == nil {
+		err = a.writeComplete(png, writePNG)
+	}
+	return err
+}
+
 // sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns its error.
 func (a *app) sayNotes(notes []string, err error) error {
 	if err == nil {
@@ -347,4 +292,9 @@ func (a *app) sayNotes(notes []string, err error) error {
 		}
 	}
 	return err
+}
+
+// fabricSize is "20 switches, 64 CA ports, 128 links".
+func fabricSize(f *fabric.Fabric) string {
+	return verify.FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}.String()
 }
