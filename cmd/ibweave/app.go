@@ -5,18 +5,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/fabric/topology"
-	"github.com/ibweave/ibweave/internal/files"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state/open"
@@ -124,124 +119,8 @@ func isRefused(err error) bool {
 	return cli.Is[*mft.RefusedError](err) || cli.Is[*mft.BudgetError](err)
 }
 
-// readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
-// UTF-16.
-func (a *app) readInput(name string) ([]byte, error) {
-	return a.reader(new(audit)).Text(name)
-}
-
-// readRaw reads a whole file as it is, or standard input for "-". It ends when the program
-// is interrupted: the writer of a FIFO may never come.
-func (a *app) readRaw(name string) ([]byte, error) {
-	from := a.stdin
-	if name == "-" && a.stdinRead {
-		return nil, cli.ErrOneStdin
-	}
-	a.stdinRead = a.stdinRead || name == "-"
-	s := a.startStage("read " + name)
-	defer s.End()
-	var data []byte
-	ended := make(chan error, 1)
-	go func() {
-		ended <- func() (err error) {
-			if name != "-" {
-				f, err := os.Open(name) // which waits for the writer of a FIFO
-				if err != nil {
-					return open.NewError(err)
-				}
-				defer f.Close()
-				info, err := f.Stat()
-				switch {
-				case err != nil:
-					return open.NewError(err)
-				case info.IsDir():
-					return inputf("%s is a directory, want a file", name)
-				}
-				s.Total.Store(info.Size())
-				from = f
-			}
-			if data, err = files.ReadAll(name, from, open.Limit, &s.Done); err != nil {
-				return open.NewError(err)
-			}
-			return nil
-		}()
-	}()
-	select {
-	case err := <-ended:
-		return data, err
-	case <-a.interrupted:
-		return nil, context.Canceled
-	}
-}
-
 // startStage shows a stage on standard error, see cli.StartStage.
 func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.Screen, name) }
-
-// readTopology reads the fabric from a file, or from a run of ibdiagnet.
-func (a *app) readTopology(name string, lenient bool) (*fabric.Fabric, error) {
-	in := newAudit(lenient, false)
-	in.Topology = name
-	return a.reader(in).Fabric()
-}
-
-// strictFlag defines --strict, for commands with --lenient.
-func (a *app) strictFlag(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
-	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
-}
-
-func (a *app) nameFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.nameMap.file, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
-}
-
-// kindFlag defines --kinds, for commands that count hosts.
-func (a *app) kindFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.kinds, "kinds", "", "say what nodes are for, as `KIND=PATTERN,..`: host, aggregation, router, service or gateway, and a GUID or a name with * (docs/kinds.md)")
-}
-
-// named is a fabric with the names of --node-name-map and the kinds of the policy and of
-// --kinds, which go by these.
-func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
-	f, err := a.renamed(f)
-	if err != nil || a.kinds == "" && a.policyKinds == nil {
-		return f, err
-	}
-	rules := a.policyKinds
-	if a.kinds != "" {
-		more, err := fabric.ParseKindRules(a.kinds)
-		if err != nil {
-			return nil, usagef("--kinds: %w", err)
-		}
-		rules = slices.Concat(rules, more)
-	}
-	f, unused := f.WithKinds(rules)
-	for _, r := range unused {
-		fmt.Fprintf(a.stderr, "kinds: no channel adapter or router is called %q\n", r.Pattern)
-	}
-	return f, nil
-}
-
-// renamed is a fabric with the names of --node-name-map.
-func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
-	m := &a.nameMap
-	if m.file == "" {
-		return f, nil
-	}
-	if m.names == nil {
-		data, err := a.readInput(m.file)
-		if err != nil {
-			return nil, err
-		}
-		var problems []fabric.Problem
-		if m.names, problems, err = topology.ParseNames(m.file, data); err != nil {
-			return nil, err
-		}
-		for _, x := range capture.Findings(f, problems) {
-			fmt.Fprintln(a.stderr, x.Message)
-		}
-	}
-	return f.WithNames(m.names), nil
-}
 
 // dumpProblems prints what was odd in a topology or a dump.
 func (a *app) dumpProblems(problems []fabric.Problem, all bool) {

@@ -3,20 +3,15 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/capture"
 	"github.com/ibweave/ibweave/audit/policy"
-	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
@@ -26,41 +21,6 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 )
-
-// demands has the flags for what check demands of a fabric beyond its tables.
-type demands struct {
-	wiring bool
-	plans  []string       // files; nil for none
-	policy string         // "" for none
-	date   time.Time      // zero for today
-	held   *policy.Policy // what is in policy, once readPolicy was called
-}
-
-// flags defines the flags that check and report share.
-func (d *demands) flags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
-	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	cli.ParsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (time.Time, error) {
-		day, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			return day, errors.New("want a day, like 2026-12-31")
-		}
-		return day, nil
-	})
-	cli.Scopes(flags, cli.Scope{Flags: "date", With: "policy", Why: "waivers are in a policy", Note: true})
-}
-
-// wanted returns true if anything other than tables is to be checked.
-func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.plans) > 0 }
-
-// today is the day that waivers are held against.
-func (d *demands) today() time.Time {
-	if !d.date.IsZero() {
-		return d.date
-	}
-	now := time.Now()
-	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
-}
 
 // demanded has the results of checkDemands other than findings.
 type demanded struct {

@@ -30,27 +30,6 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// audit has the flags of a command that judges a state, and what it has read and found.
-type audit struct {
-	open.Input
-	bound string // "" for none
-	bounding
-	verbose     bool // list idle channels
-	namesLane   bool // credit loops say that one VL is assumed, where it is
-	copying     verify.Copying
-	buffer      verify.Buffer
-	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
-	place       func(*verify.Finding) (file string, line int) // of --source; nil for the files that were read
-	cablesAlone bool                                          // a topology is looked at for its cables alone
-	partitions  string                                        // partitions.conf; "" for none
-	manager     string                                        // node or port of the subnet manager; "" for not said
-	traffic     string                                        // "" for none
-	jobs        *jobs.Fitting                                 // of traffic; nil for none
-	worth       *jobs.Worth                                   // what the tables are worth for them; nil for nothing
-	findings    []verify.Finding
-	demands
-}
-
 // auditing is the flags of check.
 type auditing struct {
 	audit
@@ -365,25 +344,8 @@ func (a *app) explainRule(name string) error {
 	return err
 }
 
-// bounding is the flags of check and compile about lower bounds of the load.
-type bounding struct {
-	rounds int
-	write  string // file; "" for none
-}
-
 // writeRounds is for how many rounds lengths are sought for a file, unless it is said.
 const writeRounds = 200
-
-func (b *bounding) flags(flags *pflag.FlagSet) {
-	cli.ParsedFlag(flags, &b.rounds, "bound-iterations", "0", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
-		n, ok := cli.ParseNumber[int](text)
-		if !ok || n == 0 || max(n, -n) > cli.MaxNumber {
-			return 0, errors.New("want rounds, 1 or more, or -1 for cuts alone")
-		}
-		return n, nil
-	})
-	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
-}
 
 // find looks for bounds of tables, of which r has the load, and writes them. Without tables,
 // and where these do not keep to the legal ports of their order, there is no bound for legal

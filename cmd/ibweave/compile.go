@@ -498,40 +498,6 @@ func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
 	return ranges, nil
 }
 
-// switches finds switches by GUID. A list of one entry that is no GUID names
-// a file with a GUID a line, as OpenSM's root_guid_file; # begins a comment.
-func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.NodeID, error) {
-	if len(list) == 1 {
-		if _, err := fabric.ParseGUID(list[0]); err != nil {
-			data, err := a.readInput(list[0])
-			if err != nil {
-				return nil, err
-			}
-			return open.ReadSwitches(list[0], data, f)
-		}
-	}
-	var found []fabric.NodeID
-	for _, text := range list {
-		s, err := open.Switch(f, text)
-		if err != nil {
-			return nil, open.NewError(fmt.Errorf("%s: %w", flag, err))
-		}
-		found = append(found, s)
-	}
-	return found, nil
-}
-
-// balancedRoots is --roots for an order of our own where the engine's source has another.
-const balancedRoots = "balanced"
-
-// setRoots takes --roots over into the options of a routing.
-func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err error) {
-	if opt.Balanced = slices.Equal(list, []string{balancedRoots}); !opt.Balanced {
-		opt.Roots, err = a.switches(f, "--roots", list)
-	}
-	return err
-}
-
 // printInstall prints how to install the tables in OpenSM.
 func (s *summary) printInstall(b *text.Sheet) {
 	if len(s.InstallPlugin) == 0 {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/choice"
+	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
@@ -27,13 +29,23 @@ func (a *app) fabricFlags(cmd *cobra.Command) {
 	a.kindFlag(cmd)
 }
 
-// routedFlags defines the flags of a fabric whose forwarding tables are read or made, as readOrRoute does.
-func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
-	flags.StringVarP(&in.Topology, "topology", "t", "", "topology `FILE`; - is standard input")
-	flags.StringVar(&in.LFTs, "lfts", "", "`FILE` of forwarding tables")
-	in.choiceFlags(flags)
-	flags.StringVarP(engine, "engine", "e", "", "route the topology with `ENGINE`, as compile does")
-	lenientFlag(flags, &in.Lenient)
+// strictFlag defines --strict, for commands with --lenient.
+func (a *app) strictFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
+	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
+}
+
+func (a *app) nameFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.nameMap.file, "node-name-map", "", "call nodes by the names in `FILE`, a node-name map as of infiniband-diags or what ibnodes prints")
+}
+
+// kindFlag defines --kinds, for commands that count hosts.
+func (a *app) kindFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.kinds, "kinds", "", "say what nodes are for, as `KIND=PATTERN,..`: host, aggregation, router, service or gateway, and a GUID or a name with * (docs/kinds.md)")
+}
+
+func (a *app) hostGroupFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
 }
 
 // maxRebalance bounds --rebalance; nothing is moved for so much.
@@ -44,6 +56,9 @@ const (
 	grids   = "engine=xy|negative-first|west-first|north-last"
 	ordered = "engine=updn|spam|layered|fattree"
 )
+
+// balancedRoots is --roots for an order of our own where the engine's source has another.
+const balancedRoots = "balanced"
 
 // routeFlags are the flags of commands that route a fabric.
 type routeFlags struct {
@@ -115,15 +130,6 @@ func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) 
 	}
 	opt.Route = lft.Options{NoWrap: r.noWrap, Repair: r.repair, VLs: r.vls, Rebalance: r.rebalance}
 	return opt, nil
-}
-
-// readFabric reads a fabric to route. why ends the error for a fabric without switches.
-func (a *app) readFabric(r *routeFlags, why string) (*fabric.Fabric, error) {
-	f, err := a.readTopology(r.topology, r.lenient)
-	if err == nil && f.NumSwitches() == 0 {
-		err = inputf("%s has no switch, %s", r.topology, why)
-	}
-	return f, err
 }
 
 // runEngine is compile.Run, which shows its stages.
@@ -217,4 +223,56 @@ func lidInput(topology string, err error) error {
 		return inputf("%s: %w", topology, err)
 	}
 	return err
+}
+
+// demands has the flags for what check demands of a fabric beyond its tables.
+type demands struct {
+	wiring bool
+	plans  []string       // files; nil for none
+	policy string         // "" for none
+	date   time.Time      // zero for today
+	held   *policy.Policy // what is in policy, once readPolicy was called
+}
+
+// flags defines the flags that check and report share.
+func (d *demands) flags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
+	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
+	cli.ParsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (time.Time, error) {
+		day, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			return day, errors.New("want a day, like 2026-12-31")
+		}
+		return day, nil
+	})
+	cli.Scopes(flags, cli.Scope{Flags: "date", With: "policy", Why: "waivers are in a policy", Note: true})
+}
+
+// wanted returns true if anything other than tables is to be checked.
+func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.plans) > 0 }
+
+// today is the day that waivers are held against.
+func (d *demands) today() time.Time {
+	if !d.date.IsZero() {
+		return d.date
+	}
+	now := time.Now()
+	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+}
+
+// bounding is the flags of check and compile about lower bounds of the load.
+type bounding struct {
+	rounds int
+	write  string // file; "" for none
+}
+
+func (b *bounding) flags(flags *pflag.FlagSet) {
+	cli.ParsedFlag(flags, &b.rounds, "bound-iterations", "0", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
+		n, ok := cli.ParseNumber[int](text)
+		if !ok || n == 0 || max(n, -n) > cli.MaxNumber {
+			return 0, errors.New("want rounds, 1 or more, or -1 for cuts alone")
+		}
+		return n, nil
+	})
+	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
 }

@@ -5,17 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
-
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state/open"
 )
-
-func (a *app) hostGroupFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
-}
 
 // readHostGroups reads the file of --host-groups, before a command begins what takes long.
 func (a *app) readHostGroups() (err error) {

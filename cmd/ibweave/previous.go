@@ -59,19 +59,6 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	return b, err
 }
 
-// readCompiledRouting reads what an engine made of a directory that findCompiled has found.
-func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
-	r, err := a.readRouting(in)
-	if err != nil {
-		return nil, err
-	}
-	r.Engine = in.Compiled.Manifest.Engine
-	err = a.reader(in).Order()
-	r.Order = in.State.Order
-	r.Fabric = r.Fabric.WithoutVirtualLIDs()
-	return r, err
-}
-
 // sharesSwitches returns true if most switches of g are in f: it is the same fabric, changed.
 func sharesSwitches(f, g *fabric.Fabric) bool {
 	return 2*text.CountIf(g.Switches(), func(s fabric.NodeID) bool {
