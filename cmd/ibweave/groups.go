@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
@@ -45,14 +44,4 @@ func (a *app) groupStates(ctx context.Context, f *fabric.Fabric, tables *lft.Tab
 		return nil, err
 	}
 	return s.Measure(ctx, f, tables)
-}
-
-// auditedGroups sums up an audit by groups of hosts; nil without --host-groups.
-func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, error) {
-	s, err := a.groupsOf(x.Fabric, true)
-	if s == nil || err != nil {
-		return nil, err
-	}
-	states, err := s.Measure(ctx, x.Fabric, x.Tables)
-	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }
