@@ -67,7 +67,10 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 		if in.Groups != "" && in.MFTs == "" {
 			return usagef("-g has no effect without multicast tables, --mfts FILE")
 		}
-		return cli.OneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
+		return cli.OneStdin(append([]string{
+			in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups,
+			in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions,
+		}, in.plans...)...)
 	}
 	if in.Topology != "" || in.HasTables() || in.PLFT != "" || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Groups != "" {
 		return usagef("%s takes a directory or -t and --lfts, not both", command)

@@ -219,7 +219,10 @@ func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, 
 
 // reportOptions returns the options for the report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Compiled: in.Compiled != nil, Rules: in.rulesOf()}
+	opt := report.Options{
+		Version: version, Verbose: in.verbose, Rules: in.rulesOf(), Compiled: in.Compiled != nil,
+		Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound,
+	}
 	if in.worth != nil {
 		opt.Traffic, opt.Lines = in.worth, in.worth.Lines()
 	}

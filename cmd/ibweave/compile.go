@@ -453,8 +453,10 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
 	s = &summary{
-		Version: version, Engine: c.engine.Name(), Top: choice.Top(r.Routing), LIDs: choice.CountLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: choice.LanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Undo: []string{}, Groups: []mft.Entry{}, Trees: choice.TreesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
+		Version: version, Engine: c.engine.Name(), Top: choice.Top(r.Routing), Notes: append([]string{}, r.Routing.Notes...),
+		LIDs: choice.CountLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: choice.LanesOf(r), Trees: choice.TreesOf(r), Adaptive: r.Adaptive,
+		Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Undo: []string{}, Groups: []mft.Entry{},
+		Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
