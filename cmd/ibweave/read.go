@@ -249,7 +249,7 @@ func (a *app) readRouting(in *audit) (*lft.Routing, error) {
 	return &lft.Routing{Fabric: r.State.Fabric, Tables: r.State.Tables, SL2VL: r.State.SL2VL, PathSLs: r.State.PathSLs}, err
 }
 
-// readCompiledRouting reads what an engine made of a directory that findCompiled has found.
+// readCompiledRouting reads what an engine made of a directory that in has found.
 func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
 	r, err := a.readRouting(in)
 	if err != nil {
