@@ -1,65 +1,274 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
-	"time"
-
-	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/audit/capture"
+	"github.com/ibweave/ibweave/audit/cause"
+	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
-	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
+	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// demands has the flags for what check demands of a fabric beyond its tables.
-type demands struct {
-	wiring bool
-	plans  []string       // files; nil for none
-	policy string         // "" for none
-	date   time.Time      // zero for today
-	held   *policy.Policy // what is in policy, once readPolicy was called
+// auditResult is what an audit read and found.
+type auditResult struct {
+	*state.State
+	options verify.Options
+	result  *verify.Result
+	demanded
 }
 
-// flags defines the flags that check and report share.
-func (d *demands) flags(flags *pflag.FlagSet) {
-	flags.StringSliceVar(&d.plans, "plan", nil, "hold the cables to the plan in `FILE`[,FILE..]: UFM's NDT, CSV or ibutils' .topo; implies --wiring")
-	flags.StringVar(&d.policy, "policy", "", "hold everything to the policy in `FILE`; implies --wiring")
-	cli.ParsedFlag(flags, &d.date, "date", "", "take waivers as of `DAY`, like 2026-12-31; today when not given", func(text string) (time.Time, error) {
-		day, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			return day, errors.New("want a day, like 2026-12-31")
-		}
-		return day, nil
-	})
-	cli.Scopes(flags, cli.Scope{Flags: "date", With: "policy", Why: "waivers are in a policy", Note: true})
-}
-
-// wanted returns true if anything other than tables is to be checked.
-func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.plans) > 0 }
-
-// today is the day that waivers are held against.
-func (d *demands) today() time.Time {
-	if !d.date.IsZero() {
-		return d.date
+// resolveAudit finds the files of a directory for a command, or sees that all are named.
+func (a *app) resolveAudit(command string, in *audit, args []string) error {
+	if len(args) == 0 && isFolderAlone(&in.Files) {
+		args, in.Topology = []string{in.Topology}, ""
 	}
-	now := time.Now()
-	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
+	argument := len(args) > 0 && in.Topology == "" && open.File(args[0])
+	if argument { // as -t FILE
+		args, in.Topology = nil, args[0]
+	}
+	if len(args) == 0 {
+		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
+		if argument && in.TakeCables && !in.HasTables() && !asks { // of -t FILE the tables may be forgotten
+			in.wiring, in.cablesAlone = true, true
+		}
+		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
+			if command == "check" {
+				return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or a TOPOLOGY alone, or --wiring, --plan, --policy, --pkeys, --partitions or --bound, for what is to be said without tables")
+			}
+			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE", command)
+		}
+		if !in.HasTables() && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Certificate != "") {
+			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
+		}
+		if in.PLFT != "" && in.FAR == "" {
+			return usagef("--plft has no effect without adaptive routing, --far FILE")
+		}
+		if in.PathSLs != "" && in.SL2VL == "" {
+			return usagef("--path-sl has no effect without SL-to-VL tables, --sl2vl FILE")
+		}
+		in.State.UnknownSLs = in.SL2VL != "" && in.PathSLs == ""
+		if in.Groups != "" && in.MFTs == "" {
+			return usagef("-g has no effect without multicast tables, --mfts FILE")
+		}
+		return cli.OneStdin(append([]string{
+			in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups,
+			in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions,
+		}, in.plans...)...)
+	}
+	if in.Topology != "" || in.HasTables() || in.PLFT != "" || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Groups != "" {
+		return usagef("%s takes a directory or -t and --lfts, not both", command)
+	}
+	if err := cli.OneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
+		return err
+	}
+	err := a.reader(in).FindIn(args[0], !in.wanted() && !in.partitioned())
+	in.wiring = in.wiring || in.CablesOnly
+	return err
+}
+
+// audit reads what an audit needs and verifies it.
+func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) {
+	defer func() {
+		if err != nil { // maybe for what was changed
+			for i := range in.findings {
+				fmt.Fprintln(a.stderr, in.findings[i].Message)
+			}
+		}
+	}()
+	x = &auditResult{State: &in.State, options: verify.Options{Buffer: in.buffer, Copying: in.copying}}
+	in.Findings = true
+	read := a.reader(in)
+	if err := read.Tables(); err != nil {
+		return nil, err
+	}
+	if err := read.Order(); err != nil {
+		return nil, err
+	}
+	var twice []verify.Finding
+	x.Fabric, twice = capture.SettleLIDs(x.State)
+	in.findings = append(in.findings, twice...)
+	x.result = verify.Unverified(x.Fabric)
+	if x.Tables != nil {
+		if err := read.Lanes(); err != nil {
+			return nil, err
+		}
+		if err := read.Multicast(); err != nil {
+			return nil, err
+		}
+		if in.mftCapacity != 0 {
+			x.MFTCapacity = slices.Repeat([]int{in.mftCapacity}, x.Fabric.NumSwitches())
+		}
+		if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
+			return nil, err
+		}
+		if in.namesLane {
+			capture.NameLane(x.State, x.result)
+		}
+		if err := a.checkCertificate(in, x.result); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.checkPartitions(in, x.Fabric, x.result); err != nil {
+		return nil, err
+	}
+	if in.Compiled != nil {
+		s := a.startStage("compare files with " + outdir.ManifestName)
+		findings, undecided, err := in.Compiled.CheckRest(ctx)
+		s.End()
+		if err != nil {
+			return nil, inputUnlessDone(ctx, err)
+		}
+		in.findings = append(in.findings, findings...)
+		x.result.Leave(undecided...)
+	}
+	if in.jobs != nil {
+		d, err := demandOf(in.jobs)(ctx, x.Fabric)
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			in.jobs.Bound = bound.FindUnder(x.Fabric, d)
+		}
+	}
+	if x.Tables != nil || in.bound != "" || in.write != "" {
+		if err := a.checkBounds(ctx, in, x.Routing(), x.result); err != nil {
+			return nil, err
+		}
+	}
+	if in.worth, err = in.jobs.Worth(ctx, x.Fabric, x.Tables); err != nil {
+		return nil, err
+	}
+	x.result.Add(in.findings...)
+	x.result.Leave(in.listUndecided()...)
+	if x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result); err != nil {
+		return nil, err
+	}
+	return x, cause.Group(ctx, x.result, x.State)
+}
+
+// checkTables verifies the tables of a state, with all choices of adaptive switches.
+func (a *app) checkTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
+	stage := a.startStage("verify")
+	defer stage.End()
+	opt.Progress = stage.Set
+	return capture.CheckTables(ctx, s, opt)
+}
+
+// checkCertificate adds to r what is wrong with the certificate, if there is one.
+func (a *app) checkCertificate(in *audit, r *verify.Result) error {
+	if in.Certificate == "" {
+		return nil
+	}
+	c, err := readAs(a, in, in.Certificate, verify.ReadCertificate)
+	if err != nil {
+		return err
+	}
+	if in.State.Adaptive != nil {
+		err = c.CheckAdaptive(&in.State)
+	} else {
+		err = c.Check(&in.State, in.copying)
+	}
+	if err != nil {
+		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
+		if at, ok := errors.AsType[*verify.DependencyError](err); ok {
+			finding.LID, finding.Switch = at.LID, at.Out.GUID
+		}
+		r.Add(finding)
+	}
+	return nil
+}
+
+// writeRounds is for how many rounds lengths are sought for a file, unless it is said.
+const writeRounds = 200
+
+// find looks for bounds of tables, of which r has the load, and writes them. Without tables,
+// and where these do not keep to the legal ports of their order, there is no bound for legal
+// ports. The bound of jobs, if there is one, is only written.
+func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
+	s := a.startStage("bound")
+	defer s.End()
+	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad(), Order: tables.Order}
+	if b.write != "" && b.rounds == 0 {
+		opt.Rounds = writeRounds
+	}
+	found, err := bound.Find(ctx, tables.Fabric, opt)
+	if err != nil {
+		return nil, err
+	}
+	if found.Legal != nil && !bound.Keeps(tables.Fabric, tables.Tables, tables.Order) {
+		found.Legal = nil
+	}
+	if b.write == "" {
+		return found.List(), nil
+	}
+	var text []byte
+	for _, x := range found.List() {
+		text = x.Certificate.Append(text)
+	}
+	if jobs != nil {
+		text = jobs.Certificate.Append(text)
+	}
+	if text == nil {
+		return nil, inputf("--write-bound %s: there is no bound, since no cable between switches has routes", b.write)
+	}
+	return found.List(), a.WriteFile(b.write, text)
+}
+
+// checkBounds adds to r how far its load is above the bounds that are found, and those of a file
+// that hold.
+func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) (err error) {
+	f := tables.Fabric
+	var list []*bound.Bound
+	if in.bound == "" || in.HasTables() || in.bounding != (bounding{}) {
+		if list, err = in.bounding.find(ctx, a, tables, r, nil); err != nil {
+			return err
+		}
+	}
+	if in.bound != "" {
+		proofs, err := readAs(a, in, in.bound, bound.Read)
+		if err != nil {
+			return err
+		}
+		var demand *lft.Demand
+		if in.jobs != nil {
+			demand = in.jobs.Demand
+		}
+		for _, c := range proofs {
+			err := c.Check(f, demand)
+			if err != nil {
+				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
+				continue
+			}
+			if rank, err := c.Ranks(f); err == nil && tables.Tables != nil && !bound.Keeps(f, tables.Tables, rank) {
+				continue // it is about other tables
+			}
+			load, _ := c.Bound.Float64()
+			if c.Demand != ([sha256.Size]byte{}) {
+				in.jobs.Proven = append(in.jobs.Proven, jobs.Proven{File: in.bound, Least: bound.Seconds(f, demand, load)})
+				continue
+			}
+			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Close: true, Certificate: c})
+		}
+	}
+	r.CompareBounds(list...)
+	return nil
 }
 
 // demanded has the results of checkDemands other than findings.
@@ -142,69 +351,36 @@ func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling
 	return nil, err
 }
 
+// expectPlan reads plans, and sets in opt the fabric that they mean, given f.
+func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
+	s := a.startStage("plan")
+	defer s.End()
+	var plans []*plan.Plan
+	for _, name := range names {
+		data, err := a.readInput(name)
+		if err != nil {
+			return nil, err
+		}
+		if dump.Recognize(data).Info().Kind == state.Topology {
+			return nil, inputf("%s: a topology, want a plan; the policy's topology: expected: takes topologies", name)
+		}
+		p, err := plan.Parse(name, data, in.Lenient)
+		if err != nil {
+			return nil, err
+		}
+		plans = append(plans, p)
+	}
+	e, err := plan.Bind(f, plan.Join(plans...))
+	if err != nil {
+		return nil, err
+	}
+	a.listProblems(len(e.Problems), in.Lenient, func(i int) string { return e.Problems[i].Error() })
+	opt.Expected, opt.Invented = e.Fabric, e.Invented
+	return e, nil
+}
+
 // rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
 	partitions := in.partitioned() || in.State.PKeys != nil
 	return policy.RulesOf(in.HasTables() || in.bound != "", in.FAR != "", partitions, in.wanted(), in.policy != "")
-}
-
-// reportOptions returns the options for the report of an audit.
-func (in *audit) reportOptions(d demanded) report.Options {
-	opt := report.Options{Version: version, Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound, Verbose: in.verbose, Compiled: in.Compiled != nil, Rules: in.rulesOf()}
-	if in.worth != nil {
-		opt.Traffic, opt.Lines = in.worth, in.worth.Lines()
-	}
-	if d.shape != nil {
-		opt.Shape = d.shape
-	}
-	if d.plan != nil {
-		opt.Plan = d.plan
-	}
-	opt.Place = in.place
-	if opt.Place == nil && in.State.Lines != nil {
-		opt.Place = capture.Place(in.State.Lines, false)
-	}
-	return opt
-}
-
-// reportFile is one --report of check.
-type reportFile struct {
-	form *report.Form
-	name string
-}
-
-// parseReports reads --report FORM=FILE.
-func parseReports(list []string) ([]reportFile, error) {
-	var files []reportFile
-	for _, s := range list {
-		form, name, ok := strings.Cut(s, "=")
-		if !ok || name == "" {
-			return nil, usagef("--report %q: want FORM=FILE, like sarif=ibweave.sarif", s)
-		}
-		f, err := report.FormByName(form)
-		if err != nil {
-			return nil, usagef("--report %q: %w", s, err)
-		}
-		if slices.ContainsFunc(files, func(o reportFile) bool { return o.name == name }) {
-			return nil, usagef("--report %q: the file comes twice", s)
-		}
-		files = append(files, reportFile{f, name})
-	}
-	return files, nil
-}
-
-// readSource takes the lines of --source, so that findings are located there only.
-func (a *app) readSource(in *audit, source string) error {
-	if source == "" || !in.TakeLines {
-		return nil
-	}
-	data, err := a.readInput(source)
-	if err != nil {
-		return err
-	}
-	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != state.Topology {
-		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
-	}
-	in.place, in.TakeLines = capture.Place(open.TopologyLines(source, data), true), false
-	return nil
 }

@@ -1,9 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,42 +13,18 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/capture"
-	"github.com/ibweave/ibweave/audit/cause"
 	"github.com/ibweave/ibweave/audit/drift"
-	"github.com/ibweave/ibweave/audit/jobs"
+	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
-	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/report"
+	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
-	"github.com/ibweave/ibweave/verify/bound"
 )
-
-// audit has the flags of a command that judges a state, and what it has read and found.
-type audit struct {
-	open.Input
-	bound string // "" for none
-	bounding
-	verbose     bool // list idle channels
-	namesLane   bool // credit loops say that one VL is assumed, where it is
-	copying     verify.Copying
-	buffer      verify.Buffer
-	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
-	place       func(*verify.Finding) (file string, line int) // of --source; nil for the files that were read
-	cablesAlone bool                                          // a topology is looked at for its cables alone
-	partitions  string                                        // partitions.conf; "" for none
-	manager     string                                        // node or port of the subnet manager; "" for not said
-	traffic     string                                        // "" for none
-	jobs        *jobs.Fitting                                 // of traffic; nil for none
-	worth       *jobs.Worth                                   // what the tables are worth for them; nil for nothing
-	findings    []verify.Finding
-	demands
-}
 
 // auditing is the flags of check.
 type auditing struct {
@@ -58,6 +33,12 @@ type auditing struct {
 	format  string
 	reports []string // FORM=FILE
 	source  string
+}
+
+// reportFile is one --report of check.
+type reportFile struct {
+	form *report.Form
+	name string
 }
 
 func (a *app) checkCommand() *cobra.Command {
@@ -147,50 +128,40 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	return a.check(cmd.Context(), in, &o.level, append([]reportFile{{form: form}}, also...), o.source)
 }
 
-// resolveAudit finds the files of a directory for a command, or sees that all are named.
-func (a *app) resolveAudit(command string, in *audit, args []string) error {
-	if len(args) == 0 && isFolderAlone(&in.Files) {
-		args, in.Topology = []string{in.Topology}, ""
+// parseReports reads --report FORM=FILE.
+func parseReports(list []string) ([]reportFile, error) {
+	var files []reportFile
+	for _, s := range list {
+		form, name, ok := strings.Cut(s, "=")
+		if !ok || name == "" {
+			return nil, usagef("--report %q: want FORM=FILE, like sarif=ibweave.sarif", s)
+		}
+		f, err := report.FormByName(form)
+		if err != nil {
+			return nil, usagef("--report %q: %w", s, err)
+		}
+		if slices.ContainsFunc(files, func(o reportFile) bool { return o.name == name }) {
+			return nil, usagef("--report %q: the file comes twice", s)
+		}
+		files = append(files, reportFile{f, name})
 	}
-	argument := len(args) > 0 && in.Topology == "" && open.File(args[0])
-	if argument { // as -t FILE
-		args, in.Topology = nil, args[0]
+	return files, nil
+}
+
+// readSource takes the lines of --source, so that findings are located there only.
+func (a *app) readSource(in *audit, source string) error {
+	if source == "" || !in.TakeLines {
+		return nil
 	}
-	if len(args) == 0 {
-		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
-		if argument && in.TakeCables && !in.HasTables() && !asks { // of -t FILE the tables may be forgotten
-			in.wiring, in.cablesAlone = true, true
-		}
-		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
-			if command == "check" {
-				return usagef("check needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE; or a TOPOLOGY alone, or --wiring, --plan, --policy, --pkeys, --partitions or --bound, for what is to be said without tables")
-			}
-			return usagef("%s needs a directory of tables, or -t TOPOLOGY and --lfts FILE or --far FILE", command)
-		}
-		if !in.HasTables() && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Certificate != "") {
-			return usagef("other tables and certificates say nothing without forwarding tables, --lfts FILE")
-		}
-		if in.PLFT != "" && in.FAR == "" {
-			return usagef("--plft has no effect without adaptive routing, --far FILE")
-		}
-		if in.PathSLs != "" && in.SL2VL == "" {
-			return usagef("--path-sl has no effect without SL-to-VL tables, --sl2vl FILE")
-		}
-		in.State.UnknownSLs = in.SL2VL != "" && in.PathSLs == ""
-		if in.Groups != "" && in.MFTs == "" {
-			return usagef("-g has no effect without multicast tables, --mfts FILE")
-		}
-		return cli.OneStdin(append([]string{in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.Certificate, in.bound, in.traffic, in.policy, in.PKeys, in.partitions}, in.plans...)...)
-	}
-	if in.Topology != "" || in.HasTables() || in.PLFT != "" || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.Groups != "" {
-		return usagef("%s takes a directory or -t and --lfts, not both", command)
-	}
-	if err := cli.OneStdin(append([]string{in.policy, in.Certificate, in.bound, in.traffic, in.PKeys, in.partitions}, in.plans...)...); err != nil {
+	data, err := a.readInput(source)
+	if err != nil {
 		return err
 	}
-	err := a.reader(in).FindIn(args[0], !in.wanted() && !in.partitioned())
-	in.wiring = in.wiring || in.CablesOnly
-	return err
+	if form := dump.Recognize(data); form == dump.Database || form.Info().Kind != state.Topology {
+		return inputf("%s: no topology; --source wants ibnetdiscover text, opensm-subnet.lst or another form that ibweave help forms lists, and not db_csv", source)
+	}
+	in.place, in.TakeLines = capture.Place(open.TopologyLines(source, data), true), false
+	return nil
 }
 
 // check audits, and writes the reports; the first one is for standard output.
@@ -236,124 +207,36 @@ func (a *app) check(ctx context.Context, in *audit, level *cli.Threshold, report
 	return cli.FindingsIf(opt.Fails(x.result))
 }
 
-// auditResult is what an audit read and found.
-type auditResult struct {
-	*state.State
-	options verify.Options
-	result  *verify.Result
-	demanded
+// auditedGroups sums up an audit by groups of hosts; nil without --host-groups.
+func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, error) {
+	s, err := a.groupsOf(x.Fabric, true)
+	if s == nil || err != nil {
+		return nil, err
+	}
+	states, err := s.Measure(ctx, x.Fabric, x.Tables)
+	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }
 
-// audit reads what an audit needs and verifies it.
-func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) {
-	defer func() {
-		if err != nil { // maybe for what was changed
-			for i := range in.findings {
-				fmt.Fprintln(a.stderr, in.findings[i].Message)
-			}
-		}
-	}()
-	x = &auditResult{State: &in.State, options: verify.Options{Buffer: in.buffer, Copying: in.copying}}
-	in.Findings = true
-	read := a.reader(in)
-	if err := read.Tables(); err != nil {
-		return nil, err
+// reportOptions returns the options for the report of an audit.
+func (in *audit) reportOptions(d demanded) report.Options {
+	opt := report.Options{
+		Version: version, Verbose: in.verbose, Rules: in.rulesOf(), Compiled: in.Compiled != nil,
+		Topology: in.Topology, Tables: cmp.Or(in.LFTs, in.FAR), Certificate: in.Certificate, Bound: in.bound,
 	}
-	if err := read.Order(); err != nil {
-		return nil, err
+	if in.worth != nil {
+		opt.Traffic, opt.Lines = in.worth, in.worth.Lines()
 	}
-	var twice []verify.Finding
-	x.Fabric, twice = capture.SettleLIDs(x.State)
-	in.findings = append(in.findings, twice...)
-	x.result = verify.Unverified(x.Fabric)
-	if x.Tables != nil {
-		if err := read.Lanes(); err != nil {
-			return nil, err
-		}
-		if err := read.Multicast(); err != nil {
-			return nil, err
-		}
-		if in.mftCapacity != 0 {
-			x.MFTCapacity = slices.Repeat([]int{in.mftCapacity}, x.Fabric.NumSwitches())
-		}
-		if x.result, err = a.checkTables(ctx, x.State, x.options); err != nil {
-			return nil, err
-		}
-		if in.namesLane {
-			capture.NameLane(x.State, x.result)
-		}
-		if err := a.checkCertificate(in, x.result); err != nil {
-			return nil, err
-		}
+	if d.shape != nil {
+		opt.Shape = d.shape
 	}
-	if err := a.checkPartitions(in, x.Fabric, x.result); err != nil {
-		return nil, err
+	if d.plan != nil {
+		opt.Plan = d.plan
 	}
-	if in.Compiled != nil {
-		s := a.startStage("compare files with " + outdir.ManifestName)
-		findings, undecided, err := in.Compiled.CheckRest(ctx)
-		s.End()
-		if err != nil {
-			return nil, inputUnlessDone(ctx, err)
-		}
-		in.findings = append(in.findings, findings...)
-		x.result.Leave(undecided...)
+	opt.Place = in.place
+	if opt.Place == nil && in.State.Lines != nil {
+		opt.Place = capture.Place(in.State.Lines, false)
 	}
-	if in.jobs != nil {
-		d, err := demandOf(in.jobs)(ctx, x.Fabric)
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
-			in.jobs.Bound = bound.FindUnder(x.Fabric, d)
-		}
-	}
-	if x.Tables != nil || in.bound != "" || in.write != "" {
-		if err := a.checkBounds(ctx, in, x.Routing(), x.result); err != nil {
-			return nil, err
-		}
-	}
-	if in.worth, err = in.jobs.Worth(ctx, x.Fabric, x.Tables); err != nil {
-		return nil, err
-	}
-	x.result.Add(in.findings...)
-	x.result.Leave(in.listUndecided()...)
-	if x.demanded, err = a.checkDemands(ctx, in, x.Fabric, x.Tables, x.result); err != nil {
-		return nil, err
-	}
-	return x, cause.Group(ctx, x.result, x.State)
-}
-
-// checkTables verifies the tables of a state, with all choices of adaptive switches.
-func (a *app) checkTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
-	stage := a.startStage("verify")
-	defer stage.End()
-	opt.Progress = stage.Set
-	return capture.CheckTables(ctx, s, opt)
-}
-
-// checkCertificate adds to r what is wrong with the certificate, if there is one.
-func (a *app) checkCertificate(in *audit, r *verify.Result) error {
-	if in.Certificate == "" {
-		return nil
-	}
-	c, err := readAs(a, in, in.Certificate, verify.ReadCertificate)
-	if err != nil {
-		return err
-	}
-	if in.State.Adaptive != nil {
-		err = c.CheckAdaptive(&in.State)
-	} else {
-		err = c.Check(&in.State, in.copying)
-	}
-	if err != nil {
-		finding := verify.Finding{Rule: verify.CertificateRule, Severity: verify.Error, Message: err.Error(), Count: 1}
-		if at, ok := errors.AsType[*verify.DependencyError](err); ok {
-			finding.LID, finding.Switch = at.LID, at.Out.GUID
-		}
-		r.Add(finding)
-	}
-	return nil
+	return opt
 }
 
 func (a *app) explainRule(name string) error {
@@ -363,97 +246,4 @@ func (a *app) explainRule(name string) error {
 	}
 	_, err := fmt.Fprintf(a.stdout, "%s (%s): %s\n\n%s\n", r.Name, r.Severity, r.Summary, strings.TrimSpace(r.Explain))
 	return err
-}
-
-// bounding is the flags of check and compile about lower bounds of the load.
-type bounding struct {
-	rounds int
-	write  string // file; "" for none
-}
-
-// writeRounds is for how many rounds lengths are sought for a file, unless it is said.
-const writeRounds = 200
-
-func (b *bounding) flags(flags *pflag.FlagSet) {
-	cli.ParsedFlag(flags, &b.rounds, "bound-iterations", "0", "seek a lower bound of the load for `N` rounds; by default as many as take little time, and 200 with --write-bound; below 0 only cuts are tried", func(text string) (int, error) {
-		n, ok := cli.ParseNumber[int](text)
-		if !ok || n == 0 || max(n, -n) > cli.MaxNumber {
-			return 0, errors.New("want rounds, 1 or more, or -1 for cuts alone")
-		}
-		return n, nil
-	})
-	flags.StringVar(&b.write, "write-bound", "", "write the proof of the lower bounds of the load into `FILE`, for check --bound")
-}
-
-// find looks for bounds of tables, of which r has the load, and writes them. Without tables,
-// and where these do not keep to the legal ports of their order, there is no bound for legal
-// ports. The bound of jobs, if there is one, is only written.
-func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
-	s := a.startStage("bound")
-	defer s.End()
-	opt := bound.Options{Rounds: b.rounds, Load: r.GreatestLoad(), Order: tables.Order}
-	if b.write != "" && b.rounds == 0 {
-		opt.Rounds = writeRounds
-	}
-	found, err := bound.Find(ctx, tables.Fabric, opt)
-	if err != nil {
-		return nil, err
-	}
-	if found.Legal != nil && !bound.Keeps(tables.Fabric, tables.Tables, tables.Order) {
-		found.Legal = nil
-	}
-	if b.write == "" {
-		return found.List(), nil
-	}
-	var text []byte
-	for _, x := range found.List() {
-		text = x.Certificate.Append(text)
-	}
-	if jobs != nil {
-		text = jobs.Certificate.Append(text)
-	}
-	if text == nil {
-		return nil, inputf("--write-bound %s: there is no bound, since no cable between switches has routes", b.write)
-	}
-	return found.List(), a.WriteFile(b.write, text)
-}
-
-// checkBounds adds to r how far its load is above the bounds that are found, and those of a file
-// that hold.
-func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) (err error) {
-	f := tables.Fabric
-	var list []*bound.Bound
-	if in.bound == "" || in.HasTables() || in.bounding != (bounding{}) {
-		if list, err = in.bounding.find(ctx, a, tables, r, nil); err != nil {
-			return err
-		}
-	}
-	if in.bound != "" {
-		proofs, err := readAs(a, in, in.bound, bound.Read)
-		if err != nil {
-			return err
-		}
-		var demand *lft.Demand
-		if in.jobs != nil {
-			demand = in.jobs.Demand
-		}
-		for _, c := range proofs {
-			err := c.Check(f, demand)
-			if err != nil {
-				r.Add(verify.Finding{Rule: verify.BoundRule, Severity: verify.Error, Message: err.Error(), Count: 1})
-				continue
-			}
-			if rank, err := c.Ranks(f); err == nil && tables.Tables != nil && !bound.Keeps(f, tables.Tables, rank) {
-				continue // it is about other tables
-			}
-			load, _ := c.Bound.Float64()
-			if c.Demand != ([sha256.Size]byte{}) {
-				in.jobs.Proven = append(in.jobs.Proven, jobs.Proven{File: in.bound, Least: bound.Seconds(f, demand, load)})
-				continue
-			}
-			list = append(list, &bound.Bound{Load: load, Exact: c.Bound, Unit: max(c.Unit, 1), Words: "proven by " + in.bound, Close: true, Certificate: c})
-		}
-	}
-	r.CompareBounds(list...)
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/verify"
 )
@@ -208,6 +209,34 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 	}
 	x.Verify, x.Seconds = r.Verify, &r.Seconds
 	return x, a.measure(ctx, c, x, r.Routing)
+}
+
+// contendByOpenSM has the OpenSM of this machine route f on ibsim, with the LIDs that our
+// engines have.
+func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric, engine string, opt compile.Options) (*compare.Contender, error) {
+	x := &compare.Contender{Name: compare.OpenSM + engine}
+	if opt.LIDs.LMC == lft.KeepLMC {
+		opt.LIDs.LMC = c.site.lmc
+	}
+	g, err := lft.AssignLIDs(f, opt.LIDs)
+	if err != nil {
+		return nil, lidInput(c.topology, &compile.LIDError{Err: err})
+	}
+	r, in, used, err := a.routeByOpenSM(ctx, g, engine, c.site)
+	if err != nil {
+		return nil, err
+	}
+	if !strings.EqualFold(used, engine) {
+		x.Refused = "OpenSM has fallen back to " + used
+		return x, nil
+	}
+	s := state.Of(r)
+	s.UnknownSLs = in.State.UnknownSLs
+	if x.Verify, err = a.checkTables(ctx, s, verify.Options{Complete: true}); err != nil {
+		return nil, err
+	}
+	x.Verify.Leave(in.listUndecided()...)
+	return x, a.measure(ctx, c, x, r)
 }
 
 // contendByFile reads a dump of tables of f, whose topology leaves something undecided,

@@ -151,21 +151,6 @@ func (o *order) flags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.installDir, "install-dir", defaultInstallDir, "absolute `PATH` of the files in "+outdir.ConfigName)
 }
 
-// engineItems lists the engines as items of a help text.
-func engineItems() string {
-	var b strings.Builder
-	for i := range compile.Engines {
-		e := &compile.Engines[i]
-		name := strings.Join(append([]string{e.Name()}, e.Aliases...), ", ")
-		fmt.Fprintf(&b, "  %s  %s. For %s. Guarantees: %s.", name, e.Summary, e.Domain, e.Promise())
-		if len(e.Counterparts) > 0 {
-			fmt.Fprintf(&b, " Stands for OpenSM's %s.", strings.Join(e.Counterparts, ", "))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
 // summary is the JSON document of compile.
 type summary struct {
 	Version string            `json:"version"`
@@ -209,6 +194,12 @@ type compilation struct {
 	previous *before       // nil without --previous
 	traffic  *jobs.Fitting // nil without --traffic
 	result   *compile.Result
+}
+
+// before is the tables of --previous.
+type before struct {
+	routing  *lft.Routing
+	manifest string // SHA-256
 }
 
 // parseOrder sees that the flags make sense.
@@ -341,6 +332,62 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	return err
 }
 
+// readPrevious reads the directory of --previous. A fabric without any LID gets the LIDs
+// of that directory.
+func (a *app) readPrevious(c *compilation) (*before, error) {
+	dir := c.order.previous
+	if len(c.roots) > 0 {
+		return nil, usagef("--previous keeps the order of the switches, and --roots gives another")
+	}
+	if c.opt.LIDs.Policy != lft.KeepLIDs {
+		return nil, usagef("--previous keeps entries, which --lids %s gives to other ports", c.lids)
+	}
+	in := newAudit(c.lenient, false)
+	err := in.Directory(dir)
+	if err != nil {
+		return nil, err
+	}
+	m := in.Compiled.Manifest
+	if c.engine == nil {
+		if c.engine, err = compile.EngineByName(m.Engine); err != nil {
+			return nil, inputf("%s: %v", filepath.Join(dir, outdir.ManifestName), err)
+		}
+	}
+	if m.Engine != c.engine.Name() {
+		return nil, inputf("%s is of engine %s, not %s", dir, m.Engine, c.engine.Name())
+	}
+	if _, ok := c.engine.Engine.(lft.IncrementalEngine); !ok {
+		return nil, usagef("--previous: %s makes all tables from scratch", c.engine.Name())
+	}
+	manifest, err := a.readInput(filepath.Join(dir, outdir.ManifestName))
+	if err != nil {
+		return nil, err
+	}
+	b := &before{manifest: open.Sum(manifest)}
+	if b.routing, err = a.readCompiledRouting(in); err != nil {
+		return nil, err
+	}
+	c.opt.Route.Previous = b.routing
+	if c.guid2lid == "" && c.fabric.MaxLID() == 0 {
+		c.opt.LIDs.GUID2LID, err = a.readGUID2LID(filepath.Join(dir, outdir.GUID2LIDName), c.lenient)
+	}
+	return b, err
+}
+
+// readGUID2LID reads OpenSM's cache of LIDs.
+func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
+	data, err := a.readInput(name)
+	if err != nil {
+		return nil, err
+	}
+	ranges, problems, err := dump.ReadGUID2LID(name, data, dump.Options{Lenient: lenient})
+	if err != nil {
+		return nil, err
+	}
+	a.dumpProblems(problems, lenient)
+	return ranges, nil
+}
+
 // runOrdered routes and verifies.
 func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	size := fabricSize(c.fabric)
@@ -387,12 +434,29 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	return nil
 }
 
+// routeChosen routes with the engine that suits the fabric best.
+func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage string) string) (*compile.Result, error) {
+	s := a.startStage(label("choose an engine for"))
+	found, r, err := choice.Choose(ctx, c.fabric, c.opt)
+	s.End()
+	if err != nil {
+		return nil, err
+	}
+	c.engine, c.choice = r.Engine, found
+	if c.opt.Groups == nil && c.opt.Demand == nil {
+		return r, nil
+	}
+	return a.runEngine(ctx, c.fabric, c.engine, c.opt, label)
+}
+
 // summarize returns the summary of the tables.
 func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
 	s = &summary{
-		Version: version, Engine: c.engine.Name(), Top: choice.Top(r.Routing), LIDs: choice.CountLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: choice.LanesOf(r),
-		Notes: append([]string{}, r.Routing.Notes...), Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Undo: []string{}, Groups: []mft.Entry{}, Trees: choice.TreesOf(r), Adaptive: r.Adaptive, Verify: r.Verify,
+		Version: version, Engine: c.engine.Name(), Top: choice.Top(r.Routing), Notes: append([]string{}, r.Routing.Notes...),
+		LIDs: choice.CountLIDs(c.fabric, r.Routing.Fabric, c.lids), Lanes: choice.LanesOf(r), Trees: choice.TreesOf(r), Adaptive: r.Adaptive,
+		Files: []string{}, Install: []string{}, InstallPlugin: []string{}, Undo: []string{}, Groups: []mft.Entry{},
+		Verify: r.Verify,
 	}
 	if r.Plan != nil {
 		s.Notes = append(s.Notes, r.Plan.Notes...)
@@ -473,63 +537,6 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	set(o.groups != "", "mft-capacity", o.mftCapacity)
 	set(o.groups != "", "mcast-balance", o.balance)
 	return m
-}
-
-// schemeHelp lists the multicast schemes.
-func schemeHelp() string {
-	var b strings.Builder
-	for _, s := range compile.MulticastSchemes {
-		fmt.Fprintf(&b, "  %-15s%s\n", s.Name, s.Summary)
-	}
-	return b.String()
-}
-
-// readGUID2LID reads OpenSM's cache of LIDs.
-func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
-	data, err := a.readInput(name)
-	if err != nil {
-		return nil, err
-	}
-	ranges, problems, err := dump.ReadGUID2LID(name, data, dump.Options{Lenient: lenient})
-	if err != nil {
-		return nil, err
-	}
-	a.dumpProblems(problems, lenient)
-	return ranges, nil
-}
-
-// switches finds switches by GUID. A list of one entry that is no GUID names
-// a file with a GUID a line, as OpenSM's root_guid_file; # begins a comment.
-func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.NodeID, error) {
-	if len(list) == 1 {
-		if _, err := fabric.ParseGUID(list[0]); err != nil {
-			data, err := a.readInput(list[0])
-			if err != nil {
-				return nil, err
-			}
-			return open.ReadSwitches(list[0], data, f)
-		}
-	}
-	var found []fabric.NodeID
-	for _, text := range list {
-		s, err := open.Switch(f, text)
-		if err != nil {
-			return nil, open.NewError(fmt.Errorf("%s: %w", flag, err))
-		}
-		found = append(found, s)
-	}
-	return found, nil
-}
-
-// balancedRoots is --roots for an order of our own where the engine's source has another.
-const balancedRoots = "balanced"
-
-// setRoots takes --roots over into the options of a routing.
-func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err error) {
-	if opt.Balanced = slices.Equal(list, []string{balancedRoots}); !opt.Balanced {
-		opt.Roots, err = a.switches(f, "--roots", list)
-	}
-	return err
 }
 
 // printInstall prints how to install the tables in OpenSM.

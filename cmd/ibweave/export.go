@@ -9,15 +9,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/ibweave/ibweave/audit/cabling"
 	"github.com/ibweave/ibweave/audit/cabling/plan"
 	"github.com/ibweave/ibweave/cmd/cli"
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/report"
 	"github.com/ibweave/ibweave/report/scheduler"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/state"
 )
 
 // planCommand writes a cabling plan.
@@ -59,34 +55,6 @@ func (a *app) writePlan(in *audit, from, form, output string) error {
 		return err
 	}
 	return a.writeComplete(output, func(w io.Writer) error { return plan.Write(w, f, form) })
-}
-
-// expectPlan reads plans, and sets in opt the fabric that they mean, given f.
-func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
-	s := a.startStage("plan")
-	defer s.End()
-	var plans []*plan.Plan
-	for _, name := range names {
-		data, err := a.readInput(name)
-		if err != nil {
-			return nil, err
-		}
-		if dump.Recognize(data).Info().Kind == state.Topology {
-			return nil, inputf("%s: a topology, want a plan; the policy's topology: expected: takes topologies", name)
-		}
-		p, err := plan.Parse(name, data, in.Lenient)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, p)
-	}
-	e, err := plan.Bind(f, plan.Join(plans...))
-	if err != nil {
-		return nil, err
-	}
-	a.listProblems(len(e.Problems), in.Lenient, func(i int) string { return e.Problems[i].Error() })
-	opt.Expected, opt.Invented = e.Fabric, e.Invented
-	return e, nil
 }
 
 // slurmOptions are the flags of slurm.

@@ -21,10 +21,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/files"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // generator is gen: kinds of fabrics are its commands.
@@ -153,19 +151,6 @@ var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
 	},
 }
 
-// kindNames lists a command's subcommands.
-func kindNames(cmd *cobra.Command) []string {
-	return text.Each(text.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
-}
-
-// allNames is kindNames with the commands that are hidden, and what commands were called.
-func allNames(cmd *cobra.Command) (names []string) {
-	for _, c := range cmd.Commands() {
-		names = append(append(names, c.Name()), c.Aliases...)
-	}
-	return names
-}
-
 // parseSpeed reads an item of --speed.
 func parseSpeed(name string) ([]fabric.Speed, error) {
 	s, ok := fabric.ParseSpeed(strings.ToUpper(name))
@@ -204,9 +189,4 @@ func writeRun(f *fabric.Fabric, dir string) error {
 		}
 	}
 	return nil
-}
-
-// fabricSize is "20 switches, 64 CA ports, 128 links".
-func fabricSize(f *fabric.Fabric) string {
-	return verify.FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}.String()
 }

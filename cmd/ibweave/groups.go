@@ -3,26 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/spf13/cobra"
 
 	"github.com/ibweave/ibweave/audit/groups"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state/open"
 )
-
-// hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
-type hostGroups struct {
-	name string       // of the file, "" for none
-	file *groups.File // nil for none
-	told bool         // what is odd
-}
-
-func (a *app) hostGroupFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
-}
 
 // readHostGroups reads the file of --host-groups, before a command begins what takes long.
 func (a *app) readHostGroups() (err error) {
@@ -58,14 +44,4 @@ func (a *app) groupStates(ctx context.Context, f *fabric.Fabric, tables *lft.Tab
 		return nil, err
 	}
 	return s.Measure(ctx, f, tables)
-}
-
-// auditedGroups sums up an audit by groups of hosts; nil without --host-groups.
-func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, error) {
-	s, err := a.groupsOf(x.Fabric, true)
-	if s == nil || err != nil {
-		return nil, err
-	}
-	states, err := s.Measure(ctx, x.Fabric, x.Tables)
-	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }

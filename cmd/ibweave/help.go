@@ -39,6 +39,30 @@ func describe(root *cobra.Command) {
 	}
 }
 
+// engineItems lists the engines as items of a help text.
+func engineItems() string {
+	var b strings.Builder
+	for i := range compile.Engines {
+		e := &compile.Engines[i]
+		name := strings.Join(append([]string{e.Name()}, e.Aliases...), ", ")
+		fmt.Fprintf(&b, "  %s  %s. For %s. Guarantees: %s.", name, e.Summary, e.Domain, e.Promise())
+		if len(e.Counterparts) > 0 {
+			fmt.Fprintf(&b, " Stands for OpenSM's %s.", strings.Join(e.Counterparts, ", "))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// schemeHelp lists the multicast schemes.
+func schemeHelp() string {
+	var b strings.Builder
+	for _, s := range compile.MulticastSchemes {
+		fmt.Fprintf(&b, "  %-15s%s\n", s.Name, s.Summary)
+	}
+	return b.String()
+}
+
 // formsText is the table of forms as items of a help text.
 func formsText() string {
 	var b strings.Builder

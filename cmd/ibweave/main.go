@@ -11,15 +11,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/choice"
 	"github.com/ibweave/ibweave/audit/policy"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/mesh"
-	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
-	"github.com/ibweave/ibweave/state/open"
 )
 
 func main() {
@@ -43,34 +42,127 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	}, &a.running, exitStatus, a.report)
 }
 
-func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
+func init() { cobra.EnableCommandSorting = false }
+
+// rootCommand is the program's tree of commands.
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "ibweave COMMAND",
+		Short:         "compile an InfiniBand fabric into forwarding tables and prove them safe",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          a.maxArgs(0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return usagef("a command is needed: %s", strings.Join(kindNames(cmd), ", "))
+		},
+	}
+	var level, format, color string
+	flags := root.PersistentFlags()
+	flags.StringVar(&level, "log-level", "warn", "log to standard error from this `LEVEL` on: debug, info, warn, error")
+	flags.StringVar(&format, "log-format", "console", "`FORM` of the log, console or json")
+	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
+	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error {
+		if cmd.Name() == "compile" {
+			return nil // which says all that is wrong beside these
+		}
+		return errors.Join(cli.WrongValues(cmd)...)
+	})
+	// Groups and commands are in the order of the help text.
+	for _, g := range []struct {
+		name     string
+		commands []*cobra.Command
+	}{
+		{"Audit", []*cobra.Command{a.checkCommand(), a.compareCommand(), a.diffCommand(), a.pathCommand(), a.countersCommand(), a.railsCommand(), a.reportCommand()}},
+		{"Route", []*cobra.Command{a.compileCommand(), a.rehearseCommand()}},
+		{"Change", []*cobra.Command{a.whatifCommand(), a.drainCommand(), a.moveCommand(), a.driftCommand()}},
+		{"Live", []*cobra.Command{a.discoverCommand(), a.pullCommand(), a.devicesCommand(), a.memberCommand("join"), a.memberCommand("leave")}},
+		{"Simulate", []*cobra.Command{a.genCommand(), a.simCommand(), a.trafficCommand(), a.placeCommand()}},
+		{"Export", []*cobra.Command{a.slurmCommand(), a.planCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.name, Title: g.name})
+		for _, c := range g.commands {
+			c.GroupID = g.name
+			root.AddCommand(c)
+		}
+	}
+	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
+	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
+	describe(root)
+	a.addCobraCommands(root)
+	for _, c := range root.Commands() {
+		c.Hidden = c.GroupID == ""
+	}
+	cli.Walk(root, func(c *cobra.Command) {
+		if body := c.RunE; body != nil {
+			c.RunE = func(cmd *cobra.Command, args []string) error {
+				a.running = true
+				if err := emptyName(cmd); err != nil {
+					return err
+				}
+				if cmd.Name() != "compile" { // which looks at the engine before
+					if err := a.sayNotes(cli.CheckScopes(cmd)); err != nil {
+						return err
+					}
+					if err := a.readHostGroups(); err != nil {
+						return err
+					}
+				}
+				return body(cmd, args)
+			}
+		}
+	})
+	return root
+}
+
+// addCobraCommands adds the commands help and completion of cobra, in our words.
+func (a *app) addCobraCommands(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd() // which asks for the output now
+	completion, _, _ := root.Find([]string{"completion"})
+	completion.Args, completion.RunE = a.maxArgs(0), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	help, _, _ := root.Find([]string{"help"})
+	help.Short = "print the help text of a command"
+	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
+	help.Example = "  ibweave help compile\n  ibweave help forms"
+	help.Args = func(_ *cobra.Command, args []string) error {
+		command, rest, _ := root.Find(args) // the root, not an error, where there is none
+		if command.DisableFlagParsing {
+			return command.RunE(command, nil)
+		}
+		return a.maxArgs(0)(command, rest)
+	}
+}
+
+// movedCommand is a hidden command that says where it is now.
+func movedCommand(name string) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Hidden: true, DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error { return cli.NewUsageError(movedError(name)) },
+	}
+}
 
 // movedError is the name of a command that another program has now.
 type movedError string
 
-func (e movedError) Error() string {
-	return fmt.Sprintf("%s is a command of ibweave-papers: ibweave-papers %s", string(e), string(e))
+// emptyName is the error of a flag that names a file and was given an empty name, such as the
+// unset variable of a script: without the file the command would look at less, without a word.
+func emptyName(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if what, _ := pflag.UnquoteUsage(f); what == "FILE" && f.Value.Type() == "string" && f.Value.String() == "" {
+			err = usagef("--%s \"\": want the name of a file", f.Name)
+		}
+	})
+	return err
 }
 
-func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
-
-// inputUnlessDone makes an error wrong input, unless the command was interrupted.
-func inputUnlessDone(ctx context.Context, err error) error {
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	return open.NewError(err)
+func (e movedError) Error() string {
+	return fmt.Sprintf("%s is a command of ibweave-papers: ibweave-papers %s", string(e), string(e))
 }
 
 // exitStatus maps an error to the exit status.
 func exitStatus(err error) int {
 	return cli.ExitStatus(err, cli.Is[*choice.RefusedError](err) || cli.Is[*rehearse.UnfitError](err) || cli.Is[*mesh.NotGridError](err) || isRefused(err),
 		cli.Is[*policy.RootError](err))
-}
-
-// isRefused returns whether a multicast scheme has no trees for some groups.
-func isRefused(err error) bool {
-	return cli.Is[*mft.RefusedError](err) || cli.Is[*mft.BudgetError](err)
 }
 
 // report prints an error for people.

@@ -15,6 +15,7 @@ import (
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/sminterface/dump"
 	"github.com/ibweave/ibweave/state"
@@ -131,6 +132,14 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 		return nil, inputf("%s: %w", name, err)
 	}
 	return job, nil
+}
+
+// sharesSwitches returns true if most switches of g are in f: it is the same fabric, changed.
+func sharesSwitches(f, g *fabric.Fabric) bool {
+	return 2*text.CountIf(g.Switches(), func(s fabric.NodeID) bool {
+		_, shared := f.SwitchByGUID(g.Node(s).GUID)
+		return shared
+	}) > g.NumSwitches()
 }
 
 // plannedFabric returns the fabric that a cabling plan makes of old.

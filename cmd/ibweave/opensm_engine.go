@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/ibweave/ibweave/audit/compare"
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/compile/outdir"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/files"
@@ -19,7 +18,6 @@ import (
 	"github.com/ibweave/ibweave/sminterface/subnet"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/state/open"
-	"github.com/ibweave/ibweave/verify"
 )
 
 // openSMEngines lists the engines of OpenSM. openSMLanes are those that need virtual lanes to be free of
@@ -31,34 +29,6 @@ var (
 
 // maxOpenSMDump is the greatest dump that is read, in bytes.
 const maxOpenSMDump = 8 << 30
-
-// contendByOpenSM has the OpenSM of this machine route f on ibsim, with the LIDs that our
-// engines have.
-func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric, engine string, opt compile.Options) (*compare.Contender, error) {
-	x := &compare.Contender{Name: compare.OpenSM + engine}
-	if opt.LIDs.LMC == lft.KeepLMC {
-		opt.LIDs.LMC = c.site.lmc
-	}
-	g, err := lft.AssignLIDs(f, opt.LIDs)
-	if err != nil {
-		return nil, lidInput(c.topology, &compile.LIDError{Err: err})
-	}
-	r, in, used, err := a.routeByOpenSM(ctx, g, engine, c.site)
-	if err != nil {
-		return nil, err
-	}
-	if !strings.EqualFold(used, engine) {
-		x.Refused = "OpenSM has fallen back to " + used
-		return x, nil
-	}
-	s := state.Of(r)
-	s.UnknownSLs = in.State.UnknownSLs
-	if x.Verify, err = a.checkTables(ctx, s, verify.Options{Complete: true}); err != nil {
-		return nil, err
-	}
-	x.Verify.Leave(in.listUndecided()...)
-	return x, a.measure(ctx, c, x, r)
-}
 
 // routeByOpenSM has an engine of OpenSM route f on ibsim, with the options of a site. in notes
 // what of the lanes could not be read; used is the engine that OpenSM has used in the end,

@@ -1,52 +1,22 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
-	"math"
-	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/sim"
-	"github.com/ibweave/ibweave/sminterface/dump"
-	"github.com/ibweave/ibweave/state/open"
 )
-
-// simulation has the flags of sim.
-type simulation struct {
-	audit
-	flags *pflag.FlagSet
-
-	experiment.Setup
-	jobTraffic
-	ranks    ranks
-	engine   string   // for -t without tables; "" chooses one
-	engines  []string // several of them, to compare; nil for none
-	vls      []int    // VLs to compare; nil for those of the tables
-	adaptive string   // "" for static tables alone
-	router   string   // in place of tables; "" for tables
-	roots    []string // of the router's spanning tree, at most one; nil for the centre
-	tree     string   // how it grows: bfs or dfs
-	svg, png string   // files; "" for none
-
-	jobs   int
-	output string
-	format string
-}
 
 func (a *app) simCommand() *cobra.Command {
 	in := simulation{format: "text"}
@@ -83,98 +53,6 @@ func (a *app) simCommand() *cobra.Command {
 	in.defineScopes()
 	return cmd
 }
-
-// defineScopes defines which flags have no effect without, or with, others.
-func (in *simulation) defineScopes() {
-	cli.Scopes(in.flags,
-		cli.Scope{Flags: "fit mcast scale sharp top", With: "traffic", Why: "they are about its jobs"},
-		cli.Scope{Flags: "host-groups", With: "traffic", Why: "its jobs may name groups"},
-		cli.Scope{Flags: "buffer", Not: "buffer-flits buffer-packets", Why: "each lane has its own buffer then"},
-		cli.Scope{Flags: "choice choose-again", With: "adaptive far", Not: "adaptive=hbf", Why: "packets have no choice then"},
-		cli.Scope{Flags: "flit-bytes", Not: "buffer-packets", Why: "flits are of 64 bytes then, or of the packet", Note: true},
-		cli.Scope{Flags: "png svg", With: "adaptive far engines vls traffic", Why: "the picture compares routings"},
-		cli.Scope{Flags: "flows", With: "adaptive far", Not: "traffic", Why: "only adaptive tables tell flows apart"},
-		cli.Scope{Flags: "bytes hosts multicast rank-file", Not: "traffic", Why: "the file says what is sent"},
-		cli.Scope{Flags: "rank-order", With: "pattern", Why: "uniform traffic is the same in any order", Note: true},
-		cli.Scope{Flags: "pattern", Not: "traffic multicast=1", Why: "there is no unicast to choose receivers for"},
-		cli.Scope{Flags: "repeat sources", With: "multicast", Why: "the share of messages that go to groups"},
-		cli.Scope{Flags: "arrivals error max-queue min-messages warm-up", With: "load", Why: "only open loop is measured so", Note: true},
-		cli.Scope{Flags: "roots tree", With: "router", Why: "only that has a spanning tree"},
-		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
-}
-
-// ownFlags are the flags that set how sim runs, and do not change its results.
-var ownFlags = map[string]bool{"jobs": true, "output": true, "format": true, "svg": true, "png": true, "help": true, "log-level": true, "log-format": true, "color": true, "strict": true}
-
-// fileFlags name files.
-var fileFlags = map[string]bool{"topology": true, "lfts": true, "sl2vl": true, "path-sl": true, "mfts": true, "far": true, "plft": true, "groups": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true}
-
-func (in *simulation) defineTraffic() {
-	flags, t := in.flags, &in.Setup.Traffic
-	cli.ListFlag(flags, &in.Loads, "load", "", "open loop: share of its link's data rate that each host offers, in bytes of data; `LIST` of numbers and FIRST:LAST:STEP", parseLoads)
-	cli.NumberFlag(flags, &in.Burst, "burst", 0, 1<<20, "closed loop: each host sends `N` messages at once")
-	cli.ParsedFlag(flags, &in.Pattern, "pattern", "uniform", "`PATTERN` of unicast: uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE, alltoall[:GROUP], allreduce-ring, reduce-scatter, all-gather, allreduce-tree, broadcast, halo[:AxBxC]; hosts count from 0", sim.ParsePattern)
-	flags.StringVar(&in.ranks.hosts, "hosts", "", "hosts that send and receive, `LIST` of names or n[001-064]; their ports are ranks in this order; by default all of the fabric")
-	flags.StringVar(&in.ranks.file, "rank-file", "", "the same from `FILE`: names of hosts in the order of ranks, # begins a comment")
-	cli.ParsedFlag(flags, &in.ranks.order, "rank-order", "listed", "`ORDER` of ranks: listed, leaf by leaf (leaf), or random[:SEED]", sim.ParseRankOrder)
-	cli.ListFlag(flags, &in.Bytes, "bytes", "256", "length of messages, `LIST`", parseSizes)
-	flags.TextVar(&t.Arrivals, "arrivals", sim.Poisson, "`TIMES` between messages: poisson, deterministic")
-	in.share(&t.Multicast, "multicast", "share of messages that go to groups, `0 to 1`")
-	cli.ParsedFlag(flags, &in.Sources, "sources", "all", "hosts that do, of those that may send to groups: one, all, `N` or N%", sim.ParseSources)
-	flags.BoolVar(&t.Repeat, "repeat", false, "multicast as one unicast message for each receiver, by ascending LIDs")
-	cli.NumberFlag(flags, &t.SLs, "sls", 0, 16, "spread messages over SL 0 to `N`-1 by host and count; 0 takes SLs of paths and groups")
-	cli.NumberFlag(flags, &t.Flows, "flows", 0, 1<<20, "flows between two hosts: messages are of flow 0 to `N`-1 in turn; 0 is 1")
-	cli.ListFlag(flags, &in.Seeds, "seed", "1", "seed of everything random, `LIST`", parseSeeds)
-
-	in.time(&in.Stop.WarmUp, "warm-up", "`TIME` that is not measured; 0ns is that of 20 messages of each host")
-	in.Stop.RelativeError = 0.02
-	in.share(&in.Stop.RelativeError, "error", "stop when the mean latency is known to this `SHARE` of itself with 95 % confidence; 0 goes on to --max-time")
-	in.Stop.MinMessages, in.Stop.MaxQueue = 10_000, 1000
-	cli.NumberFlag(flags, &in.Stop.MinMessages, "min-messages", 1, 1<<40, "and `N` messages at least have arrived")
-	in.time(&in.Stop.MaxTime, "max-time", "stop at this `TIME` in any case; 0ns is that of 2000 messages of each host, or of 20 times --min-messages, and never with --burst")
-	cli.NumberFlag(flags, &in.Stop.MaxQueue, "max-queue", 1, 1<<30, "stop as saturated when hosts have `N` packets more waiting, on average, than after the warm-up")
-}
-
-func (in *simulation) defineHardware() {
-	flags, c := in.flags, &in.Config
-	cli.NumberFlag(flags, &c.Mbps, "mbps", 0, 1<<30, "data rate of all links, `N` megabits a second; 0 takes each link's own")
-	in.time(&c.WireDelay, "wire-delay", "`TIME` along a cable")
-	in.time(&c.CreditDelay, "credit-delay", "`TIME` from when a packet has left a buffer until the sender behind it knows")
-	in.time(&c.RoutingDelay, "routing-delay", "`TIME` from when a packet's first byte enters a switch until it asks for its way out")
-	in.time(&c.Startup, "startup", "`TIME` that a host takes to start a message")
-	cli.NumberFlag(flags, &c.FlitBytes, "flit-bytes", 1, 1<<20, "bytes of a flit, which buffers and credits count in")
-	cli.NumberFlag(flags, &in.Buffer, "buffer", 1, 1<<30, "`BYTES` of input buffer of each port of a switch, in equal parts for its VLs")
-	cli.NumberFlag(flags, &in.Flits, "buffer-flits", 0, 1<<30, "instead: `N` flits for each port and VL")
-	cli.NumberFlag(flags, &in.Packets, "buffer-packets", 0, 1<<20, "instead: room for `N` of the longest packets for each port and VL, and flits of 64 bytes or less")
-	cli.NumberFlag(flags, &c.OutputFlits, "output-flits", 0, 1<<20, "flits in the output buffer of each port and VL, with wormhole copying")
-	cli.NumberFlag(flags, &c.MTU, "mtu", 0, 1<<30, "most bytes of data in a packet, `N`; 0 sends every message as one")
-	cli.NumberFlag(flags, &c.HeaderBytes, "header-bytes", 0, 1<<20, "bytes added to each packet")
-	flags.TextVar(&c.Copying, "copying", sim.Independent, "`HOW` switches copy and forward: independent as InfiniBand does, reserving, lock-step, wormhole, greedy-wormhole")
-	flags.TextVar(&c.Arbitration, "arbitration", sim.RoundRobin, "`RULE` for the input that goes next: round-robin, fifo, lowest-port")
-	flags.TextVar(&c.Choice, "choice", sim.LeastQueued, "`HOW` adaptive switches choose for a packet: least-queued, most-credits")
-	flags.BoolVar(&c.ChooseAgain, "choose-again", false, "a packet that is blocked takes the first port of its choice that is free")
-	cli.NumberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
-}
-
-// wrong is wrong usage of a flag.
-func wrong(flag, format string, args ...any) error {
-	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
-}
-
-// setting is wrong for an error of experiment; other errors are of the input.
-func (in *simulation) setting(err error) error {
-	x, ok := errors.AsType[*experiment.SettingError](err)
-	switch {
-	case err == nil:
-		return nil
-	case !ok:
-		return open.NewError(err)
-	}
-	return wrong(x.Setting, "%w", x.Err)
-}
-
-// given returns true if the command line has the flag.
-func (in *simulation) given(flag string) bool { return in.flags.Changed(flag) }
 
 // sim is the command.
 func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error) {
@@ -260,135 +138,6 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simula
 	return results, cmp.Or(context.Cause(ctx), err)
 }
 
-// checkPictures refuses pictures of one routing.
-func (in *simulation) checkPictures(routings int) error {
-	for _, picture := range []string{"svg", "png"} {
-		if in.given(picture) && routings == 1 {
-			return usagef("--%s compares routings, and there is one: want two --engines or --vls, or --adaptive", picture)
-		}
-	}
-	return nil
-}
-
-// check returns an error if flags are wrong or do not fit together.
-func (in *simulation) check(args []string) error {
-	kinds := text.CountIf([]string{"load", "burst", "traffic"}, in.given)
-	files := in.Topology != "" || in.HasTables() || in.PLFT != ""
-	if in.router != "" {
-		if err := in.checkRouter(args); err != nil {
-			return err
-		}
-	}
-	switch {
-	case kinds != 1:
-		return usagef("sim needs one kind of traffic: --load LIST, --burst N or --traffic FILE")
-	case in.given("burst") && in.Burst == 0:
-		return wrong("burst", "0 messages: want 1 or more")
-	case in.engine != "" && (len(args) > 0 || in.HasTables()):
-		return wrong("engine", "routes a topology, and there are tables: want -t FILE alone, or no -e")
-	case in.engines != nil && (len(args) > 0 || in.HasTables()):
-		return wrong("engines", "route a topology, and there are tables: want -t FILE alone, or no --engines")
-	case in.engines != nil && in.engine != "":
-		return wrong("engines", "say the same as --engine: want one of them")
-	case in.jobTraffic.fit && !in.routed(args):
-		return wrong("fit", "makes tables, and they were given: want -t FILE with --engines or -e")
-	case in.routed(args) && (in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
-		return usagef("the engine makes all tables: want no --sl2vl, --path-sl and --mfts beside -t FILE")
-	case !in.routed(args) && in.router == "" && len(args) == 0 && (in.Topology == "" || !in.HasTables()):
-		return usagef("sim needs a directory that compile wrote, or -t TOPOLOGY and --lfts FILE, or -t TOPOLOGY and -e ENGINE")
-	case len(args) > 0 && (files || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != ""):
-		return usagef("sim takes a directory or -t and --lfts, not both")
-	case in.Packets > 0 && in.Flits > 0:
-		return wrong("buffer-packets", "says the same as --buffer-flits: want one of them")
-	case in.ranks.hosts != "" && in.ranks.file != "":
-		return wrong("rank-file", "says the same as --hosts: want one of them")
-	case in.jobTraffic.file != "" && in.Groups != "":
-		return wrong("groups", "are for --load and --burst: jobs have groups of their own")
-	case in.jobTraffic.file != "" && len(in.Seeds) > 1:
-		return wrong("seed", "%d seeds: want one for --traffic", len(in.Seeds))
-	}
-	return cli.OneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.ranks.file, in.jobTraffic.file)
-}
-
-// readNetwork reads the tables, or makes them, and reads the groups.
-func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (routings []experiment.Routing, trees []mft.Tree, err error) {
-	switch {
-	case in.router != "":
-		routings, trees, err = a.routeWorms(ctx, in)
-	case in.routed(args):
-		routings, err = a.routeSimulated(ctx, in)
-	default:
-		var r *lft.Routing
-		if r, err = a.readSimulated(in, args); err == nil {
-			routings, err = in.divideLanes(r)
-		}
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := in.onlyOnce(routings); err != nil {
-		return nil, nil, err
-	}
-	f := routings[0].Net.Fabric
-	switch {
-	case in.Setup.Traffic.Multicast > 0 && in.Groups == "":
-		return nil, nil, wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
-	case in.Groups == "" && in.MFTs == "", in.router != "":
-	case in.Setup.Traffic.Repeat:
-		trees, err = a.readReceivers(in, f)
-	case in.MFTs == "":
-		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.Groups)
-	default:
-		if err = a.reader(&in.audit).Multicast(); err == nil {
-			m := in.State.Multicast
-			trees = m.Trees
-			for i := range routings {
-				routings[i].Net.Multicast = m
-			}
-		}
-	}
-	return routings, trees, err
-}
-
-// readSimulated reads the unicast tables and lanes.
-func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error) {
-	in.TakeAdaptive = in.adaptive != "" || in.FAR != ""
-	groups := in.Groups
-	in.Groups = ""
-	if err := a.resolveAudit("sim", &in.audit, args); err != nil {
-		return nil, err
-	}
-	in.Certificate = ""
-	if groups != "" {
-		in.Groups = groups
-	}
-	r, err := a.readRouting(&in.audit)
-	if err != nil {
-		return nil, err
-	}
-	r.Engine = "--adaptive"
-	return r, nil
-}
-
-// readReceivers reads groups whose MLIDs do not matter.
-func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error) {
-	data, err := a.reader(&in.audit).ReadFile(in.Groups)
-	if err != nil {
-		return nil, err
-	}
-	groups, problems, err := open.ReadGroups(in.Groups, data, f, dump.Options{Lenient: in.Lenient})
-	a.dumpProblems(problems, in.Lenient)
-	if err != nil {
-		return nil, err
-	}
-	var trees []mft.Tree
-	for i := range groups {
-		g := &groups[i]
-		trees = append(trees, mft.Tree{Group: i, Name: g.Name, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL})
-	}
-	return trees, nil
-}
-
 // prepare makes the points.
 func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft.Tree) (r *experiment.Run, err error) {
 	f := routings[0].Net.Fabric
@@ -409,82 +158,42 @@ func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft
 	return r, nil
 }
 
-// noteLanes tells that --sls has no effect with one VL.
-func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
-	if in.given("sls") && !slices.ContainsFunc(routings, func(x experiment.Routing) bool { return x.Net.VLs() > 1 }) {
-		fmt.Fprintln(a.stderr, "ibweave: --sls has no effect here: the tables have one virtual lane, so that no packet overtakes another; compile --vls N makes more")
-	}
-}
-
-// parameters are the flags that decide what the results are.
-func (in *simulation) parameters() map[string]string {
-	m := map[string]string{}
-	in.flags.VisitAll(func(f *pflag.Flag) {
-		if !ownFlags[f.Name] && !fileFlags[f.Name] {
-			m[f.Name] = f.Value.String()
+// findRanks lists the ports that take part in the order of their ranks.
+func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID, err error) {
+	ranks := experiment.NewRanks(f)
+	switch {
+	case in.ranks.file != "":
+		if err = a.readRanks(in, ranks.Add); err == nil && len(ranks.Ports) == 0 {
+			err = inputf("%s names no host", in.ranks.file)
 		}
-	})
-	return m
+	case in.ranks.hosts != "":
+		if err = ranks.Add(in.ranks.hosts); err != nil {
+			err = wrong("hosts", "%w", err)
+		}
+	default:
+		ranks.AddAll()
+	}
+	in.ranks.order(f, ranks.Ports)
+	return ranks.Ports, err
 }
 
-// maxPoints is the most steps of FIRST:LAST:STEP.
-const maxPoints = 100_000
-
-// leastLoad is one message in minutes; time and memory are without end far below.
-const leastLoad = 1e-6
-
-// parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.
-func parseLoads(item string) ([]float64, error) {
-	bad := errors.New("want loads from 0.000001 to 1000, or FIRST:LAST:STEP such as 0.1:0.9:0.1")
-	var n [3]float64
-	parts := strings.Split(item, ":")
-	if len(parts) != 1 && len(parts) != 3 {
-		return nil, bad
+// readRanks reads names of hosts, lists of them on each line, and adds them.
+func (a *app) readRanks(in *simulation, add func(hosts string) error) error {
+	data, err := a.reader(&in.audit).ReadFile(in.ranks.file)
+	if err != nil {
+		return err
 	}
-	for i, part := range parts {
-		var err error
-		if n[i], err = strconv.ParseFloat(part, 64); err != nil || !(n[i] >= leastLoad && n[i] <= 1000) {
-			return nil, bad
+	number := 0
+	for line := range bytes.Lines(data) {
+		number++
+		said := strings.TrimRight(string(line), "\r\n")
+		hosts, _, _ := strings.Cut(said, "#")
+		if hosts = strings.TrimSpace(hosts); hosts == "" {
+			continue
+		}
+		if err := add(hosts); err != nil {
+			return &fabric.ParseError{File: in.ranks.file, Line: number, Text: said, Err: err}
 		}
 	}
-	if len(parts) == 1 {
-		return n[:1], nil
-	}
-	// Loads get as few digits as people write: 0.3, not 0.30000000000000004.
-	short := func(x float64) float64 { return math.Round(x*1e9) / 1e9 }
-	steps := math.Floor((n[1]-n[0])/n[2] + 1e-9)
-	if steps < 0 || steps >= maxPoints || short(n[2]) == 0 {
-		return nil, bad
-	}
-	var loads []float64
-	for i := range int(steps) + 1 {
-		loads = append(loads, short(n[0]+float64(i)*n[2]))
-	}
-	return loads, nil
-}
-
-// wholeNumbers returns a parser of items in a list of numbers; want is the text for wrong ones.
-func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bool) func(item string) ([]T, error) {
-	return func(item string) ([]T, error) {
-		n, err := strconv.ParseUint(item, 10, 64)
-		if err != nil || !allowed(n) {
-			return nil, errors.New("want " + want)
-		}
-		return []T{T(n)}, nil
-	}
-}
-
-var (
-	parseSizes = wholeNumbers[int](fmt.Sprintf("1 to %d bytes", 1<<30), func(n uint64) bool { return n >= 1 && n <= 1<<30 })
-	parseLanes = wholeNumbers[int]("1, 2, 4, 8 or 15 virtual lanes", func(n uint64) bool { return slices.Contains([]uint64{1, 2, 4, 8, 15}, n) })
-	parseSeeds = wholeNumbers[uint64]("a number from 0 on", func(uint64) bool { return true })
-)
-
-// share defines a flag for a part of something, and the default that is in *to.
-func (in *simulation) share(to *float64, name, usage string) {
-	cli.ParsedFlag(in.flags, to, name, cli.Plain(*to), usage, cli.Within(0.0, 1))
-}
-
-func (in *simulation) time(to *sim.Time, name, usage string) {
-	cli.ParsedFlag(in.flags, to, name, to.String(), usage, sim.ParseTime)
+	return nil
 }

@@ -12,34 +12,9 @@ import (
 	"github.com/ibweave/ibweave/audit/experiment"
 	"github.com/ibweave/ibweave/audit/jobs"
 	"github.com/ibweave/ibweave/cmd/cli"
-	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/sim"
 )
-
-// jobTraffic has the flags of sim about jobs.
-type jobTraffic struct {
-	file  string   // "" for other traffic
-	scale float64  // part of the bytes; 0 chooses
-	mcast []string // schemes; nil for none
-	radix int      // of --sharp; 0 for none
-	top   int      // cables that text lists
-	fit   bool     // with the tables that compile --traffic makes, too
-	jobs  *jobs.File
-}
-
-func (in *simulation) defineJobs() {
-	flags, j := in.flags, &in.jobTraffic
-	flags.StringVar(&j.file, "traffic", "", "simulate the jobs of YAML `FILE` (docs/traffic.md)")
-	in.share(&j.scale, "scale", "`PART` of the bytes of --traffic, up to 1; 0 takes as many halves of it as leave a million packets, or four a message")
-	cli.ListFlag(flags, &j.mcast, "mcast", "", "compare with broadcasts and all-gathers by multicast, on trees of `LIST`: "+compile.MulticastSchemeNames(), func(s string) ([]string, error) {
-		return []string{s}, compile.CheckMulticastScheme(s)
-	})
-	cli.NumberFlag(flags, &j.radix, "sharp", 2, jobs.MostRadix,
-		"compare with all-reduces that switches add up, on trees as SHARP has them, with `N` children of a switch at most")
-	flags.BoolVar(&j.fit, "fit", false, "compare with the tables that compile --traffic makes for these jobs")
-	cli.NumberFlag(flags, &j.top, "top", 0, 1<<20, "of --traffic: list the `N` cables that are waited for most")
-}
 
 // readSimulatedJobs reads the file of jobs, once.
 func (a *app) readSimulatedJobs(in *simulation) (*jobs.File, error) {

@@ -5,33 +5,74 @@ import (
 	"fmt"
 
 	"github.com/ibweave/ibweave/audit/experiment"
-
 	"github.com/ibweave/ibweave/cmd/cli"
 	"github.com/ibweave/ibweave/compile"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
-	"github.com/ibweave/ibweave/sim"
+	"github.com/ibweave/ibweave/sminterface/dump"
+	"github.com/ibweave/ibweave/state/open"
 	"github.com/ibweave/ibweave/updown"
 )
 
-// choices lists how switches choose in the routings that are compared; nil where they do not.
-func (in *simulation) choices() []string {
+// readNetwork reads the tables, or makes them, and reads the groups.
+func (a *app) readNetwork(ctx context.Context, in *simulation, args []string) (routings []experiment.Routing, trees []mft.Tree, err error) {
 	switch {
-	case in.adaptive == "all":
-		return []string{experiment.Static, experiment.Free, experiment.HBF}
-	case in.adaptive != "":
-		return []string{experiment.Static, in.adaptive}
-	case in.FAR != "":
-		return []string{experiment.Static, experiment.AsRead}
+	case in.router != "":
+		routings, trees, err = a.routeWorms(ctx, in)
+	case in.routed(args):
+		routings, err = a.routeSimulated(ctx, in)
+	default:
+		var r *lft.Routing
+		if r, err = a.readSimulated(in, args); err == nil {
+			routings, err = in.divideLanes(r)
+		}
 	}
-	return nil
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := in.onlyOnce(routings); err != nil {
+		return nil, nil, err
+	}
+	f := routings[0].Net.Fabric
+	switch {
+	case in.Setup.Traffic.Multicast > 0 && in.Groups == "":
+		return nil, nil, wrong("multicast", "needs groups: -g FILE, or a directory that was compiled with groups")
+	case in.Groups == "" && in.MFTs == "", in.router != "":
+	case in.Setup.Traffic.Repeat:
+		trees, err = a.readReceivers(in, f)
+	case in.MFTs == "":
+		return nil, nil, inputf("%s has groups, and there are no multicast tables: name them, --mfts FILE, or send by --repeat", in.Groups)
+	default:
+		if err = a.reader(&in.audit).Multicast(); err == nil {
+			m := in.State.Multicast
+			trees = m.Trees
+			for i := range routings {
+				routings[i].Net.Multicast = m
+			}
+		}
+	}
+	return routings, trees, err
 }
 
-// routed returns true if sim has to make the tables: with -t FILE and without tables.
-func (in *simulation) routed(args []string) bool {
-	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
-		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
+// readSimulated reads the unicast tables and lanes.
+func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error) {
+	in.TakeAdaptive = in.adaptive != "" || in.FAR != ""
+	groups := in.Groups
+	in.Groups = ""
+	if err := a.resolveAudit("sim", &in.audit, args); err != nil {
+		return nil, err
+	}
+	in.Certificate = ""
+	if groups != "" {
+		in.Groups = groups
+	}
+	r, err := a.readRouting(&in.audit)
+	if err != nil {
+		return nil, err
+	}
+	r.Engine = "--adaptive"
+	return r, nil
 }
 
 // routeSimulated makes the tables of -t: with an engine, with each of several, or with the one that
@@ -98,61 +139,6 @@ func (in *simulation) divideLanes(r *lft.Routing) (list []experiment.Routing, er
 	return list, nil
 }
 
-// onlyOnce refuses routings of one name.
-func (in *simulation) onlyOnce(list []experiment.Routing) error {
-	flag, seen := "vls", make(map[string]bool)
-	if in.engines != nil {
-		flag = "engines"
-	}
-	for i := range list {
-		name := list[i].Name()
-		if scheme := list[i].Multicast; seen[name] && scheme != "" { // and the routing without it is once in the list
-			return wrong("mcast", "%s twice: want each once", scheme)
-		}
-		if seen[name] {
-			return wrong(flag, "%s twice: want each once", name)
-		}
-		seen[name] = true
-	}
-	return nil
-}
-
-// spread is --sls, below 0 where it is not given.
-func (in *simulation) spread() int {
-	if in.given("sls") {
-		return in.Setup.Traffic.SLs
-	}
-	return -1
-}
-
-// lanes is --vls, and 0 where it is not given.
-func (in *simulation) lanes() []int {
-	if in.vls == nil {
-		return []int{0}
-	}
-	return in.vls
-}
-
-// routerSPAM is the only --router.
-const routerSPAM = "spam"
-
-// checkRouter returns an error if --router does not fit other flags.
-func (in *simulation) checkRouter(args []string) error {
-	switch {
-	case in.router != routerSPAM:
-		return wrong("router", "%q: want %s", in.router, routerSPAM)
-	case len(args) > 0 || in.Topology == "" || in.HasTables() || in.SL2VL != "" || in.PathSLs != "" || in.MFTs != "" || in.routed(args):
-		return wrong("router", "takes the place of tables and engines: want -t FILE alone")
-	case in.jobTraffic.file != "":
-		return wrong("router", "is for --load and --burst: jobs go by tables")
-	case !in.given("copying"):
-		in.Config.Copying = sim.Wormhole
-	case in.Config.Copying != sim.Wormhole && in.Config.Copying != sim.GreedyWormhole:
-		return wrong("router", "simulates worms: want --copying wormhole, its default, or greedy-wormhole, which can deadlock")
-	}
-	return nil
-}
-
 // routeWorms makes the network of SPAM's routers on a topology, with the groups that messages
 // may go to.
 func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experiment.Routing, trees []mft.Tree, err error) {
@@ -194,4 +180,23 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experi
 		return nil, nil, inputf("%s: --router %s: %w", in.Topology, in.router, err)
 	}
 	return []experiment.Routing{experiment.New(r.Routing, 0, in.spread(), routers)}, trees, nil
+}
+
+// readReceivers reads groups whose MLIDs do not matter.
+func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error) {
+	data, err := a.reader(&in.audit).ReadFile(in.Groups)
+	if err != nil {
+		return nil, err
+	}
+	groups, problems, err := open.ReadGroups(in.Groups, data, f, dump.Options{Lenient: in.Lenient})
+	a.dumpProblems(problems, in.Lenient)
+	if err != nil {
+		return nil, err
+	}
+	var trees []mft.Tree
+	for i := range groups {
+		g := &groups[i]
+		trees = append(trees, mft.Tree{Group: i, Name: g.Name, Senders: g.Senders, Receivers: g.Receivers, SL: g.SL})
+	}
+	return trees, nil
 }

@@ -29,7 +29,7 @@ var theirOwn = map[string]string{
 	"compile/outdir/directory.go":                   "makes a directory of its own and exchanges it with the old one",
 	"compile/outdir/system_linux.go":                "locks that directory",
 	"compile/outdir/system_other.go":                "opens the null device",
-	"cmd/ibweave/root.go:readRaw":                   "opens what files.ReadAll reads",
+	"cmd/ibweave/read.go:readRaw":                   "opens what files.ReadAll reads",
 	"state/open/folder.go:formOf":                   "opens a regular file for files.Head",
 	"papers/cmd/ibweave-papers/schedule.go:readRaw": "opens what files.ReadAll reads",
 	"fabric/topology/topology.go:Read":              "reads what its caller has opened and limits",

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ibweave/ibweave/audit/groups"
+	"github.com/ibweave/ibweave/cmd/cli"
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/text"
+	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/state/open"
+	"github.com/ibweave/ibweave/verify"
+)
+
+// app is one run of the program.
+type app struct {
+	cli.Output
+	stdin          io.Reader
+	stdout, stderr io.Writer // those of Output
+	running        bool      // the command line made sense
+	nameMap        nameMap
+	kinds          string // of --kinds
+	policyKinds    []fabric.KindRule
+	hostGroups     hostGroups
+	strict         bool            // --strict
+	stdinRead      bool            // standard input can be read once
+	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
+}
+
+// nameMap is the flag --node-name-map of the commands that read a fabric.
+type nameMap struct {
+	file  string // "" for none
+	names map[fabric.GUID]string
+}
+
+// hostGroups is the flag --host-groups of the commands that sum up by groups of hosts.
+type hostGroups struct {
+	name string       // of the file, "" for none
+	file *groups.File // nil for none
+	told bool         // what is odd
+}
+
+// maxArgs is cobra.MaximumNArgs, as wrong usage.
+func (a *app) maxArgs(n int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) <= n {
+			return nil
+		}
+		a.Command = cmd
+		if n == 0 && cmd.HasSubCommands() {
+			return usagef("%s has no %q: want one of %s%s", cmd.CommandPath(), args[0], strings.Join(kindNames(cmd), ", "), cli.Near(args[0], allNames(cmd)))
+		}
+		return usagef("unexpected argument %q", args[n])
+	}
+}
+
+// kindNames lists a command's subcommands.
+func kindNames(cmd *cobra.Command) []string {
+	return text.Each(text.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
+}
+
+// allNames is kindNames with the commands that are hidden, and what commands were called.
+func allNames(cmd *cobra.Command) (names []string) {
+	for _, c := range cmd.Commands() {
+		names = append(append(names, c.Name()), c.Aliases...)
+	}
+	return names
+}
+
+// topologyArg takes an argument as the topology, just as -t FILE.
+func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if f := cmd.Flags().Lookup("topology"); f.Changed {
+		a.Command = cmd
+		return usagef("the topology is %q and --topology %s: want one of them", args[0], f.Value)
+	}
+	if err := a.maxArgs(1)(cmd, args); err != nil {
+		return err
+	}
+	return cmd.Flags().Set("topology", args[0])
+}
+
+// require makes flags mandatory.
+func (a *app) require(cmd *cobra.Command, flags ...string) {
+	for _, name := range flags {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // there is no such flag: found by every test
+		}
+	}
+}
+
+func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
+
+// wrong is wrong usage of a flag.
+func wrong(flag, format string, args ...any) error {
+	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
+}
+
+func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
+
+// inputUnlessDone makes an error wrong input, unless the command was interrupted.
+func inputUnlessDone(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	return open.NewError(err)
+}
+
+// isRefused returns whether a multicast scheme has no trees for some groups.
+func isRefused(err error) bool {
+	return cli.Is[*mft.RefusedError](err) || cli.Is[*mft.BudgetError](err)
+}
+
+// startStage shows a stage on standard error, see cli.StartStage.
+func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.Screen, name) }
+
+// dumpProblems prints what was odd in a topology or a dump.
+func (a *app) dumpProblems(problems []fabric.Problem, all bool) {
+	a.listProblems(len(problems), all, func(i int) string { return problems[i].String() })
+}
+
+// fewProblems is how many lines listProblems prints when not all are wanted.
+const fewProblems = 10
+
+// listProblems prints n lines to standard error: all of them where input was
+// left out, else the first and how many more there are. A dump from a
+// rehearsal on ibsim contradicts every port GUID of a real capture.
+func (a *app) listProblems(n int, all bool, line func(int) string) {
+	for i := range n {
+		if i == fewProblems && n > fewProblems+1 && !all {
+			fmt.Fprintf(a.stderr, "and %d more of these\n", n-i)
+			return
+		}
+		fmt.Fprintln(a.stderr, line(i))
+	}
+}
+
+// writeComplete writes a file, or to standard output for "-", when all of it is known.
+func (a *app) writeComplete(name string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	return a.WriteFile(name, b.Bytes())
+}
+
+// writePictures writes pictures as SVG and PNG into files, "" for none.
+func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) (err error) {
+	if svg != "" {
+		err = a.writeComplete(svg, writeSVG)
+	}
+	if png != "" && err == nil {
+		err = a.writeComplete(png, writePNG)
+	}
+	return err
+}
+
+// sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns its error.
+func (a *app) sayNotes(notes []string, err error) error {
+	if err == nil {
+		for _, note := range notes {
+			fmt.Fprintf(a.stderr, "ibweave: %s\n", note)
+		}
+	}
+	return err
+}
+
+// fabricSize is "20 switches, 64 CA ports, 128 links".
+func fabricSize(f *fabric.Fabric) string {
+	return verify.FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}.String()
+}
