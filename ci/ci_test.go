@@ -328,7 +328,8 @@ var changes = []struct {
 // The Action, built from its own checkout without a network, lets the good change in and
 // the bad ones not, and says why in the file for code scanning and in the summary.
 func TestAction(t *testing.T) {
-	for i, c := range short.Part(2, changes) {
+	short.NeedPrograms(t)
+	for i, c := range changes {
 		t.Run(c.patch, func(t *testing.T) {
 			dir := repository(t, c.patch)
 			in := with(t, dir)
@@ -362,6 +363,7 @@ func TestAction(t *testing.T) {
 // The other inputs: tables and a dump that are in the repository, JUnit, what the change
 // does, flags, and input that no shell must take for a command.
 func TestActionInputs(t *testing.T) {
+	short.NeedPrograms(t)
 	dir := repository(t, "")
 	run := func(in map[string]string) ran {
 		t.Helper()
@@ -483,8 +485,9 @@ func runGitLab(t *testing.T, dir string, more map[string]string) (ran, job) {
 // The GitLab template on the same changes: a JUnit report where the template says, as
 // GitLab's viewers want it.
 func TestGitLab(t *testing.T) {
+	short.NeedPrograms(t)
 	root := short.Must(filepath.Abs(".."))(t)
-	for _, c := range short.Part(1, changes) {
+	for _, c := range changes {
 		t.Run(c.patch, func(t *testing.T) {
 			dir := repository(t, c.patch)
 			r, j := runGitLab(t, dir, map[string]string{"IBWEAVE_CHECKOUT": root})

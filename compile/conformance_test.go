@@ -186,6 +186,7 @@ func TestConformance(t *testing.T) {
 // on the real ibsim, for every kind of fabric, of which make test has every engine route a third, and
 // compares every entry that the switches then have.
 func TestConformanceInOpenSM(t *testing.T) {
+	short.NeedPrograms(t)
 	kinds := kinds(t)
 	names := short.Keys(kinds, "mesh 4x4")
 	slices.Sort(names)

@@ -148,7 +148,7 @@ func exchangeable(f *fabric.Fabric, tables *lft.Tables, loads []int64, most int6
 func TestRailShifts(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(8, 12))
 	for range short.Of(short.Usual(3, 1), 1) {
-		f := short.Must(gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{4}, Rails: 8, Hosts: 16, Spines: 8, Parallel: 2}))(t)
+		f := short.Must(gen.Tree(gen.TreeSpec{Ports: 64, Pods: []int{4}, Rails: 8, Hosts: short.Of(16, 4), Spines: 8, Parallel: 2}))(t)
 		f = short.Must(lft.AssignLIDs(short.Must(gen.Options{Names: "site"}.Apply(f))(t), lft.LIDOptions{}))(t)
 		var gone []fabric.PortID
 		for range 12 {

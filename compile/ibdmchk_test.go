@@ -28,6 +28,7 @@ import (
 // when it is content.
 func multicastComplaints(t *testing.T, dir, mcfdbs string) (lines []string) {
 	t.Helper()
+	short.NeedPrograms(t)
 	program := short.Must(ibsim.Find("ibdmchk"))(t)
 	cmd := exec.CommandContext(t.Context(), program, "-s", outdir.SubnetListName, "-f", outdir.FDBsName, "-m", mcfdbs)
 	cmd.Dir = dir

@@ -41,6 +41,7 @@ func compiled(t *testing.T, f *fabric.Fabric, opt compile.Options) *compile.Resu
 // The tables of xy for meshes, tori and cubes, whole and repaired, are what the
 // real OpenSM then has.
 func TestMeshesInOpenSM(t *testing.T) {
+	short.NeedPrograms(t)
 	cube := short.Must(mesh.Hypercube(5, 1))(t)
 	faulty := short.Must(gen.DropLinks(fabrictest.Grid(t, 1, false, 16, 16), 3, 1))(t)
 	fabrics := map[string]*fabric.Fabric{
@@ -63,6 +64,7 @@ func TestMeshesInOpenSM(t *testing.T) {
 // Its exit status says nothing: it may crash when all is printed.
 func creditLoops(t *testing.T, dir, fdbs string, args ...string) bool {
 	t.Helper()
+	short.NeedPrograms(t)
 	program := short.Must(ibsim.Find("ibdmchk"))(t)
 	args = append([]string{"-s", outdir.SubnetListName, "-f", fdbs, "-m", os.DevNull}, args...)
 	cmd := exec.CommandContext(t.Context(), program, args...)

@@ -23,6 +23,7 @@ var certificateFiles = []string{"certificate.txt", "fabric.ibnetdiscover", "open
 // TestCertificateChecker has check_certificate.py and ibweave judge the certificates of directories in which a number, an
 // entry, a lane, the SL of paths or a cable was changed at random: both say the same of each.
 func TestCertificateChecker(t *testing.T) {
+	short.NeedPrograms(t)
 	t.Parallel()
 	script := short.Must(os.ReadFile("certificate/check_certificate.py"))(t)
 	if n := bytes.Count(script, []byte("\n")); n > 200 || bytes.Contains(script, []byte("import ibweave")) {

@@ -15,6 +15,7 @@ import (
 // TestDashboard finds the metrics of the dashboard's queries in what the program writes, and
 // Prometheus understands the queries.
 func TestDashboard(t *testing.T) {
+	short.NeedPrograms(t)
 	t.Parallel()
 	text := short.Must(os.ReadFile("metrics/dashboard.json"))(t)
 	var dashboard struct {

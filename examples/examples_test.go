@@ -57,6 +57,7 @@ func runShell(t *testing.T, dir string, args ...string) (output string, status i
 // runShellWith is runShell with a variable, "NAME=value".
 func runShellWith(t *testing.T, variable, dir string, args ...string) (output string, status int) {
 	t.Helper()
+	short.NeedPrograms(t)
 	cmd := exec.Command("sh", args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), variable, "PATH="+filepath.Dir(program())+":"+os.Getenv("PATH"))
@@ -72,6 +73,7 @@ func runShellWith(t *testing.T, variable, dir string, args ...string) (output st
 // added, and its fabric is what its README says. With UPDATE_EXAMPLES set,
 // expected.txt is written instead.
 func TestExamples(t *testing.T) {
+	short.NeedPrograms(t)
 	t.Parallel()
 	scripts, err := filepath.Glob("*/run.sh")
 	if err != nil || len(scripts) < 3 {

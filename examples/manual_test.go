@@ -124,6 +124,7 @@ func runPageCommand(t *testing.T, env []string, work, command string) (output st
 // outlive the shell that starts them.
 func runIn(t *testing.T, env []string, dir string, args ...string) (output string, status int) {
 	t.Helper()
+	short.NeedPrograms(t)
 	out := short.Must(os.CreateTemp(t.TempDir(), ""))(t)
 	defer out.Close()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -178,6 +179,7 @@ func isCommand(line string) bool {
 // ibweave-papers, which known keeps. It returns false if there is no such command.
 func checkCommand(t *testing.T, page string, known map[string]string, name, command, rest string) bool {
 	t.Helper()
+	short.NeedPrograms(t)
 	run := program
 	if name == "ibweave-papers" {
 		run = papers
@@ -214,6 +216,7 @@ var (
 // documents lists the files of the repository with one of the extensions.
 func documents(t *testing.T, extensions ...string) (files []string) {
 	t.Helper()
+	short.NeedPrograms(t)
 	out := short.Must(exec.Command("git", "-C", "..", "ls-files", "-co", "--exclude-standard").Output())(t)
 	for file := range strings.Lines(string(out)) {
 		if file = "../" + strings.TrimSpace(file); slices.Contains(extensions, filepath.Ext(file)) {

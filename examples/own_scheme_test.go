@@ -14,6 +14,7 @@ import (
 // scheme and its script in Python make is proven, loaded by OpenSM on ibsim, simulated, and
 // stands beside our engines.
 func TestOwnScheme(t *testing.T) {
+	short.NeedPrograms(t)
 	work := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(work, "own-scheme"), ".")
 	build.Dir = "own-scheme"

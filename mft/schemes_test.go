@@ -634,6 +634,7 @@ func someGroups(f *fabric.Fabric, n int, rnd *rand.Rand) []mft.Group {
 
 // TestOpenSMTrees: the real OpenSM makes the same masks.
 func TestOpenSMTrees(t *testing.T) {
+	short.NeedPrograms(t)
 	rnd := rand.New(rand.NewPCG(1, 0))
 	for _, x := range short.Part(2, []struct {
 		name string

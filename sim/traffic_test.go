@@ -112,7 +112,7 @@ func TestBookSim(t *testing.T) {
 	run := func(load float64) *Measured {
 		m := short.Must(Measure(t.Context(), net, cfg, Traffic{
 			Load: load, Bytes: 1, SLs: 8, Seed: 1,
-		}, Stop{WarmUp: 2 * Microsecond, RelativeError: 0.02, MinMessages: 60_000, MaxTime: short.Of(12*Microsecond, 6*Microsecond), MaxQueue: 50}))(t)
+		}, Stop{WarmUp: 2 * Microsecond, RelativeError: 0.02, MinMessages: short.Of[int64](60_000, 20_000), MaxTime: short.Of(12*Microsecond, 6*Microsecond), MaxQueue: 50}))(t)
 		return m
 	}
 	light := run(0.3)

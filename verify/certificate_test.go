@@ -304,7 +304,7 @@ func FuzzReadCertificate(f *testing.F) {
 func TestCertificateUnknownSLs(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	wrong := 0
-	for range short.Of(short.Usual(60, 30), 20) {
+	for range short.Of(short.Usual(60, 30), 8) {
 		f := randomFabric(t, r)
 		tables := upDownTables(f, r)
 		sl2vl, _ := someLanes(f, r)

@@ -160,6 +160,7 @@ func start(t *testing.T) *live {
 // write returns the tables that OpenSM writes for a partitions.conf, and true if OpenSM refused it.
 func (l *live) write(t *testing.T, conf string, options ...string) (tables [][]fabric.PKey, refused bool) {
 	t.Helper()
+	short.NeedPrograms(t)
 	dir := t.TempDir()
 	name := filepath.Join(dir, "conf")
 	short.Check(t, os.WriteFile(name, []byte(conf), 0o600))

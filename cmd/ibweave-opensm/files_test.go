@@ -44,7 +44,7 @@ func TestFileChaos(t *testing.T) {
 	}()
 	start := time.Now()
 	slowest := time.Duration(0)
-	all := cmp.Or(*sequences, short.Of(20, 3))
+	all := cmp.Or(*sequences, 20)
 	for i := range all {
 		f.begin(i%10 == 5)
 		for range 3 {

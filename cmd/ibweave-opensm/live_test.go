@@ -211,7 +211,7 @@ func TestMulticast(t *testing.T) {
 		options              []string
 	}{
 		{"mesh", "xy", "comb", func() (*fabric.Fabric, error) {
-			return mesh.Generate(mesh.Spec{Dims: short.Of([]int{4, 5}, []int{3, 3}), Hosts: 2})
+			return mesh.Generate(mesh.Spec{Dims: []int{4, 5}, Hosts: 2})
 		}, nil},
 		{"fat tree", "updn", "updn-tree", func() (*fabric.Fabric, error) { return gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3}) }, nil},
 		{"torus", "xy", "comb", func() (*fabric.Fabric, error) {
@@ -356,7 +356,7 @@ func TestLive(t *testing.T) {
 	if len(sls) < 2 {
 		t.Error("all paths have one SL")
 	}
-	for s0 := range fabric.NodeID(short.Of(3, 1)) {
+	for s0 := range fabric.NodeID(3) {
 		for port := 1; port <= 4; port++ {
 			text := s.run(t, "smpquery", "sl2vl", strconv.Itoa(int(s.f.LID(s.f.PortBase(s0)))), strconv.Itoa(port))
 			want := r.Routing.SL2VL.At(2, s.f.Port(s0, fabric.PortNum(port)))

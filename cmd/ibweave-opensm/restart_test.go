@@ -99,7 +99,7 @@ func TestRestart(t *testing.T) {
 			written := func(d *daemon) int { return strings.Count(d.log(), "Writing FT block") }
 			d := launch()
 			c := s.dial(t)
-			for round := range short.Of(4, 2) {
+			for round := range 4 {
 				want := s.have(t, c)
 				stop(d)
 				before := written(d)

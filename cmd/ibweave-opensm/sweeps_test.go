@@ -105,7 +105,7 @@ func TestHandover(t *testing.T) {
 	})
 	for _, engine := range []string{"updn", "layered", "fattree"}[:short.Usual(3, 2)] {
 		t.Run(engine, func(t *testing.T) {
-			f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: short.Of(3, 2)})
+			f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 			handOver(t, engine, f, err)
 		})
 	}
@@ -225,8 +225,8 @@ const maxDrift = 4 << 10
 // The memory of one OpenSM stays as it is, sweep after sweep, while the fabric
 // changes each time and is routed from scratch, with groups.
 func TestManySweeps(t *testing.T) {
-	sweeps := short.Of(*sweeps, 8)
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(8, 4), Levels: 3})
+	sweeps := *sweeps
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 8, Levels: 3})
 	s := startAlone(t, f, err) // it measures memory
 	routed := 0
 	o, err := ibsim.StartOpenSM(t.Context(), s.Sim, ibsim.OpenSMConfig{
@@ -306,7 +306,7 @@ const unbalanced = "rebalance: 100\n"
 // before in all switches, and in blocks few are others; and groups are reached all the
 // same. When it is back, entries that lead elsewhere since then may stay.
 func TestKeptTables(t *testing.T) {
-	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(6, 4), Levels: 3})
+	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 3})
 	s := start(t, f, err)
 	d := s.stay(t, "ibweave-updn", unbalanced)
 	c := s.dial(t)

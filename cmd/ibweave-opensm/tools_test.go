@@ -57,7 +57,7 @@ func (s *testbed) trace(t *testing.T, from, to fabric.PortID, args ...string) (o
 // saquery on the group and its members, dump_mfts on the masks, and ibtracert on
 // the paths, by multicast and by unicast.
 func TestToolsAgree(t *testing.T) {
-	f, err := mesh.Generate(mesh.Spec{Dims: short.Of([]int{4, 4}, []int{3, 3}), Hosts: 1})
+	f, err := mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1})
 	s := start(t, f, err)
 	s.stay(t, "ibweave-xy", "")
 	r := s.compiled(t, "xy", compile.Options{Multicast: "comb", Groups: func(f *fabric.Fabric) ([]mft.Group, error) {
@@ -143,7 +143,7 @@ func TestShadow(t *testing.T) {
 	}
 	rnd := rand.New(rand.NewPCG(5, 5))
 	down := map[fabric.PortID]bool{}
-	steps := short.Of(*sweeps/3, 4)
+	steps := *sweeps / 3
 	var rss []int
 	for i := range steps {
 		p := cables[rnd.IntN(len(cables))]

@@ -215,6 +215,7 @@ func TestExplain(t *testing.T) {
 
 // TestGroupSchema has every list of groups in every document that has some.
 func TestGroupSchema(t *testing.T) {
+	short.NeedPrograms(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	const fabric = "../../examples/drain/fabric.ibnetdiscover"

@@ -323,6 +323,7 @@ func runWithin(t *testing.T, most int64, args ...string) finished {
 
 func runCommand(t *testing.T, stdout io.Writer, environment []string, command ...string) finished {
 	t.Helper()
+	short.NeedPrograms(t)
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), environment...)
 	var out, errs bytes.Buffer
@@ -600,6 +601,7 @@ func TestHostileStandardOutput(t *testing.T) {
 
 // An input that takes more memory than there is when it is parsed ends with one line.
 func TestHostileMemory(t *testing.T) {
+	short.NeedPrograms(t)
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "groups.json")
 	short.Check(t, os.WriteFile(name, []byte(`[{"name":"a","receivers":[`+strings.Repeat("[],", short.Of(10, 7)<<20)+`1]}]`), 0o600))
@@ -619,6 +621,7 @@ const evil = "a\x1b]0;x\a\x1b[2J\u009b2J\u202eb\xff\x7f\rc"
 // TestInterruptedInput ends a command by one SIGTERM that waits for the writer of a FIFO:
 // for one to come, and for text from one that is there.
 func TestInterruptedInput(t *testing.T) {
+	short.NeedPrograms(t)
 	d := tables(t)
 	text := short.Must(os.ReadFile(filepath.Join(d, "fabric.ibnetdiscover")))(t)
 	topology, lfts := filepath.Join(t.TempDir(), "topology"), filepath.Join(t.TempDir(), "lfts")

@@ -39,6 +39,7 @@ import (
 //
 // PLUGIN is OpenSM's plugin.
 func TestLive(t *testing.T) {
+	short.NeedPrograms(t)
 	type key struct{}
 	plugin := ""
 	all := scripts(t, "testdata/live/*.txtar")

@@ -320,6 +320,7 @@ func TestReference(t *testing.T) {
 // it says of itself, when a terminal, groff (where tests may start it) and a reader of Markdown
 // show them; groff has no warning, and lines fit a terminal.
 func TestPagesAgree(t *testing.T) {
+	short.NeedPrograms(t)
 	tags := regexp.MustCompile(`<[^>]*>`)
 	wordsOf := func(text string) string { // markup, breaks and bullets are no words
 		return strings.Map(func(r rune) rune {

@@ -82,6 +82,7 @@ func hasCreditLoop(t *testing.T, r *lft.Routing, vl func(sl fabric.SL, in fabric
 // tables and path SLs as read there is a credit loop just where a plain walk finds one, which on one
 // lane it does on most, and without path SLs no loop is certain.
 func TestOpenSMLanes(t *testing.T) {
+	short.NeedPrograms(t)
 	t.Parallel()
 	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	fabrics := []*fabric.Fabric{torus}
@@ -133,6 +134,7 @@ func loops(t *testing.T, a *app, in *audit, r *lft.Routing) *verify.Result {
 // subnet is pulled with all path SLs: the errors, the credit loops and what is undecided are the same. Warnings of
 // traffic of switches may differ, since dfsssp puts it on other lanes each time that it runs.
 func TestComparedAsPulled(t *testing.T) {
+	short.NeedPrograms(t)
 	t.Parallel()
 	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	tree, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})

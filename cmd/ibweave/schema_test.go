@@ -159,6 +159,7 @@ func TestEveryDocumentHasSchema(t *testing.T) {
 // Documents are what their schemas say, and the schemas take nothing else: no unknown member, and
 // none of those that are required may lack.
 func TestSchemas(t *testing.T) {
+	short.NeedPrograms(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	example := func(name string) string { return "../../examples/" + name }
@@ -359,6 +360,7 @@ func yamlValue(t *testing.T, text []byte) any {
 
 // The schemas of files take what the program takes, and refuse what it refuses.
 func TestFileSchemas(t *testing.T) {
+	short.NeedPrograms(t)
 	dir := t.TempDir()
 	fabricFile := filepath.Join(dir, "fabric")
 	if out, err := exec.Command(program, "gen", "fattree", "--radix", "4", "-o", fabricFile).CombinedOutput(); err != nil {

@@ -21,6 +21,7 @@ import (
 // onTerminal runs the program on a terminal of width columns, and gives what that shows.
 func onTerminal(t *testing.T, dir string, width uint16, env []string, args ...string) string {
 	t.Helper()
+	short.NeedPrograms(t)
 	master := short.Must(os.OpenFile("/dev/ptmx", os.O_RDWR, 0))(t)
 	defer master.Close()
 	fd := int(master.Fd())
@@ -65,6 +66,7 @@ func longNames(t *testing.T, dir, file string, flags ...string) {
 // On a terminal of 80 columns no line is longer, no word is broken and none is lost: the words are
 // those of a pipe.
 func TestTerminal(t *testing.T) {
+	short.NeedPrograms(t)
 	dir := t.TempDir()
 	longNames(t, dir, "fabric")
 	longNames(t, dir, "worn", "--drop-links", "1")

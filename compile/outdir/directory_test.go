@@ -95,6 +95,7 @@ func TestMain(m *testing.M) {
 // Processes that write the directory again and again are killed at random
 // moments. It always holds one generation, whole.
 func TestKill(t *testing.T) {
+	short.NeedPrograms(t)
 	kills := short.Of(*kills, 5)
 	parent := t.TempDir()
 	dir := filepath.Join(parent, "tables")

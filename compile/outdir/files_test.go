@@ -98,6 +98,7 @@ func TestInstallCommands(t *testing.T) {
 // TestInstallAndUndo runs the commands in a root of its own: LIDs of ports that the fabric lacks stay unless they are
 // given to others, and afterwards all files are as they were, whether there were any or not.
 func TestInstallAndUndo(t *testing.T) {
+	short.NeedPrograms(t)
 	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	e := short.Must(compile.EngineByName("updn"))(t)
 	for _, lmc := range []int{0, 2} {

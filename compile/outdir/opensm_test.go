@@ -38,6 +38,7 @@ func withEnhancedPorts0(t *testing.T, f *fabric.Fabric) *fabric.Fabric {
 // compiled directory on a fabric that has other LIDs, or none, ends up with
 // exactly our LIDs, tables and SL-to-VL tables, which its own dumps prove.
 func TestOpenSMConf(t *testing.T) {
+	short.NeedPrograms(t)
 	tree := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 6, Levels: 2}))(t)
 	ring := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 9, Degree: 4, Hosts: 12, Seed: 5}))(t)
 	grid := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 3}, Hosts: 2}))(t)

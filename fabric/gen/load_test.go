@@ -31,6 +31,7 @@ func TestMain(m *testing.M) {
 // TestLoad gives every made fabric, as text, to the real ibsim, and compares
 // what the real ibnetdiscover then finds.
 func TestLoad(t *testing.T) {
+	short.NeedPrograms(t)
 	ibsim, ibsimRun, ibnetdiscover := tool(t, "ibsim"), tool(t, "ibsim-run"), tool(t, "ibnetdiscover")
 	loads := append(shapes(),
 		shape{name: "hypercube 5 less 20 links", make: func() (*fabric.Fabric, error) {

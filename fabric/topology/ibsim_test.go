@@ -26,6 +26,7 @@ var simulators atomic.Int32
 // ibnetdiscover, against it.
 func simulate(t *testing.T, text string) func(program string, args ...string) string {
 	t.Helper()
+	short.NeedPrograms(t)
 	for _, program := range []string{"ibsim", "ibsim-run", "ibnetdiscover", "iblinkinfo", "ibswitches"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Fatalf("%v: this test needs ibsim and infiniband-diags (on Debian: apt-get install ibsim-utils infiniband-diags, and /usr/sbin in PATH)", err)

@@ -279,7 +279,7 @@ func TestWriteInPlace(t *testing.T) {
 	}
 	out, err := cmd.CombinedOutput()
 	want := "<nil>\n<nil>\nwrite " + filepath.Join(dir, "read only") + ": permission denied\nunexpected EOF\nPASS\n"
-	if err != nil || string(out) != want {
+	if err != nil || !strings.HasPrefix(string(out), want) { // go test -cover adds a line
 		t.Errorf("%v\n%s\nwant\n%s", err, out, want)
 	}
 	for name, want := range map[string]string{"of root": "new", "closed/file": "new", "read only": "a longer old text"} {

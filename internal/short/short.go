@@ -39,6 +39,14 @@ func NeedAll(tb testing.TB) {
 	}
 }
 
+// NeedPrograms skips a test under -short, which starts no program.
+func NeedPrograms(tb testing.TB) {
+	if testing.Short() {
+		tb.Helper()
+		tb.Skip("go test without -short runs it")
+	}
+}
+
 // TB has the methods that helpers of tests call: of a testing.T, B or F, or a T of rapid.
 type TB interface {
 	Helper()

@@ -168,6 +168,7 @@ func legalDistances(u *UpDown) [][]int {
 // the spanning tree alone, clean for verify, and loaded by the real OpenSM on the
 // real ibsim.
 func TestKinds(t *testing.T) {
+	short.NeedPrograms(t)
 	four, err := gen.Myrinet4()
 	four = made(t, four, err)
 	irregular, err := gen.Irregular(gen.IrregularSpec{Switches: 12, Degree: 3, Hosts: 24, Seed: 5})

@@ -42,6 +42,7 @@ type commands struct {
 // build builds the program, and the compiler for pages, which the folder has as page.wasm.gz.
 func build(t *testing.T) *commands {
 	t.Helper()
+	short.NeedPrograms(t)
 	program := short.Must(built.Program("ibweave", "../../cmd/ibweave", "-ldflags=-w"))(t)
 	module := short.Must(built.Module("page.wasm.gz", "../../cmd/ibweave-page"))(t)
 	c := &commands{T: t, program: program, dir: t.TempDir()}

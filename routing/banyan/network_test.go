@@ -612,6 +612,7 @@ func TestBanyanRoutesItself(t *testing.T) {
 // TestInOpenSM puts the tables into the real OpenSM on the real ibsim, and
 // compares every entry that the switches then have.
 func TestInOpenSM(t *testing.T) {
+	short.NeedPrograms(t)
 	for _, wrap := range []bool{false, true} {
 		r := route(t, banyan(t, 3, wrap), 0, 0)
 		got := short.Must(rehearse.Run(t.Context(), r.Fabric, r.Tables, rehearse.Options{}))(t)
@@ -625,6 +626,7 @@ func TestInOpenSM(t *testing.T) {
 // switches of the real ibsim by SMPs, has dump_mfts of infiniband-diags read
 // them, and sends packets by what that prints.
 func TestMasksInIBSim(t *testing.T) {
+	short.NeedPrograms(t)
 	r := route(t, banyan(t, 3, true), 0, 0)
 	w := short.Must(Detect(r.Fabric))(t)
 	f := r.Fabric

@@ -36,6 +36,7 @@ func values(f *fabric.Fabric, c *Counters) map[string]string {
 // What the real perfquery prints of counters that ibsim was told is read, for all ports of a
 // fabric one after the other, with -x and without it.
 func TestReadRealPerfQuery(t *testing.T) {
+	short.NeedPrograms(t)
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2})
 	short.Check(t, err)
 	twin := short.Must(ibsim.NewTwin(f))(t)
@@ -111,6 +112,7 @@ func TestReadRealPerfQuery(t *testing.T) {
 // What the real ibqueryerrors prints of a fabric is read whatever its options are: the errors of each port, and
 // with --data and --counters its data. Of a fabric without errors it is recognized, too.
 func TestReadRealQueryErrors(t *testing.T) {
+	short.NeedPrograms(t)
 	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 4, Levels: 2}))(t)
 	twin := short.Must(ibsim.NewTwin(f))(t)
 	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)

@@ -543,6 +543,7 @@ type simulator struct {
 // startSimulator runs ibsim until the test ends.
 func startSimulator(t *testing.T, f *fabric.Fabric) *simulator {
 	t.Helper()
+	short.NeedPrograms(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "fabric.topo")
 	writeFile(t, file, text(t, func(w io.Writer) error { return topology.Write(w, f) }))

@@ -256,6 +256,7 @@ func torusDOR(t testing.TB, f *fabric.Fabric, m, n int) (*lft.Tables, *lft.PathS
 // status says nothing: now and then it crashes once all is printed.
 func ibdmchk(t *testing.T, dir string, arg ...string) string {
 	t.Helper()
+	short.NeedPrograms(t)
 	program := short.Must(ibsim.Find("ibdmchk"))(t)
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"-s", "subnet.lst", "-f", "fdbs", "-m", "mcfdbs"}, arg...)...)
 	cmd.Dir = dir

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestRunOpenSM(t *testing.T) {
+	short.NeedPrograms(t)
 	f := mesh4x4(t)
 	s, twin := startTwin(t, f)
 	dir := t.TempDir()
@@ -55,6 +56,7 @@ func TestRunOpenSM(t *testing.T) {
 
 // Without a fallback, OpenSM would try a file that it does not take for ever.
 func TestNotUp(t *testing.T) {
+	short.NeedPrograms(t)
 	s, _ := startTwin(t, mesh4x4(t))
 	bad := filepath.Join(t.TempDir(), "bad")
 	short.Check(t, os.WriteFile(bad, []byte("Unicast lids [0-1] of switch Lid 1 guid 0x0000000000200000 ('x'):\n0x0001 200\n"), 0o600))
@@ -70,6 +72,7 @@ func TestNotUp(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	short.NeedPrograms(t)
 	s, _ := startTwin(t, mesh4x4(t))
 	// A program that never attaches: ibsim ends when a client is gone in the middle of that (sim_ctl_new_client), and how
 	// soon OpenSM begins with it depends on the machine.
@@ -187,6 +190,7 @@ func FuzzParseLogLine(f *testing.F) {
 // Sweep returns when what has changed before is in the switches. An OpenSM that
 // is killed lets Sweep say so.
 func TestSweep(t *testing.T) {
+	short.NeedPrograms(t)
 	s, twin := startTwin(t, mesh4x4(t))
 	dir := t.TempDir()
 	o := short.Must(StartOpenSM(t.Context(), s, OpenSMConfig{Dir: dir, Flags: 0x43, Env: []string{"IBWEAVE_TEST=sweep"}, Options: []string{"sweep_interval 0"}}))(t)

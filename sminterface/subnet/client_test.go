@@ -303,6 +303,7 @@ func TestMain(m *testing.M) {
 // openSM runs OpenSM until the test ends.
 func openSM(t testing.TB, s *ibsim.Sim, cfg ibsim.OpenSMConfig) *ibsim.OpenSM {
 	t.Helper()
+	short.NeedPrograms(t)
 	cfg.Dir = t.TempDir()
 	return short.Must(ibsim.StartOpenSM(t.Context(), s, cfg))(t)
 }

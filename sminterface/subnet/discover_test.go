@@ -172,6 +172,7 @@ func TestDiscover(t *testing.T) {
 
 // What is read from the switches is what OpenSM says that it wrote.
 func TestPull(t *testing.T) {
+	short.NeedPrograms(t)
 	f, err := mesh.Generate(mesh.Spec{Dims: []int{8, 5}, Hosts: 1}) // two blocks of LIDs
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})

@@ -217,6 +217,7 @@ func TestNetDumpOfRun(t *testing.T) {
 // at most 60,000 (42,544 were sent for 1,344 ports; this fabric has 612), and about as many as it says before. It is the same that
 // asking for everything gives. Of paths it asks for a sample alone, since OpenSM uses one SL.
 func TestRequests(t *testing.T) {
+	short.NeedPrograms(t)
 	f, err := gen.FatTree(gen.FatTreeSpec{Radix: short.Of(12, 8), Levels: 3})
 	if err == nil {
 		f, err = lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs})

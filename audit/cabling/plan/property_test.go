@@ -410,6 +410,7 @@ func TestIbtopodiffReadsTopo(t *testing.T) {
 // ibutils runs a program of the package ibutils in a folder made by ibutilsFolder.
 func ibutils(t *testing.T, dir, input, program string, args ...string) (string, error) {
 	t.Helper()
+	short.NeedPrograms(t)
 	path, err := exec.LookPath(program)
 	if err != nil {
 		t.Fatalf("%s is not installed: apt-get install ibutils", program)

@@ -120,15 +120,16 @@ func TestFilesOfOtherKinds(t *testing.T) {
 // What parses takes time and memory in proportion to its size, and no line in a log is
 // as long as a file.
 func TestBombs(t *testing.T) {
-	for name, text := range map[string]string{
+	bombs := map[string]string{
 		"aliases": "a: &a [x,x,x,x,x,x,x,x,x]\n" + strings.Repeat("b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n", 9),
 		"nested":  strings.Repeat("[", maxConfig),
 		"blocks":  strings.Repeat("- ", maxConfig/2),
 		"anchors": "roots: &a [" + strings.Repeat("*a,", maxConfig/3-100) + "]",
 		"line":    "vls: " + strings.Repeat("9", maxConfig-10),
 		"escape":  "vls: \"\x1b[2J\"",
-	} {
-		_, err := ParseConfig("f", []byte(text))
+	}
+	for _, name := range short.Keys(bombs, "aliases", "escape") {
+		_, err := ParseConfig("f", []byte(bombs[name]))
 		if err == nil {
 			t.Errorf("%s is a configuration", name)
 			continue

@@ -36,7 +36,7 @@ func TestFirstStep(t *testing.T) {
 		f, err := tc.make()
 		f = withLIDs(t, f, err)
 		rnd := rand.New(rand.NewPCG(11, 2))
-		n := short.Of(*failures, 30)
+		n := short.Of(*failures, 5)
 		for range n*(i+1)/len(cases) - n*i/len(cases) {
 			out, _ := f.SwitchLinks(fabric.NodeID(rnd.IntN(f.NumSwitches())))
 			if len(out) == 0 {

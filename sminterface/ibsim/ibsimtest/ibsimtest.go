@@ -14,9 +14,10 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibsim"
 )
 
-// Start runs ibsim on a fabric until the test ends.
+// Start runs ibsim on a fabric until the test ends; under -short it skips the test.
 func Start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
 	t.Helper()
+	short.NeedPrograms(t)
 	twin := short.Must(ibsim.NewTwin(f))(t)
 	sim := short.Must(ibsim.StartTwin(t.Context(), twin, ibsim.Config{}))(t)
 	t.Cleanup(func() { short.Check(t, sim.Close()) })
