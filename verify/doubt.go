@@ -11,16 +11,6 @@ import (
 // sensitive lists the rules whose findings depend on the SLs of paths.
 var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
 
-// countFindings adds up the counts of all findings of a rule in a list.
-func countFindings(list []Finding, rule string) (n int64) {
-	for i := range list {
-		if list[i].Rule == rule {
-			n += list[i].Count
-		}
-	}
-	return n
-}
-
 // doubts returns true if paths of unknown SL could have made findings of r.
 func (l *lanes) doubts(r *Result) bool {
 	return l != nil && (len(l.classes) > 1 || len(l.copies) > 1) && (l.sls == nil && l.hidden || l.sls != nil && l.unknown() > 0) &&
@@ -91,16 +81,6 @@ func (l *lanes) leaveDoubts(any, certain *Result) {
 	certain.keepDoubts(any, reason, sensitive...)
 }
 
-// keepDoubts leaves the rules undecided of which any has more findings.
-func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
-	for _, rule := range rules {
-		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {
-			r.leave(reason, rule)
-		}
-	}
-	r.updateVerdict()
-}
-
 // gap is a switch without an entry for a LID to which an entry of another switch leads.
 type gap struct {
 	lid fabric.LID // 0 for none
@@ -112,14 +92,4 @@ func (g *gap) consider(o gap) {
 	if o.lid > 0 && (g.lid == 0 || o.lid < g.lid || o.lid == g.lid && o.at < g.at) {
 		*g = o
 	}
-}
-
-// leaveGap notes what is undecided where the row of a gap may be lost. Pairs of CA ports
-// whose packets end there are errors in any case; those of others could loop by it.
-func (p *plan) leaveGap(r *Result, g gap) {
-	if g.lid == 0 {
-		return
-	}
-	r.leave(fmt.Sprintf("entries of other switches lead to %s, which has no entry for %s: its row may be lost, since the form of these tables has none where there is no path; dump_lfts text or opensm.fdbs decides",
-		switchName(p.f, fabric.NodeID(g.at)), lidName(p.f, g.lid)), ManagementLoop, ManagementCreditLoop)
 }

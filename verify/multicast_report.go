@@ -257,11 +257,6 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 		text.Count(at.n, "pair", "pairs"), sourceName(w.f, other), sourceName(w.f, at.sender))
 }
 
-// formatPath writes a path from its first channel to its last.
-func formatPath(hops []Hop) string {
-	return text.Ends(text.Each(hops, Hop.String), 12, " -> ", "%d more")
-}
-
 // closes is the lowest MLID whose packets hold channel a while they wait for b, 0
 // for none.
 func (c *multicast) closes(a, b int32) fabric.LID {

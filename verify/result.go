@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -202,139 +200,6 @@ const (
 	IdleUnused      = "unused"       // none of these: the tables could use it
 )
 
-// Hop is a channel that leaves a switch.
-type Hop = lft.Hop
-
-// HopOf is the channel that leaves port p of a switch, without a VL and a LID.
-func HopOf(f *fabric.Fabric, p fabric.PortID) Hop { return lft.HopOf(f, p) }
-
-// Finding is one way in which tables break a rule.
-type Finding struct {
-	Rule     string      `json:"rule"`
-	Severity Severity    `json:"severity"`
-	Message  string      `json:"message"`
-	Switch   fabric.GUID `json:"switch"` // 0 when it is about no one switch
-	LID      fabric.LID  `json:"lid"`    // 0 when it is about no one LID
-	// Count is how many it stands for, in the rule's unit: pairs, LIDs,
-	// switches, channels.
-	Count   int64 `json:"count"`
-	Witness []Hop `json:"witness"` // never nil
-	// Ports are the ports that the finding is about, unless it is about the
-	// path of a packet.
-	Ports []Endpoint `json:"ports,omitempty"`
-	// Fingerprint names the finding across runs; see SetFingerprints.
-	Fingerprint string `json:"fingerprint,omitempty"`
-	// Waiver says that it is known and does not count for now.
-	Waiver *Waiver `json:"waiver,omitempty"`
-	// Cause is the Text of the Cause that it follows from; "" where that is its own Message.
-	Cause string `json:"cause,omitempty"`
-	// File and Line are the place in the input of a finding made by a reader; "" and 0
-	// for other findings.
-	File string `json:"-"`
-	Line int    `json:"-"`
-	more bool   // stands for those that are left out, and comes last
-}
-
-// IsRest returns true if the finding stands for further findings of its rule that are left out.
-func (x *Finding) IsRest() bool { return x.more }
-
-// Pairs counts ordered pairs of a port and a LID, by Lost constants.
-type Pairs [3]int64
-
-// What Pairs counts.
-const (
-	LostHosts       = iota // pairs of hosts, routers and the like
-	LostAggregation        // of which one is an aggregation node, and none a switch
-	LostManagement         // of which one is port 0 of a switch
-)
-
-// Cause is something wrong at one place, a cable, a port, a switch or a rule of the tables, with all
-// findings that follow from it.
-type Cause struct {
-	Rule     string // of the gravest finding, as the following
-	Severity Severity
-	Waiver   *Waiver
-	Text     string      // one line; the message of the finding where there is one
-	Follows  []string    // lines about what follows
-	Pairs    Pairs       // that cannot talk for it
-	Routes   int64       // that cross a slow cable, both ways together
-	Findings []int       // indices in Result.Findings, in order
-	Switches []SwitchRef // at which it is, where Text does not name all of them
-}
-
-// NewFinding makes a finding of a rule, which is one of a list.
-func NewFinding(rules []Rule, rule string, count int, format string, args ...any) Finding {
-	known, _ := FindRule(rule, rules)
-	return Finding{Rule: rule, Severity: known.Severity, Count: int64(count), Message: fmt.Sprintf(format, args...), Witness: []Hop{}}
-}
-
-// Undecided is a rule that the input is too incomplete to decide: there may be
-// findings that cannot be seen.
-type Undecided struct {
-	Rule   string `json:"rule"`
-	Reason string `json:"reason"` // what is missing
-}
-
-// Endpoint is a port of a node of any type.
-type Endpoint struct {
-	Node fabric.GUID    `json:"node"` // 0 for a node that a cabling plan names and the fabric lacks
-	Name fabric.Name    `json:"name"`
-	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown one of its ports
-	// Label is that of the port, see fabric.Fabric.Label.
-	Label string `json:"label,omitempty"`
-}
-
-// EndpointOf returns the Endpoint of port p.
-func EndpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
-	n := f.Owner(p)
-	return Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
-}
-
-// EndpointsOf returns the Endpoint of each port.
-func EndpointsOf(f *fabric.Fabric, ports ...fabric.PortID) []Endpoint {
-	return text.Each(ports, func(p fabric.PortID) Endpoint { return EndpointOf(f, p) })
-}
-
-// String is "name"[port] with the port's label, or "name" without a port.
-func (e Endpoint) String() string {
-	if e.Port == 0 {
-		return e.Name.String()
-	}
-	return e.Name.At(e.Port, e.Label)
-}
-
-// Unquoted is String without quotation marks.
-func (e Endpoint) Unquoted() string { return strings.ReplaceAll(e.String(), `"`, "") }
-
-// SwitchRef identifies a switch.
-type SwitchRef struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
-}
-
-// SwitchOf names switch s.
-func SwitchOf(f *fabric.Fabric, s fabric.NodeID) SwitchRef {
-	return SwitchRef{f.Node(s).GUID, f.Name(s)}
-}
-
-// Cable is a direction of a cable, from one port to the other.
-type Cable struct {
-	From Endpoint `json:"from"`
-	To   Endpoint `json:"to"`
-	Rate int      `json:"rate_mbps"` // data rate; 0 unknown
-}
-
-// CableOf names the cable at port p, from p on.
-func CableOf(f *fabric.Fabric, p fabric.PortID) Cable {
-	return Cable{EndpointOf(f, p), EndpointOf(f, f.Peer(p)), f.Link(p).Mbps()}
-}
-
-// Waiver excuses a finding for some time.
-type Waiver struct {
-	Until  string `json:"until"` // the last day, as 2006-01-02
-	Reason string `json:"reason"`
-}
-
 // Histogram counts by a small number, its index.
 type Histogram []int64
 
@@ -507,4 +372,36 @@ func (r *Result) updateVerdict() {
 	} else {
 		r.Verdict = worst.Verdict()
 	}
+}
+
+// leaveUnowned leaves rules undecided where LIDs have entries and no port of the topology has them, ascending.
+func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
+	if len(lids) == 0 {
+		return
+	}
+	what := fmt.Sprintf("LID %d, which no port of the topology has", lids[0])
+	if n := len(lids); n > 1 {
+		what = fmt.Sprintf("%d LIDs that no port of the topology has, such as %d", n, lids[0])
+	}
+	r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what), rules...)
+}
+
+// countFindings adds up the counts of all findings of a rule in a list.
+func countFindings(list []Finding, rule string) (n int64) {
+	for i := range list {
+		if list[i].Rule == rule {
+			n += list[i].Count
+		}
+	}
+	return n
+}
+
+// keepDoubts leaves the rules undecided of which any has more findings.
+func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
+	for _, rule := range rules {
+		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {
+			r.leave(reason, rule)
+		}
+	}
+	r.updateVerdict()
 }

@@ -19,13 +19,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
 	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/par"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
 	"github.com/ibweave/ibweave/verify/bound"
@@ -301,116 +299,4 @@ func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs
 // mute returns true if a CA port can send nothing for its own SL-to-VL table.
 func (p *plan) mute(port fabric.PortID) bool {
 	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
-}
-
-// graphs takes the dependencies out of the records: of unicast traffic, and
-// of unicast and management traffic together.
-func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
-	if p.lanes.tracks() {
-		unicast, all = p.unicast.finish(), p.others.finish()
-		all.union(unicast)
-		return unicast, all
-	}
-	unicast, all = newGraph(p.channels), newGraph(p.channels)
-	for ch := range int32(p.count()) {
-		cas, idle := w.own.deps(int(ch))
-		copy(unicast.Row(ch), cas)
-		for i, set := range cas {
-			all.Row(ch)[i] = set | idle[i]
-		}
-		unicast.used[ch] = w.own.caEnds[ch] || unicast.depends(ch)
-		all.used[ch] = unicast.used[ch] || w.own.idleEnds[ch] || all.depends(ch)
-	}
-	if p.lanes != nil {
-		return unicast.copies(p.onVLs), all.copies(p.onVLs)
-	}
-	return unicast, all
-}
-
-// loops is the credit loops that were found: graphs, and sets of channels that
-// wait for each other.
-type loops struct {
-	unicast, multicast, management traffic
-}
-
-// traffic is a graph with its credit loops.
-type traffic struct {
-	graph *dependencyGraph
-	loops [][]int32
-}
-
-// findCreditLoops looks for credit loops, and keeps what a certificate needs: of unicast
-// packets, of these and multicast packets, and of those to and from switches as
-// well.
-func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
-	r.CreditLoops.Dependencies = unicast.Count()
-	r.CreditLoops.Channels = text.CountIf(unicast.used, func(used bool) bool { return used })
-	r.CreditLoops.Cycles = [][]Hop{}
-	both := unicast
-	fromCAs := p.fromCAs(w)
-	if mc != nil {
-		r.Multicast = mc.found.counts
-		both = mc.graph.dependencyGraph
-		all.union(both)
-		both.union(unicast)
-		r.Multicast.Dependencies = both.Count()
-		fromCAs = append(fromCAs, mc.injections()...)
-		slices.SortFunc(fromCAs, NumberedChannel.Compare)
-		fromCAs = slices.Compact(fromCAs)
-	}
-	r.CreditLoops.VLs = vlsOf(all, fromCAs)
-	l.unicast.graph, l.multicast.graph, l.management.graph = unicast, both, all
-	proof := &certificateProof{multicast: mc != nil, fromCAs: fromCAs}
-	var ok bool
-	if proof.order, ok = all.order(); ok {
-		proof.management, proof.graph = true, all
-	} else {
-		l.management.loops = all.components()
-		r.Management.CreditLoops = len(l.management.loops)
-		if proof.order, ok = both.order(); ok {
-			proof.graph = both
-		} else {
-			l.unicast.loops = unicast.components()
-			r.CreditLoops.Count = len(l.unicast.loops)
-			if mc != nil {
-				l.multicast.loops = both.components()
-				r.Multicast.CreditLoops = len(l.multicast.loops)
-			}
-		}
-	}
-	if ok && (mc == nil || mc.copying == Independent && mc.found.counts.Loops == 0) {
-		r.proof = proof
-	}
-	return l
-}
-
-// fromCAs lists the channels that leave CAs and routers, with the number 0: on
-// one VL all of them, else those into switches that packets take.
-func (p *plan) fromCAs(w *worker) []NumberedChannel {
-	if p.lanes != nil {
-		return p.lanes.fromCAs(func(sender int, port fabric.PortID) uint16 {
-			if w.flow == nil {
-				return 0xffff
-			}
-			return w.flow.sent[sender] | w.flow.sentBy[port]
-		})
-	}
-	return text.Each(p.f.CAPorts(), func(port fabric.PortID) NumberedChannel {
-		return NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
-	})
-}
-
-// vlsOf counts the VLs of channels in use, 1 when there are none.
-func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
-	var vls uint16
-	for ch, used := range g.used {
-		if used {
-			_, vl := g.portVL(int32(ch))
-			vls |= 1 << vl
-		}
-	}
-	for _, ch := range fromCAs {
-		vls |= 1 << ch.VL
-	}
-	return max(1, bits.OnesCount16(vls))
 }
