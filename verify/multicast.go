@@ -15,55 +15,6 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Copying is how a switch sends a packet to several ports, which decides what a
-// packet can hold while it waits (Zhou, Liu and Chung treat unicast only; see
-// docs/dev/multicast.md).
-type Copying uint8
-
-const (
-	// Independent is the way of InfiniBand switches: the packet is received as
-	// a whole, and each copy leaves when its port has credits. Meanwhile the
-	// packet holds only its buffer.
-	Independent Copying = iota
-	// Reserving: the packet is received as a whole, and takes its place in the
-	// queues of all its output ports at once, in one order for all packets; none
-	// of them sends anything else, on any VL, from then on until all copies have
-	// left.
-	Reserving
-	// LockStep: the packet is received as a whole, takes its output ports one by
-	// one as they fall free, and leaves by all of them at the same time.
-	LockStep
-	// Wormhole: buffers are smaller than packets. A worm takes the output ports
-	// of one switch all at once, as with Reserving, and a branch that cannot go
-	// on stops all the others, however far they got.
-	Wormhole
-)
-
-// Port 0 of a switch takes whatever comes and is never waited for.
-
-var copyings = [...]string{Independent: "independent", Reserving: "reserving", LockStep: "lock-step", Wormhole: "wormhole"}
-
-// String is the name on the command line.
-func (c Copying) String() string {
-	if int(c) < len(copyings) {
-		return copyings[c]
-	}
-	return fmt.Sprintf("copying %d", uint8(c))
-}
-
-// UnmarshalText reads a name.
-func (c *Copying) UnmarshalText(text []byte) error {
-	i := slices.Index(copyings[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("copying %q: want one of %v", text, copyings)
-	}
-	*c = Copying(i)
-	return nil
-}
-
-// MarshalText is String.
-func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
 // checkPlan returns an error for multicast tables and trees that are not of a fabric.
 func checkPlan(m *mft.Plan, f *fabric.Fabric) error {
 	if m.Tables == nil {

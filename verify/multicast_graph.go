@@ -84,14 +84,6 @@ func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
 	})
 }
 
-// union adds the dependencies of another graph of the same channels.
-func (g *dependencyGraph) union(o *dependencyGraph) {
-	g.Union(&o.Rows)
-	for ch, used := range o.used {
-		g.used[ch] = g.used[ch] || used
-	}
-}
-
 // portGraph is what else than dependencies can stop packets when switches do not
 // copy independently, in the graph of all traffic.
 //
@@ -142,9 +134,6 @@ func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
 	}
 	return k
 }
-
-// port is the first channel of the port that a channel is of.
-func (g *dependencyGraph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
 
 // channelsOf is the channels of a class.
 func (k *portGraph) channelsOf(class int32) []int32 {

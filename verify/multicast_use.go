@@ -9,13 +9,6 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// MulticastTable is how full the fullest multicast table is, by its share.
-type MulticastTable struct {
-	SwitchRef
-	MLIDs    int `json:"mlids"`    // with a port in the switch's mask
-	Capacity int `json:"capacity"` // MLIDs
-}
-
 // nearlyFull is the share of a table, of 10 parts, from which on it is nearly full.
 const nearlyFull = 9
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/big"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -61,6 +63,41 @@ func countFabric(f *fabric.Fabric) FabricCounts {
 	return n
 }
 
+// Unverified is the result of a fabric whose tables are not verified: only its size
+// is known.
+func Unverified(f *fabric.Fabric) *Result {
+	return &Result{
+		Fabric:      countFabric(f),
+		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
+		Undecided:   []Undecided{},
+		Findings:    []Finding{},
+		Verdict:     VerdictClean,
+		scale:       bound.ScaleOf(f),
+	}
+}
+
+// countPairs counts the pairs of a fabric: see UnicastCounts and ManagementCounts.
+func countPairs(f *fabric.Fabric) (unicast, management int64) {
+	caLIDs, switchLIDs := countLIDs(f)
+	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
+	return (caPorts - 1) * caLIDs, switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
+}
+
+// countLIDs counts the LIDs of CAs and routers, and those of switches.
+func countLIDs(f *fabric.Fabric) (ca, switches int64) {
+	f.EndPorts(func(port fabric.PortID) {
+		if f.IsSwitch(f.Owner(port)) {
+			switches += lidsOf(f, port)
+		} else {
+			ca += lidsOf(f, port)
+		}
+	})
+	return ca, switches
+}
+
+// lidsOf is the number of LIDs that a port answers to.
+func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
+
 // UnicastCounts counts ordered pairs of a CA or router port and a LID of
 // another such port. Each pair is delivered, unreachable or loops.
 type UnicastCounts struct {
@@ -73,6 +110,16 @@ type UnicastCounts struct {
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`
 	Aggregation  int64     `json:"unreachable_aggregation,omitempty"` // of Unreachable, those of aggregation nodes; 0 before audit/cause has grouped findings
+}
+
+// setHops takes over the delivered pairs by switches passed.
+func (u *UnicastCounts) setHops(delivered Histogram) {
+	for passed, n := range delivered {
+		if n > 0 {
+			u.MaxHops = passed
+		}
+	}
+	u.HopHistogram = slices.Clone(delivered[:u.MaxHops+1])
 }
 
 // ManagementCounts counts ordered pairs of a port and a LID of another port, of
@@ -119,6 +166,13 @@ type MulticastCounts struct {
 	Fullest  *MulticastTable `json:"fullest,omitempty"`
 }
 
+// MulticastTable is how full the fullest multicast table is, by its share.
+type MulticastTable struct {
+	SwitchRef
+	MLIDs    int `json:"mlids"`    // with a port in the switch's mask
+	Capacity int `json:"capacity"` // MLIDs
+}
+
 // BalanceCounts describes how routes spread over the cables between switches, each direction
 // separately and all VLs together. A route is a delivered unicast pair of two ports that count for
 // load (see fabric.Kind) whose packets cross the cable.
@@ -134,6 +188,27 @@ type BalanceCounts struct {
 	Idle []IdleChannel `json:"idle,omitempty"`
 	// MaxRelative is nil unless the rates of cables between switches are known and differ.
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
+}
+
+// RelativeLoad is the channel between switches that takes the most time: the one with
+// the most routes for its rate.
+type RelativeLoad struct {
+	// Load is its routes times Fastest over Rate: as many routes take that time on the
+	// fastest cable.
+	Load    float64 `json:"load"`
+	Routes  int64   `json:"routes"`
+	Link    Hop     `json:"link"`    // the first of equal ones, on VL 0
+	Rate    string  `json:"rate"`    // of the link, as "4xDDR", or UnknownRate
+	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
+}
+
+// UnknownRate is the Rate of a link whose rate is not given. It counts as the commonest.
+const UnknownRate = "unknown rate"
+
+// linkLoad is the most routes on a channel between switches of one width and speed.
+type linkLoad struct {
+	Link   fabric.Link
+	Routes int64
 }
 
 // AdaptiveCounts describes adaptive tables, where a switch chooses one of several ports.
@@ -179,6 +254,65 @@ type Partition struct {
 	Limited      int         `json:"limited"`        // ports
 	FullHosts    string      `json:"full_hosts"`
 	LimitedHosts string      `json:"limited_hosts"`
+}
+
+// LoadBound is the greatest relative load of tables beside proven lower bounds: how much better
+// other tables could be.
+type LoadBound struct {
+	// Load is the routes on the most loaded channel between switches, those on slower cables
+	// times the rate of the fastest over theirs; 0 where tables do not deliver all pairs and
+	// without tables.
+	Load float64 `json:"load"`
+	// Fastest is the rate of the fastest channel, "" where the rates of all are one: Load and bounds are
+	// routes on it.
+	Fastest string       `json:"fastest,omitempty"`
+	Bounds  []LowerBound `json:"bounds"` // never nil
+}
+
+// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since a slower
+// cable may be the busiest.
+func (b *LoadBound) LoadText() string {
+	n := int64(math.Round(b.Load))
+	if b.Fastest == "" {
+		return text.Grouped(n)
+	}
+	return text.CountGrouped(n, "route", "routes") + " on " + b.Fastest
+}
+
+// LowerBound is a load that no tables can stay below.
+type LowerBound struct {
+	// Paths names the tables that the bound holds for: any; shortest, those that keep to shortest
+	// paths; legal, those that keep to the legal ports of their up*/down* order.
+	Paths string   `json:"paths"`
+	Least float64  `json:"least"`
+	Exact *big.Rat `json:"-"`     // the same
+	Above float64  `json:"above"` // part of Least by which Load is above; 0 without Load
+	// Unit is the lumps of routes that the bound counts, since a switch has one port for a
+	// LID; 1 where it does not matter.
+	Unit    int64  `json:"unit"`
+	Witness string `json:"witness"` // why, in words
+	// Close is false where only cuts were tried and the fabric is no tree: better bounds may exist.
+	Close bool `json:"close"`
+	tree  bool
+}
+
+// AboveText returns how the load compares with the bound: "6.2 % above", "3.5 times".
+func (x *LowerBound) AboveText() string {
+	if x.Above < 1 {
+		return fmt.Sprintf("%.1f %% above", 100*x.Above)
+	}
+	return fmt.Sprintf("%.1f times", 1+x.Above)
+}
+
+// LoadText writes a load, rounded down to a tenth: "714" or "714.2".
+func LoadText(x *big.Rat) string {
+	tenths := new(big.Int).Mul(x.Num(), big.NewInt(10))
+	tenths.Div(tenths, x.Denom())
+	s := text.Grouped(tenths.Int64() / 10)
+	if rest := tenths.Int64() % 10; rest != 0 {
+		s += fmt.Sprintf(".%d", rest)
+	}
+	return s
 }
 
 // IdleChannel is a channel between switches that no route takes; Endpoint is its sending port.

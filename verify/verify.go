@@ -16,80 +16,13 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify/bound"
 )
-
-// Options are the choices of Check.
-type Options struct {
-	// Copying is how switches copy a multicast packet to several ports.
-	Copying Copying
-	// Complete says that the fabric has all ports there are. Else LIDs that have
-	// entries and no port leave rules undecided, since the port may be one that the
-	// topology does not tell.
-	Complete bool
-	// Buffer is the room that the switches have for packets; the zero value
-	// means unknown.
-	Buffer Buffer
-	// Workers is how many goroutines share the work; 0 for one on each CPU.
-	// The result does not depend on it.
-	Workers int
-	// Witnesses bounds the credit loops that are shown; 0 for
-	// DefaultWitnesses. All are counted.
-	Witnesses int
-	// Findings is the most findings for each rule; 0 stands for
-	// DefaultFindings. One further finding tells how many are left out.
-	Findings int
-	// Progress, when set, is told how many parts of the LIDs are done, of all.
-	// It is called from several goroutines.
-	Progress func(done, total int)
-}
-
-// The defaults of Options.
-const (
-	DefaultWitnesses = 16
-	DefaultFindings  = 50
-)
-
-// setDefaults bounds the findings by default where nothing else does.
-func (o *Options) setDefaults() {
-	o.Witnesses = cmp.Or(max(o.Witnesses, 0), DefaultWitnesses)
-	o.Findings = cmp.Or(max(o.Findings, 0), DefaultFindings)
-}
-
-// each calls do with a worker for each of n parts of the LIDs, and tells of the progress.
-func each[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
-	var done atomic.Int32
-	return par.ForEachWith(ctx, opt.Workers, n, start, func(w W, i int) error {
-		do(w, i)
-		if parts := int(done.Add(1)); opt.Progress != nil {
-			opt.Progress(parts, n)
-		}
-		return nil
-	})
-}
-
-// Unverified is the result of a fabric whose tables are not verified: only its size
-// is known.
-func Unverified(f *fabric.Fabric) *Result {
-	return &Result{
-		Fabric:      countFabric(f),
-		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
-		Undecided:   []Undecided{},
-		Findings:    []Finding{},
-		Verdict:     VerdictClean,
-		scale:       bound.ScaleOf(f),
-	}
-}
 
 // Check examines the tables of a state, in which every switch has a row by its NodeID, for all LIDs
 // of its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs) time;
@@ -263,38 +196,6 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Unicast.NonMinimal, r.Unicast.MaxDetour = w.nonMinimal, int(w.stretch.extra)
 	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
 }
-
-// setHops takes over the delivered pairs by switches passed.
-func (u *UnicastCounts) setHops(delivered Histogram) {
-	for passed, n := range delivered {
-		if n > 0 {
-			u.MaxHops = passed
-		}
-	}
-	u.HopHistogram = slices.Clone(delivered[:u.MaxHops+1])
-}
-
-// countPairs counts the pairs of a fabric: see UnicastCounts and ManagementCounts.
-func countPairs(f *fabric.Fabric) (unicast, management int64) {
-	caLIDs, switchLIDs := countLIDs(f)
-	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
-	return (caPorts - 1) * caLIDs, switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
-}
-
-// countLIDs counts the LIDs of CAs and routers, and those of switches.
-func countLIDs(f *fabric.Fabric) (ca, switches int64) {
-	f.EndPorts(func(port fabric.PortID) {
-		if f.IsSwitch(f.Owner(port)) {
-			switches += lidsOf(f, port)
-		} else {
-			ca += lidsOf(f, port)
-		}
-	})
-	return ca, switches
-}
-
-// lidsOf is the number of LIDs that a port answers to.
-func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
 
 // mute returns true if a CA port can send nothing for its own SL-to-VL table.
 func (p *plan) mute(port fabric.PortID) bool {
