@@ -18,6 +18,7 @@ package verify
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -118,47 +119,77 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 	return r, l, nil
 }
 
-// run checks all LIDs, and returns one worker with what all found.
-func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
-	workers, err := each(ctx, &opt, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) { w.unit(&p.units[i]) })
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range workers[1:] {
-		workers[0].merge(w)
-	}
-	return workers[0], nil
+// sensitive lists the rules whose findings depend on the SLs of paths.
+var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
+
+// doubts returns true if paths of unknown SL could have made findings of r.
+func (l *lanes) doubts(r *Result) bool {
+	return l != nil && (len(l.classes) > 1 || len(l.copies) > 1) && (l.sls == nil && l.hidden || l.sls != nil && l.unknown() > 0) &&
+		slices.ContainsFunc(sensitive, func(rule string) bool { return countFindings(r.Findings, rule) > 0 })
 }
 
-// merge takes over what another worker found.
-func (w *worker) merge(o *worker) {
-	w.own.add(o.own)
-	if w.flow != nil {
-		for i, classes := range o.flow.sent {
-			w.flow.sent[i] |= classes
+// mayDrop lists the rules that are undecided since a path of unknown SL may have one that
+// the sender's own table drops.
+func (l *lanes) mayDrop() []Undecided {
+	if l == nil || l.sls != nil && l.unknown() == 0 {
+		return nil
+	}
+	missing := func(s fabric.NodeID, port fabric.PortID) bool {
+		return l.sls == nil || l.unknownOf(l.slsFrom(port, s)) > 0
+	}
+	of := func(rule string, port fabric.PortID) Undecided {
+		return Undecided{Rule: rule, Reason: fmt.Sprintf("the SLs of paths from %s are missing, and its SL-to-VL table drops some", l.f.PortName(port))}
+	}
+	dropsSome := func(m *lft.VLMap) bool {
+		return slices.Contains(m[:], lft.DropVL) && *m != lft.ConstantVL(lft.DropVL) // to drop all is a finding
+	}
+	var list []Undecided
+	for i, port := range l.f.CAPorts() {
+		s := l.f.CASwitches()[i]
+		if s != fabric.NoNode && dropsSome(l.sl2vl.At(0, port)) && missing(s, port) {
+			list = append(list, of(SLDropped, port))
+			break
 		}
-		for port, classes := range o.flow.sentBy {
-			w.flow.sentBy[port] |= classes
+	}
+	for in, out := range l.sl2vl.PortPairs() {
+		s := l.f.Owner(out)
+		if in == fabric.ManagementPort && l.f.IsSwitch(s) && dropsSome(l.sl2vl.At(in, out)) && missing(s, l.f.PortBase(s)) {
+			return append(list, of(ManagementSLDropped, l.f.PortBase(s)))
 		}
 	}
-	for h, n := range o.delivered {
-		w.delivered[h] += n
+	return list
+}
+
+// unknown counts the paths of unknown SL: those from switches, and those from source ports
+// that have a row of their own in the path SLs.
+func (l *lanes) unknown() (n int64) {
+	for _, s := range l.f.Switches() {
+		n += l.unknownOf(l.sls.Given(s))
 	}
-	w.nonMinimal += o.nonMinimal
-	for i, pairs := range o.apart {
-		w.apart[i] += pairs
+	for _, port := range l.sls.Ports() {
+		n += l.unknownOf(l.sls.PortRow(port))
 	}
-	w.stretch.consider(o.stretch)
-	w.gap.consider(o.gap)
-	w.troubles = append(w.troubles, o.troubles...)
-	w.stale = append(w.stale, o.stale...)
-	for key, n := range o.dead {
-		if m, ok := w.dead[key]; ok {
-			n.lids += m.lids
-			n.first = min(n.first, m.first)
+	return n
+}
+
+// unknownOf counts the paths of one row whose SL is not known.
+func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
+	for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
+		if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
+			n++
 		}
-		w.dead[key] = n
 	}
+	return n
+}
+
+// leaveDoubts leaves the rules undecided that have more findings when paths of unknown SL have any
+// than those that are certain.
+func (l *lanes) leaveDoubts(any, certain *Result) {
+	reason := "path SLs are missing, and there are findings with some and none with others"
+	if l.sls != nil {
+		reason = fmt.Sprintf("the SLs of %d paths from a switch or port to a LID are missing, and there are more findings with some than with others", l.unknown())
+	}
+	certain.keepDoubts(any, reason, sensitive...)
 }
 
 // summarize fills in the numbers of pairs and routes. It returns the channels between
@@ -195,9 +226,4 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Unicast.setHops(w.delivered)
 	r.Unicast.NonMinimal, r.Unicast.MaxDetour = w.nonMinimal, int(w.stretch.extra)
 	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
-}
-
-// mute returns true if a CA port can send nothing for its own SL-to-VL table.
-func (p *plan) mute(port fabric.PortID) bool {
-	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
 }
