@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
@@ -82,6 +80,15 @@ type mcFound struct {
 	gaps     []deadMask     // ports to switches, and of senders, whose switch there has no mask
 	unused   []deadMask     // for each MLID with ports that no packets reach, the first
 	splits   map[split]bool // unless switches copy independently
+}
+
+// split means that a packet which comes in by channel in goes out by both a and
+// b. For packets of a CA, and for those of a switch by its port 0, in is ^ of the
+// channel that the input port would have if it were an output; so it is below 0.
+type split struct{ in, a, b int32 }
+
+func (s split) compare(o split) int {
+	return cmp.Or(cmp.Compare(s.in, o.in), cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b))
 }
 
 // mcTrouble counts the faults of the packets of one tree. Each tally counts
@@ -170,24 +177,6 @@ func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
 	return []*mft.Tree{t}, true
 }
 
-// run follows the packets of all MLIDs.
-func (c *multicast) run(ctx context.Context, opt Options) error {
-	start := func() *mcWorker { return newMCWorker(c) }
-	workers, err := par.ForEachWith(ctx, opt.Workers, len(c.mlids), start, func(w *mcWorker, i int) error {
-		return w.mlid(ctx, i)
-	})
-	if err != nil {
-		return err
-	}
-	for _, w := range workers {
-		c.found.add(&w.found)
-	}
-	c.graph.finish()
-	c.found.sort()
-	c.countUse()
-	return nil
-}
-
 // add takes over what another one has.
 func (x *mcFound) add(o *mcFound) {
 	x.counts.add(&o.counts)
@@ -241,4 +230,35 @@ func (c *multicast) injections() (list []NumberedChannel) {
 		}
 	}
 	return list
+}
+
+// countUse counts how full multicast tables are. A subnet manager gives out MLIDs that all
+// switches have room for, so the smallest table is the capacity of the fabric.
+func (c *multicast) countUse() {
+	if c.capacity == nil {
+		return
+	}
+	used := make([]int, c.f.NumSwitches())
+	for i := range c.Tables.MLIDs() {
+		last := fabric.NoNode
+		for _, p := range c.Tables.PortsAt(i) {
+			if s := c.f.Owner(p); s != last {
+				used[s]++
+				last = s
+			}
+		}
+	}
+	n := &c.found.counts
+	for s, capacity := range c.capacity {
+		if capacity == 0 {
+			continue
+		}
+		if n.Capacity == 0 || capacity < n.Capacity {
+			n.Capacity = capacity
+		}
+		if t := n.Fullest; t == nil || used[s]*t.Capacity > t.MLIDs*capacity {
+			node := fabric.NodeID(s)
+			n.Fullest = &MulticastTable{SwitchOf(c.f, node), used[s], capacity}
+		}
+	}
 }
