@@ -52,18 +52,16 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	dropped := l.mayDrop()
-	if !l.doubts(r) {
-		r.Leave(dropped...)
-		return r, nil
+	if l.doubts(r) {
+		certain, _, err := check(ctx, s, opt, true)
+		if err != nil {
+			return nil, err
+		}
+		l.leaveDoubts(r, certain)
+		r = certain
 	}
-	certain, _, err := check(ctx, s, opt, true)
-	if err != nil {
-		return nil, err
-	}
-	l.leaveDoubts(r, certain)
-	certain.Leave(dropped...)
-	return certain, nil
+	r.Leave(l.mayDrop()...)
+	return r, nil
 }
 
 // check is Check in which paths of unknown SL have any, or with certain none.
