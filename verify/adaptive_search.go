@@ -29,7 +29,7 @@ type searched struct {
 func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
 	ch := newChannels(p.f, p.vls...)
 	unicast, others := newSharedGraph(ch), newSharedGraph(ch)
-	workers, err := each(ctx, &p.opt, len(p.units), func() *searcher { return newSearcher(p, unicast, others, escape) }, func(w *searcher, i int) { w.unit(p.units[i]) })
+	workers, err := eachPart(ctx, &p.opt, len(p.units), func() *searcher { return newSearcher(p, unicast, others, escape) }, func(w *searcher, i int) { w.unit(p.units[i]) })
 	if err != nil {
 		return nil, err
 	}

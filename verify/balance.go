@@ -15,9 +15,9 @@ import (
 // maxIdleNamed bounds the idle cables, and the switches, that a finding names.
 const maxIdleNamed = 4
 
-// balance fills r.Balance from the routes of each channel between switches. It returns
+// countBalance fills r.Balance from the routes of each channel between switches. It returns
 // the channels without any, in the order of ports; none when nothing has routes.
-func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
+func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
 	var sum int64
 	most := fabric.NoPort

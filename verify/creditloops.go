@@ -10,14 +10,14 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// loops is the credit loops that were found: graphs, and sets of channels that
+// creditLoops is the credit loops that were found: graphs, and sets of channels that
 // wait for each other.
-type loops struct {
-	unicast, multicast, management traffic
+type creditLoops struct {
+	unicast, multicast, management loopTraffic
 }
 
-// traffic is a graph with its credit loops.
-type traffic struct {
+// loopTraffic is a graph with its credit loops.
+type loopTraffic struct {
 	graph *dependencyGraph
 	loops [][]int32
 }
@@ -49,7 +49,7 @@ func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 // findCreditLoops looks for credit loops, and keeps what a certificate needs: of unicast
 // packets, of these and multicast packets, and of those to and from switches as
 // well.
-func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
+func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mcPlan, w *worker) (l creditLoops) {
 	r.CreditLoops.Dependencies = unicast.Count()
 	r.CreditLoops.Channels = text.CountIf(unicast.used, func(used bool) bool { return used })
 	r.CreditLoops.Cycles = [][]Hop{}
@@ -124,7 +124,7 @@ func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
 
 // reportCreditLoops looks for a witness of each credit loop. Where traffic closes
 // a cycle without other traffic that finding is enough.
-func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options, s *state.State, certain bool) (err error) {
+func (p *plan) reportCreditLoops(r *Result, l creditLoops, mc *mcPlan, opt Options, s *state.State, certain bool) (err error) {
 	var w *searcher
 	if len(l.management.loops) > 0 {
 		if w, err = newStaticSearcher(s, certain); err != nil {
@@ -134,7 +134,7 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options,
 	c := NewCollector(&r.Findings, Rules, opt.Witnesses)
 	for _, at := range []struct {
 		rule string
-		traffic
+		loopTraffic
 	}{{CreditLoop, l.unicast}, {MulticastCreditLoop, l.multicast}, {ManagementCreditLoop, l.management}} {
 		c.addLoops(at.rule, at.loops, func(f *Finding, members []int32) {
 			w.creditLoop(f, at.graph, members, l.unicast.graph, mc, cycleBudget/min(len(at.loops), opt.Witnesses))
@@ -151,7 +151,7 @@ func (p *plan) reportCreditLoops(r *Result, l loops, mc *multicast, opt Options,
 }
 
 // creditLoop describes one strongly connected component.
-func (w *searcher) creditLoop(f *Finding, g *dependencyGraph, members []int32, unicast *dependencyGraph, mc *multicast, budget int) {
+func (w *searcher) creditLoop(f *Finding, g *dependencyGraph, members []int32, unicast *dependencyGraph, mc *mcPlan, budget int) {
 	least := minUnicastCycle
 	if mc != nil {
 		least = minCycle
@@ -166,7 +166,7 @@ func (w *searcher) creditLoop(f *Finding, g *dependencyGraph, members []int32, u
 // holdsStatic is a LID whose packets hold channel a of a graph while they wait for b:
 // the lowest of those between CA and router ports, else the lowest MLID, else the
 // lowest LID of all.
-func (w *searcher) holdsStatic(g *dependencyGraph, a, b int32, unicast *dependencyGraph, mc *multicast) fabric.LID {
+func (w *searcher) holdsStatic(g *dependencyGraph, a, b int32, unicast *dependencyGraph, mc *mcPlan) fabric.LID {
 	ofCAs := unicast.has(a, b)
 	if mc != nil && !ofCAs {
 		if mlid := mc.closes(a, b); mlid != 0 {

@@ -130,7 +130,7 @@ func (w *IncrementalChecker) result() (r *Result, idle []fabric.PortID) {
 	}
 	r.CreditLoops.Dependencies = w.dependencies
 	r.CreditLoops.Channels = text.CountIf(w.sent, func(sent int64) bool { return sent > 0 })
-	idle = balance(r, f, func(p fabric.PortID) int64 {
+	idle = countBalance(r, f, func(p fabric.PortID) int64 {
 		return w.routes[x.Base[w.now.Slot[f.Owner(p)]]+int32(f.Num(p))]
 	})
 	return r, idle

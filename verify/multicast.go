@@ -55,10 +55,10 @@ func slsOf(m *mft.Plan) (set uint16) {
 	return set
 }
 
-// multicast is what Check finds out about multicast. Packets are followed from
+// mcPlan is what Check finds out about multicast. Packets are followed from
 // one switch's port to the next: an arc is a port in a mask, and a packet that
 // went out by it has come in at the other end of its cable.
-type multicast struct {
+type mcPlan struct {
 	*plan
 	*mft.Plan
 	copying  Copying
@@ -125,8 +125,8 @@ func (d deadMask) compare(o deadMask) int {
 	return cmp.Or(cmp.Compare(d.port, o.port), cmp.Compare(d.mlid, o.mlid))
 }
 
-func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multicast {
-	c := &multicast{plan: p, Plan: m, copying: copying, capacity: capacity, found: mcFound{splits: map[split]bool{}}}
+func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *mcPlan {
+	c := &mcPlan{plan: p, Plan: m, copying: copying, capacity: capacity, found: mcFound{splits: map[split]bool{}}}
 	for i := range m.Trees {
 		c.trees = append(c.trees, &m.Trees[i])
 	}
@@ -158,7 +158,7 @@ func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multic
 
 // of is the trees of the i-th MLID, and whether they were only taken from its
 // masks.
-func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
+func (c *mcPlan) of(i int) (trees []*mft.Tree, assumed bool) {
 	trees = c.trees[c.start[i]:c.start[i+1]]
 	if slices.ContainsFunc(trees, func(t *mft.Tree) bool { return len(t.Senders) > 0 }) {
 		return trees, false
@@ -208,7 +208,7 @@ func (c *MulticastCounts) add(o *MulticastCounts) {
 
 // injections lists the channels by which multicast packets leave CAs, with the
 // number 0.
-func (c *multicast) injections() (list []NumberedChannel) {
+func (c *mcPlan) injections() (list []NumberedChannel) {
 	vls := make([]uint16, c.f.NumPorts())
 	for i := range c.mlids {
 		trees, _ := c.of(i)
@@ -234,7 +234,7 @@ func (c *multicast) injections() (list []NumberedChannel) {
 
 // countUse counts how full multicast tables are. A subnet manager gives out MLIDs that all
 // switches have room for, so the smallest table is the capacity of the fabric.
-func (c *multicast) countUse() {
+func (c *mcPlan) countUse() {
 	if c.capacity == nil {
 		return
 	}

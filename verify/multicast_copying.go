@@ -11,7 +11,7 @@ import (
 
 // reportCopying looks for what else than dependencies can stop packets when
 // switches do not copy independently.
-func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
+func (c *mcPlan) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
 	k := newPortGraph(g, c)
 	components := graph.StronglyConnected(k.count(), k.nextClasses())
 	r.Multicast.CreditLoops = len(components)
@@ -78,7 +78,7 @@ type portGraph struct {
 	members map[int32][]int32      // by the lowest channel of a class of two or more
 }
 
-func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
+func newPortGraph(g *dependencyGraph, c *mcPlan) *portGraph {
 	k := &portGraph{dependencyGraph: g, class: graph.NewUnionFind[int32](g.count()), members: make(map[int32][]int32)}
 	for s := range c.found.splits {
 		k.class.Join(s.a, s.b)

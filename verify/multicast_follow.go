@@ -13,7 +13,7 @@ import (
 
 // mcWorker follows the packets of one MLID at a time.
 type mcWorker struct {
-	*multicast
+	*mcPlan
 	found mcFound
 
 	// The masks of the MLID.
@@ -83,19 +83,19 @@ func (m mcMask) isEmpty() bool { return m.from == m.to }
 // mcHop is a copy that went out: by which arc, and after which other copy.
 type mcHop struct{ arc, after int32 }
 
-func newMCWorker(c *multicast) *mcWorker {
+func newMCWorker(c *mcPlan) *mcWorker {
 	return &mcWorker{
-		multicast: c,
-		found:     mcFound{splits: map[split]bool{}},
-		mask:      make([]mcMask, c.n),
-		joined:    graph.NewUnionFind[int32](c.n),
-		tree:      &mft.Tree{},
-		wanted:    make([]bool, len(c.to)),
+		mcPlan: c,
+		found:  mcFound{splits: map[split]bool{}},
+		mask:   make([]mcMask, c.n),
+		joined: graph.NewUnionFind[int32](c.n),
+		tree:   &mft.Tree{},
+		wanted: make([]bool, len(c.to)),
 	}
 }
 
 // run follows the packets of all MLIDs.
-func (c *multicast) run(ctx context.Context, opt Options) error {
+func (c *mcPlan) run(ctx context.Context, opt Options) error {
 	start := func() *mcWorker { return newMCWorker(c) }
 	workers, err := par.ForEachWith(ctx, opt.Workers, len(c.mlids), start, func(w *mcWorker, i int) error {
 		return w.mlid(ctx, i)
@@ -495,7 +495,7 @@ func (w *mcWorker) addDependencies(t *mft.Tree) {
 }
 
 // lane is which one of channels.vl a VL is.
-func (c *multicast) lane(vl fabric.VL) int32 {
+func (c *mcPlan) lane(vl fabric.VL) int32 {
 	i, _ := slices.BinarySearch(c.graph.vl, vl)
 	return int32(i)
 }

@@ -13,7 +13,7 @@ import (
 
 // report turns what is wrong with multicast packets into findings, all but
 // credit loops.
-func (c *multicast) report(r *Result, opt Options) {
+func (c *mcPlan) report(r *Result, opt Options) {
 	out := NewCollector(&r.Findings, Rules, opt.Findings)
 	w := newMCWorker(c)
 	for i := range c.found.troubles {
@@ -63,7 +63,7 @@ func (c *multicast) report(r *Result, opt Options) {
 }
 
 // reportDead is about ports that lead nowhere, each with all MLIDs.
-func (c *multicast) reportDead(out *Collector, rule string, list []deadMask, why string) {
+func (c *mcPlan) reportDead(out *Collector, rule string, list []deadMask, why string) {
 	for i := 0; i < len(list); {
 		first, n := list[i], int64(0)
 		for ; i < len(list) && list[i].port == first.port; i++ {
@@ -81,7 +81,7 @@ func (c *multicast) reportDead(out *Collector, rule string, list []deadMask, why
 }
 
 // reportUnknown is about MLIDs without known senders.
-func (c *multicast) reportUnknown(r *Result, out *Collector) {
+func (c *mcPlan) reportUnknown(r *Result, out *Collector) {
 	var unknown []fabric.LID
 	for i, mlid := range c.mlids {
 		if _, assumed := c.of(i); assumed && len(c.Tables.Ports(mlid)) > 0 {
@@ -104,7 +104,7 @@ const nearlyFull = 9
 
 // reportUse is about the use of multicast tables: MLIDs beyond their capacity, groups with
 // one member, and trees without an end port.
-func (c *multicast) reportUse(out *Collector) {
+func (c *mcPlan) reportUse(out *Collector) {
 	if room := c.found.counts.Capacity; room > 0 {
 		beyond := len(c.mlids) - slices.IndexFunc(append(slices.Clone(c.mlids), mft.MaxMLID+1), func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room })
 		if beyond > 0 {
@@ -124,7 +124,7 @@ func (c *multicast) reportUse(out *Collector) {
 }
 
 // reportNoEndPort reports MLIDs whose masks lead to no end port.
-func (c *multicast) reportNoEndPort(out *Collector) {
+func (c *mcPlan) reportNoEndPort(out *Collector) {
 	var empty []fabric.LID
 	for i, mlid := range c.Tables.MLIDs() {
 		ports := c.Tables.PortsAt(i)
@@ -147,7 +147,7 @@ func (c *multicast) reportNoEndPort(out *Collector) {
 }
 
 // reportLone reports groups with one member.
-func (c *multicast) reportLone(out *Collector) {
+func (c *mcPlan) reportLone(out *Collector) {
 	alone := map[int]fabric.PortID{} // by group; NoPort for several members
 	for _, t := range c.trees {
 		for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
@@ -340,7 +340,7 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 
 // closes is the lowest MLID whose packets hold channel a while they wait for b, 0
 // for none.
-func (c *multicast) closes(a, b int32) fabric.LID {
+func (c *mcPlan) closes(a, b int32) fabric.LID {
 	g := c.graph
 	portA, _ := g.portVL(a)
 	portB, _ := g.portVL(b)

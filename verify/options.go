@@ -47,8 +47,8 @@ func (o *Options) setDefaults() {
 	o.Findings = cmp.Or(max(o.Findings, 0), DefaultFindings)
 }
 
-// each calls do with a worker for each of n parts of the LIDs, and tells of the progress.
-func each[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
+// eachPart calls do with a worker for each of n parts of the LIDs, and tells of the progress.
+func eachPart[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
 	var done atomic.Int32
 	return par.ForEachWith(ctx, opt.Workers, n, start, func(w W, i int) error {
 		do(w, i)

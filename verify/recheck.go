@@ -108,7 +108,7 @@ type recheck struct {
 	number     []int32 // by PortID of the channel's port and VL; -1 for none
 
 	sl     fabric.SL
-	stops  []stop
+	stops  []recheckStop
 	stopAt []int32 // by PortID of a switch, that packets come in by
 	starts []int32 // the stops with senders
 	lid    fabric.LID
@@ -117,25 +117,25 @@ type recheck struct {
 	arrive []int32 // of these, the ones from which packets can arrive
 }
 
-// stop is a switch for packets that come in by some ports, and meet the same tables.
-type stop struct {
+// recheckStop is a switch for packets that come in by some ports, and meet the same tables.
+type recheckStop struct {
 	s       fabric.NodeID
 	in      fabric.PortNum // one of the ports
 	plft    int            // -1 for any
-	senders []sender
+	senders []recheckSender
 	rows    [][]fabric.SL // of the senders, each once where they are side by side
 	top     int32         // the greatest number of the channels of CAs; math.MaxInt32 where one has none
 
 	// For one LID: whether packets come here and can arrive, the ways on from here, the stops
 	// with a way to here, and the least number of the channels that packets wait for.
 	reached, live bool
-	ways          []way
+	ways          []recheckWay
 	before        []int32
 	low           int32
 }
 
-// sender is an end port whose packets come to a stop.
-type sender struct {
+// recheckSender is an end port whose packets come to a stop.
+type recheckSender struct {
 	port   fabric.PortID
 	ca     bool        // or router, not port 0 of a switch
 	vl     fabric.VL   // that it sends on
@@ -143,8 +143,8 @@ type sender struct {
 	row    []fabric.SL // of its paths, by LID; nil for any
 }
 
-// way is a port by which packets leave a stop.
-type way struct {
+// recheckWay is a port by which packets leave a stop.
+type recheckWay struct {
 	out    fabric.PortID
 	vl     fabric.VL
 	number int32 // of the channel
@@ -268,14 +268,14 @@ func (k *recheck) findStops() {
 			if !ok {
 				at = int32(len(k.stops))
 				known[string(key)] = at
-				k.stops = append(k.stops, stop{s: s, in: in, plft: plft})
+				k.stops = append(k.stops, recheckStop{s: s, in: in, plft: plft})
 			}
 			k.stopAt[f.Port(s, in)] = at
 		}
 	}
 	f.EndPorts(func(port fabric.PortID) {
 		in := f.Attachment(port)
-		x := sender{port: port, ca: in != port}
+		x := recheckSender{port: port, ca: in != port}
 		if sls := k.read.PathSLs; sls != nil && in != fabric.NoPort {
 			if x.row = sls.PortRow(port); x.row == nil {
 				x.row = sls.Given(k.f.Owner(in))
@@ -308,10 +308,10 @@ func (k *recheck) findStops() {
 }
 
 // sends returns true if a port sends packets for the LID with the SL.
-func (k *recheck) sends(x *sender) bool { return x.port != k.owner && k.hasSL(x.row) }
+func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
 // anySends returns true if any sender of a stop does: mostly the first, or none since their rows are one.
-func (k *recheck) anySends(at *stop) bool {
+func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
 		return some
@@ -421,7 +421,7 @@ func (k *recheck) addWay(i int32, num fabric.PortNum) {
 	if num > k.f.Node(at.s).NumPorts {
 		return
 	}
-	w := way{out: k.f.PortBase(at.s) + fabric.PortID(num), next: -1}
+	w := recheckWay{out: k.f.PortBase(at.s) + fabric.PortID(num), next: -1}
 	peer := k.f.Peer(w.out)
 	if k.read.SL2VL != nil && w.out != k.owner {
 		w.vl = k.read.SL2VL.At(at.in, w.out)[k.sl]
@@ -447,7 +447,7 @@ func (k *recheck) addWay(i int32, num fabric.PortNum) {
 }
 
 // arrives returns true if packets that take a way can arrive.
-func (k *recheck) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
+func (k *recheck) arrives(w recheckWay) bool { return w.next < 0 || k.stops[w.next].live }
 
 // climbs checks the dependencies of packets that come to a stop by a channel with a number.
 func (k *recheck) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {

@@ -11,7 +11,7 @@ import (
 
 // run checks all LIDs, and returns one worker with what all found.
 func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
-	workers, err := each(ctx, &opt, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) { w.unit(&p.units[i]) })
+	workers, err := eachPart(ctx, &opt, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) { w.unit(&p.units[i]) })
 	if err != nil {
 		return nil, err
 	}

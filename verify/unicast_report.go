@@ -216,7 +216,7 @@ func (p *plan) describeDiscarded(f *Finding, t tally) {
 		return
 	}
 	path := p.follow(source, lid, sl)
-	f.Witness = p.witness(path[:slices.IndexFunc(path, step.isDrop)+1], lid)
+	f.Witness = p.witness(path[:slices.IndexFunc(path, pathStep.isDrop)+1], lid)
 	last := f.Witness[len(f.Witness)-1]
 	f.Switch = last.Switch
 	in := p.f.Attachment(source)
@@ -276,7 +276,7 @@ func (p *plan) describeLoop(f *Finding, t tally) {
 	source := p.sourcesAt(t.from, lid, f.Rule == ManagementLoop)[0]
 	path := p.follow(source, lid, p.slsOf(source, lid)[0])
 	again := p.next(path[len(path)-1].s, lid)
-	i := slices.IndexFunc(path, func(at step) bool { return at.s == again })
+	i := slices.IndexFunc(path, func(at pathStep) bool { return at.s == again })
 	f.Witness = rotate(p.witness(path[i:], lid))
 	f.Switch = f.Witness[0].Switch
 	f.Message = fmt.Sprintf("%s: packets from %s loop: %s", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
@@ -353,7 +353,7 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 		}
 		return to
 	})
-	return p.witness(text.Each(cycle, func(s int32) step { return step{s: s, port: p.entry(s, lid)} }), lid)
+	return p.witness(text.Each(cycle, func(s int32) pathStep { return pathStep{s: s, port: p.entry(s, lid)} }), lid)
 }
 
 // leaveGap notes what is undecided where the row of a gap may be lost. Pairs of CA ports
@@ -366,25 +366,25 @@ func (p *plan) leaveGap(r *Result, g gap) {
 		switchName(p.f, fabric.NodeID(g.at)), lidName(p.f, g.lid)), ManagementLoop, ManagementCreditLoop)
 }
 
-// step is a switch on the path of a packet, and the channel that the packet leaves it by.
-type step struct {
+// pathStep is a switch on the path of a packet, and the channel that the packet leaves it by.
+type pathStep struct {
 	s    int32
 	port fabric.PortNum
 	vl   fabric.VL
 }
 
 // isDrop returns true if an SL-to-VL table drops the packet there.
-func (x step) isDrop() bool { return x.vl == lft.DropVL }
+func (x pathStep) isDrop() bool { return x.vl == lft.DropVL }
 
 // follow follows packets of an SL for a LID from an end port until they leave the
 // switches or would come to one of them again. It goes on where SL-to-VL tables drop
 // them.
-func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path []step) {
+func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path []pathStep) {
 	in := p.f.Attachment(source)
 	seen := make([]bool, p.n)
 	for s := int32(p.f.Owner(in)); s >= 0 && !seen[s]; s = p.next(s, lid) {
 		seen[s] = true
-		x := step{s: s, port: p.entry(s, lid)}
+		x := pathStep{s: s, port: p.entry(s, lid)}
 		if x.port <= p.f.Node(fabric.NodeID(s)).NumPorts {
 			out := p.f.Port(fabric.NodeID(s), x.port)
 			x.vl = p.vlOf(p.f.Num(in), out, sl)
@@ -396,7 +396,7 @@ func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path 
 }
 
 // witness names the channels of a path of packets for a LID.
-func (p *plan) witness(path []step, lid fabric.LID) []Hop {
+func (p *plan) witness(path []pathStep, lid fabric.LID) []Hop {
 	hops := make([]Hop, len(path))
 	for i, x := range path {
 		hops[i] = hopOf(p.f, fabric.NodeID(x.s), x.port)
@@ -454,7 +454,7 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 	}
 	sls := p.slsOf(source, lid)
 	dropped := text.Where(sls, func(sl fabric.SL) bool {
-		return p.vlOf(0, source, sl) == lft.DropVL || slices.ContainsFunc(p.follow(source, lid, sl), step.isDrop)
+		return p.vlOf(0, source, sl) == lft.DropVL || slices.ContainsFunc(p.follow(source, lid, sl), pathStep.isDrop)
 	})
 	if len(dropped) == 0 || p.lanes.certain && len(dropped) < len(sls) {
 		return 0, false

@@ -48,12 +48,12 @@ import (
 // Errors are tables of another fabric and ctx's; faults of the tables are in the Result.
 func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	opt.setDefaults()
-	r, l, err := check(ctx, s, opt, false)
+	r, l, err := checkStatic(ctx, s, opt, false)
 	if err != nil {
 		return nil, err
 	}
 	if l.doubts(r) {
-		certain, _, err := check(ctx, s, opt, true)
+		certain, _, err := checkStatic(ctx, s, opt, true)
 		if err != nil {
 			return nil, err
 		}
@@ -64,8 +64,8 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	return r, nil
 }
 
-// check is Check in which paths of unknown SL have any, or with certain none.
-func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
+// checkStatic is Check in which paths of unknown SL have any, or with certain none.
+func checkStatic(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
 	f, t := s.Fabric, s.Tables
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return nil, nil, err
@@ -91,7 +91,7 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 		return nil, nil, err
 	}
 	r := Unverified(f)
-	var mc *multicast
+	var mc *mcPlan
 	if s.Multicast != nil {
 		mc = newMulticast(p, s.Multicast, opt.Copying, s.MFTCapacity)
 		if err := mc.run(ctx, opt); err != nil {
@@ -223,5 +223,5 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Management.Loops = pairs[tallyManagementLoops]
 	r.Unicast.setHops(w.delivered)
 	r.Unicast.NonMinimal, r.Unicast.MaxDetour = w.nonMinimal, int(w.stretch.extra)
-	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
+	return countBalance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
 }
