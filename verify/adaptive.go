@@ -20,7 +20,6 @@ package verify
 // a state other than Free does not choose again: it has edges to all its choices in both graphs.
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,29 +129,6 @@ func (p *choicePlan) hasEntry(lid fabric.LID) bool {
 	return false
 }
 
-// searched is the findings of all searchers together.
-type searched struct {
-	unicast, all *dependencyGraph // of pairs of CA ports, and of all
-	troubles     []trouble
-}
-
-// run looks at all LIDs. With escape the dependencies are those on static ports.
-func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
-	ch := newChannels(p.f, p.vls...)
-	unicast, others := newSharedGraph(ch), newSharedGraph(ch)
-	workers, err := each(ctx, &p.opt, len(p.units), func() *searcher { return newSearcher(p, unicast, others, escape) }, func(w *searcher, i int) { w.unit(p.units[i]) })
-	if err != nil {
-		return nil, err
-	}
-	u := &searched{unicast: unicast.finish(), all: others.finish()}
-	u.all.union(u.unicast)
-	for _, w := range workers {
-		u.troubles = append(u.troubles, w.troubles...)
-	}
-	slices.SortFunc(u.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
-	return u, nil
-}
-
 // count counts what the tables and the graph of all choices are made of.
 func (n *AdaptiveCounts) count(p *choicePlan, all *dependencyGraph) {
 	n.PLFTs = len(p.t.PLFTs)
@@ -167,18 +143,6 @@ func (n *AdaptiveCounts) count(p *choicePlan, all *dependencyGraph) {
 		}
 	}
 	n.Dependencies, n.VLs = all.Count()*copies, all.vls*copies
-}
-
-// prove keeps what a certificate needs. It returns false if the graph has a cycle.
-func (p *choicePlan) prove(r *Result, g *dependencyGraph, management bool) bool {
-	if p.copies != nil {
-		g = g.copies(newChannels(p.f, p.copies...))
-	}
-	order, ok := g.order()
-	if ok {
-		r.proof = &certificateProof{management: management, graph: g, order: order, fromCAs: p.fromCAs(func(int, fabric.PortID) uint16 { return 0xffff })}
-	}
-	return ok
 }
 
 // slsUnknown returns true if the SL of some path is not known.

@@ -1,50 +1,45 @@
 package verify
 
 import (
-	"math/bits"
+	"cmp"
+	"context"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// searcher searches the nodes of LIDs. What it finds are unions, so that it does not matter
-// which worker has which LIDs.
-type searcher struct {
-	*choicePlan
-	unicast, all *sharedGraph // dependencies: of pairs of CA ports, and of other pairs alone
-	escape       bool         // dependencies are those on static ports
+// The tallies of a trouble of adaptive tables: of CA and router ports and a CA LID, and of
+// management. They are from the first sender.
+const (
+	tallyDead = iota
+	tallyLoop
+	tallyManagementDead
+	tallyManagementLoop
+	numAdaptiveTallies
+)
 
-	// The search of one LID, or of several behind one switch that have the same choices
-	// elsewhere.
-	c       *class
-	dests   []dest
-	last    []uint64 // ports from the root to the owners
-	sets    []uint64 // by node that is reached: the ports that packets may leave by, words for each
-	bind    []uint64 // the same: the ports that they wait for; sets itself unless escape
-	order   []int32  // the nodes that are reached
-	fromCAs int      // how many of order packets of CAs reach, the first ones
-
-	left []dest // of the unit
-	same []bool // by index in left: can be searched with the first
-
-	nodes    *nodeSearch
-	troubles []trouble
+// searched is the findings of all searchers together.
+type searched struct {
+	unicast, all *dependencyGraph // of pairs of CA ports, and of all
+	troubles     []trouble
 }
 
-func newSearcher(p *choicePlan, unicast, all *sharedGraph, escape bool) *searcher {
-	most := 0
-	for _, c := range p.classes {
-		most = max(most, len(c.nodes))
+// run looks at all LIDs. With escape the dependencies are those on static ports.
+func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
+	ch := newChannels(p.f, p.vls...)
+	unicast, others := newSharedGraph(ch), newSharedGraph(ch)
+	workers, err := eachPart(ctx, &p.opt, len(p.units), func() *searcher { return newSearcher(p, unicast, others, escape) }, func(w *searcher, i int) { w.unit(p.units[i]) })
+	if err != nil {
+		return nil, err
 	}
-	w := &searcher{
-		choicePlan: p, unicast: unicast, all: all, escape: escape, last: make([]uint64, p.words),
-		sets: make([]uint64, most*p.words), nodes: newNodeSearch(most, len(p.senders)),
+	u := &searched{unicast: unicast.finish(), all: others.finish()}
+	u.all.union(u.unicast)
+	for _, w := range workers {
+		u.troubles = append(u.troubles, w.troubles...)
 	}
-	if w.bind = w.sets; escape {
-		w.bind = make([]uint64, len(w.sets))
-	}
-	return w
+	slices.SortFunc(u.troubles, func(a, b trouble) int { return cmp.Compare(a.lid, b.lid) })
+	return u, nil
 }
 
 // unit searches the LIDs of a unit.
@@ -75,6 +70,61 @@ func (w *searcher) together() bool {
 		w.addDependencies()
 	}
 	return true
+}
+
+// apart checks one destination by itself, with packets that are lost or loop. Only the
+// packets that can still arrive make dependencies.
+func (w *searcher) apart(dests []dest) {
+	w.dests = dests
+	clear(w.nodes.flags)
+	for _, w.c = range w.classes {
+		w.trace()
+		w.flag()
+		w.keepLive()
+		w.addDependencies()
+	}
+	w.order = w.order[:0]
+	d, bad := &dests[0], trouble{lid: dests[0].lid}
+	for i, flags := range w.nodes.flags {
+		x := &w.senders[i]
+		pairs := int64(len(x.ports))
+		for _, port := range x.ports {
+			if port == w.f.LIDPort(d.lid) {
+				pairs--
+			}
+		}
+		for at, flag := range []uint8{canDie, canLoop} {
+			if flags&flag == 0 {
+				continue
+			}
+			if !d.ca || i >= w.ports0 {
+				at += tallyManagementDead
+			}
+			bad.add(at, pairs, i)
+		}
+	}
+	if bad != (trouble{lid: d.lid}) {
+		w.troubles = append(w.troubles, bad)
+	}
+}
+
+// flag notes what can become of the packets of each sender.
+func (w *searcher) flag() {
+	s, d := w.nodes, &w.dests[0]
+	for i := range w.senders {
+		x := &w.senders[i]
+		if w.owns(x, d) || !w.sends(x, w.c, d.lid) {
+			continue
+		}
+		start := w.c.node[x.in]
+		joined := d.root >= 0 && w.parts.Of[x.s] == w.parts.Of[d.root]
+		if joined && s.dead.Reached(start) {
+			s.flags[i] |= canDie
+		}
+		if s.loop.Reached(start) {
+			s.flags[i] |= canLoop
+		}
+	}
 }
 
 // bundle brings the LIDs that are left and can be searched with the first of them to the
@@ -160,163 +210,14 @@ func (w *searcher) compare(plft int, s int32) (n int) {
 	return n - 1
 }
 
-// set is the set of a node.
-func (w *searcher) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
-
-// owns returns true if the only port of a sender is the owner of the LIDs.
-func (w *searcher) owns(x *senderGroup, d *dest) bool {
-	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
-}
-
-// onward returns one word of the set of ports by which packets leave a node for other switches.
-func (w *searcher) onward(x int32, word int) uint64 {
-	return w.sets[int(x)*w.words+word] & w.toSwitch[int(w.c.nodes[x].s)*w.words+word]
-}
-
-// choose fills in the ports by which packets leave a node, and those that they wait for,
-// except ports where packets are lost. It returns false if there are such ports, or if a
-// PLFT that packets may take there leaves them no port.
-func (w *searcher) choose(x int32) (ok bool) {
-	at := &w.c.nodes[x]
-	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
-	for i := range set {
-		set[i], bind[i] = 0, 0
+// prove keeps what a certificate needs. It returns false if the graph has a cycle.
+func (p *choicePlan) prove(r *Result, g *dependencyGraph, management bool) bool {
+	if p.copies != nil {
+		g = g.copies(newChannels(p.f, p.copies...))
 	}
-	dests := w.dests
-	if !w.escape && at.s != dests[0].root {
-		dests = dests[:1] // the others choose the same
-	}
-	first, end := int(at.plft), int(at.plft)+1
-	if at.plft == anyPLFT {
-		first, end = 0, len(w.t.PLFTs)
-	}
-	tables := 0
-	ok = true
-	for _, t := range w.t.PLFTs[min(first, len(w.t.PLFTs)):min(end, len(w.t.PLFTs))] {
-		if at.plft == anyPLFT && t.Lacks(fabric.NodeID(at.s)) {
-			continue // no packet takes it there
-		}
-		tables++
-		for i := range dests {
-			ok = w.addEntry(t, at.s, dests[i].lid, set, bind) && ok
-		}
-	}
-	if tables > 1 {
-		copy(bind, set) // static ports of which PLFT a packet is offered is not known
-	}
-	return w.filter(x, set, bind) && ok && tables > 0
-}
-
-// addEntry adds the choices of an entry to set and bind. It returns false if the entry has
-// no choice, or one that is no port of the switch.
-func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
-	row := p.Ports.Row(fabric.NodeID(s))
-	if int(lid) >= len(row) {
-		return false
-	}
-	static := row[lid]
-	if static <= w.numPorts[s] {
-		set[static>>6] |= 1 << (static & 63)
-		bind[static>>6] |= 1 << (static & 63)
-		ok = true
-	}
-	state, group := p.At(fabric.NodeID(s), lid)
-	if state == adaptive.Static || group < 0 {
-		return ok
-	}
-	g := &w.groups[s]
-	free := w.escape && state == adaptive.Free && static <= w.numPorts[s]
-	for i, ports := range g.ports[group*w.words : (group+1)*w.words] {
-		ok = ok || ports != 0 && static == fabric.NoPath
-		set[i] |= ports
-		if !free {
-			bind[i] |= ports
-		}
-	}
-	return ok && !g.beyond[group]
-}
-
-// filter takes the ports out of the sets of a node where packets are lost.
-func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
-	at := &w.c.nodes[x]
-	ok = true
-	for i := range set {
-		good := w.toSwitch[int(at.s)*w.words+i]
-		if at.s == w.dests[0].root {
-			good |= w.last[i]
-		}
-		if w.c.kept != nil {
-			kept := w.c.kept[int(x)*w.words+i]
-			if at.own {
-				set[i] &= kept
-			}
-			good &= kept
-		}
-		ok = ok && set[i]&^good == 0
-		set[i] &= good
-		bind[i] &= good
+	order, ok := g.order()
+	if ok {
+		r.proof = &certificateProof{management: management, graph: g, order: order, fromCAs: p.fromCAs(func(int, fabric.PortID) uint16 { return 0xffff })}
 	}
 	return ok
-}
-
-// addDependencies adds those of the nodes that are reached.
-func (w *searcher) addDependencies() {
-	for i, x := range w.order {
-		if i < w.fromCAs {
-			w.addOf(w.unicast, x)
-		} else {
-			w.addOf(w.all, x)
-		}
-	}
-}
-
-// addOf adds the dependencies of the channels by which packets leave a node.
-func (w *searcher) addOf(g *sharedGraph, x int32) {
-	base, words, deps := int(w.c.nodes[x].base), g.words, g.Bits
-	for word, set := range w.set(x) {
-		if word == 0 {
-			set &^= 1 // at port 0 the packet has arrived
-		}
-		for ; set != 0; set &= set - 1 {
-			out := word*64 + bits.TrailingZeros64(set)
-			to := w.c.next[base+out]
-			if g.vls > 1 {
-				w.addLanes(g, (base+out)*g.vls+w.laneOf(w.c, x, fabric.PortNum(out)), to)
-				continue
-			}
-			if to < 0 {
-				g.take(base + out)
-				continue
-			}
-			bind := w.bind[int(to)*w.words : (int(to)+1)*w.words]
-			if bind[0]&1 != 0 { // for port 0
-				g.take(base + out)
-			}
-			for i := range words { // the sets of the graph have no port 0
-				waits := bind[i] >> 1
-				if i+1 < len(bind) {
-					waits |= bind[i+1] << 63
-				}
-				addBits(deps, (base+out)*words+i, waits)
-			}
-		}
-	}
-}
-
-// addLanes adds the dependencies of a channel, one of several VLs, that leads to a node, or to
-// an owner where that is below 0.
-func (w *searcher) addLanes(g *sharedGraph, ch int, to int32) {
-	if to < 0 {
-		g.take(ch)
-		return
-	}
-	for word, set := range w.bind[int(to)*w.words : (int(to)+1)*w.words] {
-		for ; set != 0; set &= set - 1 {
-			if out := word*64 + bits.TrailingZeros64(set); out == 0 {
-				g.take(ch)
-			} else {
-				g.depend(ch, (out-1)*g.vls+w.laneOf(w.c, to, fabric.PortNum(out)))
-			}
-		}
-	}
 }

@@ -12,33 +12,12 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// RelativeLoad is the channel between switches that takes the most time: the one with
-// the most routes for its rate.
-type RelativeLoad struct {
-	// Load is its routes times Fastest over Rate: as many routes take that time on the
-	// fastest cable.
-	Load    float64 `json:"load"`
-	Routes  int64   `json:"routes"`
-	Link    Hop     `json:"link"`    // the first of equal ones, on VL 0
-	Rate    string  `json:"rate"`    // of the link, as "4xDDR", or UnknownRate
-	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
-}
-
-// linkLoad is the most routes on a channel between switches of one width and speed.
-type linkLoad struct {
-	Link   fabric.Link
-	Routes int64
-}
-
-// UnknownRate is the Rate of a link whose rate is not given. It counts as the commonest.
-const UnknownRate = "unknown rate"
-
 // maxIdleNamed bounds the idle cables, and the switches, that a finding names.
 const maxIdleNamed = 4
 
-// balance fills r.Balance from the routes of each channel between switches. It returns
+// countBalance fills r.Balance from the routes of each channel between switches. It returns
 // the channels without any, in the order of ports; none when nothing has routes.
-func balance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
+func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
 	var sum int64
 	most := fabric.NoPort

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"sync/atomic"
@@ -172,6 +173,17 @@ func (g *dependencyGraph) has(a, b int32) bool {
 	return u >= 0 && u == g.tail(b) && g.cabled(b) && g.Has(a, b)
 }
 
+// port is the first channel of the port that a channel is of.
+func (g *dependencyGraph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
+
+// union adds the dependencies of another graph of the same channels.
+func (g *dependencyGraph) union(o *dependencyGraph) {
+	g.Union(&o.Rows)
+	for ch, used := range o.used {
+		g.used[ch] = g.used[ch] || used
+	}
+}
+
 // order lists the channels of cables so that each comes after those that depend on it; ok
 // is false when a cycle makes that impossible. It is a depth-first search with sets of
 // channels as bits: one AND finds the next channels to descend into, so it takes O(channels
@@ -251,4 +263,26 @@ const (
 // component, from its lowest channel on; exact is false when the budget ran out.
 func (g *dependencyGraph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
 	return graph.ShortestCycle(members, g.Next(), least, budget)
+}
+
+// NumberedChannel is a virtual lane of a cable in one direction.
+type NumberedChannel struct {
+	GUID   fabric.GUID // node that the channel leaves
+	Port   fabric.PortNum
+	VL     fabric.VL
+	Number int32 // from 0 on
+}
+
+// Compare orders channels by GUID, port and VL.
+func (c NumberedChannel) Compare(d NumberedChannel) int {
+	return cmp.Or(cmp.Compare(c.GUID, d.GUID), cmp.Compare(c.Port, d.Port), cmp.Compare(c.VL, d.VL))
+}
+
+// certificateProof has the data that a Certificate is made from.
+type certificateProof struct {
+	management, multicast bool
+
+	graph   *dependencyGraph
+	order   []int32           // channels, each after those that depend on it
+	fromCAs []NumberedChannel // those that leave CAs and routers
 }

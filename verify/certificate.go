@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -41,19 +40,6 @@ type Certificate struct {
 	Channels  []NumberedChannel // by GUID, port and VL
 }
 
-// NumberedChannel is a virtual lane of a cable in one direction.
-type NumberedChannel struct {
-	GUID   fabric.GUID // node that the channel leaves
-	Port   fabric.PortNum
-	VL     fabric.VL
-	Number int32 // from 0 on
-}
-
-// Compare orders channels by GUID, port and VL.
-func (c NumberedChannel) Compare(d NumberedChannel) int {
-	return cmp.Or(cmp.Compare(c.GUID, d.GUID), cmp.Compare(c.Port, d.Port), cmp.Compare(c.VL, d.VL))
-}
-
 // FabricHash identifies nodes and cables: the SHA-256 of, for each node in
 // the order of NodeIDs, its type, GUID and number of ports, and for each of
 // its ports the PortID at the other end, in big-endian order. Names, LIDs and
@@ -69,15 +55,6 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 		}
 	}
 	return sha256.Sum256(b)
-}
-
-// certificateProof has the data that a Certificate is made from.
-type certificateProof struct {
-	management, multicast bool
-
-	graph   *dependencyGraph
-	order   []int32           // channels, each after those that depend on it
-	fromCAs []NumberedChannel // those that leave CAs and routers
 }
 
 // Certificate proves that there is no credit loop; it is nil when there is one, when multicast

@@ -7,37 +7,6 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flow is the state of a worker that follows packets by the VLs that they are on. A switch with
-// one port for a LID sends packets of a class that come to a node on to one other node, so that
-// the nodes of a class are a forest as the switches are. What packets do from a node on is
-// followed once for each LID and class: it takes O(senders + nodes that they come to).
-type flow struct {
-	*lanes
-	fates  [][]uint32 // by class and node: 2 x serial if packets are dropped from there on, + 1 if they arrive
-	marks  [][]uint32 // by class and node: 2 x serial if packets have come there, + 1 if they are of CAs, for a CA
-	serial uint32     // of the LID
-	path   []int32
-	sent   []uint16 // by sender: classes of packets that arrive at ports of other senders
-	sentBy []uint16 // by PortID: the same of packets to other ports of the same sender
-
-	// By switch, for one LID: pairs that a map drops; all nil when no map drops anything.
-	lost      []uint32 // of the switch's CAs
-	lostHosts []uint32 // of these, from ports that count for load
-	lostOwn   []uint32 // of its port 0
-}
-
-func newFlow(l *lanes) *flow {
-	n := l.f.NumSwitches()
-	w := &flow{lanes: l, sent: make([]uint16, len(l.senders)), sentBy: make([]uint16, l.f.NumPorts())}
-	for _, c := range l.classes {
-		w.fates, w.marks = append(w.fates, make([]uint32, len(c.nodes))), append(w.marks, make([]uint32, len(c.nodes)))
-	}
-	if l.drops {
-		w.lost, w.lostHosts, w.lostOwn = make([]uint32, n), make([]uint32, n), make([]uint32, n)
-	}
-	return w
-}
-
 // A tree is one destination: the i-th of the g destinations whose cells the worker has.
 type tree struct {
 	*dest

@@ -8,6 +8,10 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
+// largeShare is the part of all paths from which on it is quicker to check all from
+// scratch: one in this many.
+const largeShare = 16
+
 // update goes on to tables t of another fabric: it marks the paths that may differ, counts
 // them again, and looks at the dependencies that are new. It returns false if the tables
 // cannot be followed; then the checker is of no further use.

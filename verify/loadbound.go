@@ -2,42 +2,9 @@ package verify
 
 import (
 	"fmt"
-	"math"
-	"math/big"
 
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/verify/bound"
 )
-
-// LoadBound is the greatest relative load of tables beside proven lower bounds: how much better
-// other tables could be.
-type LoadBound struct {
-	// Load is the routes on the most loaded channel between switches, those on slower cables
-	// times the rate of the fastest over theirs; 0 where tables do not deliver all pairs and
-	// without tables.
-	Load float64 `json:"load"`
-	// Fastest is the rate of the fastest channel, "" where the rates of all are one: Load and bounds are
-	// routes on it.
-	Fastest string       `json:"fastest,omitempty"`
-	Bounds  []LowerBound `json:"bounds"` // never nil
-}
-
-// LowerBound is a load that no tables can stay below.
-type LowerBound struct {
-	// Paths names the tables that the bound holds for: any; shortest, those that keep to shortest
-	// paths; legal, those that keep to the legal ports of their up*/down* order.
-	Paths string   `json:"paths"`
-	Least float64  `json:"least"`
-	Exact *big.Rat `json:"-"`     // the same
-	Above float64  `json:"above"` // part of Least by which Load is above; 0 without Load
-	// Unit is the lumps of routes that the bound counts, since a switch has one port for a
-	// LID; 1 where it does not matter.
-	Unit    int64  `json:"unit"`
-	Witness string `json:"witness"` // why, in words
-	// Close is false where only cuts were tried and the fabric is no tree: better bounds may exist.
-	Close bool `json:"close"`
-	tree  bool
-}
 
 // farAbove is the share by which a load has to be above a bound for a note, and muchAbove that for
 // a warning in trees; elsewhere the price of few lanes may explain it. Of 45 fabrics as operators
@@ -90,24 +57,6 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 	}
 }
 
-// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since a slower
-// cable may be the busiest.
-func (b *LoadBound) LoadText() string {
-	n := int64(math.Round(b.Load))
-	if b.Fastest == "" {
-		return text.Grouped(n)
-	}
-	return text.CountGrouped(n, "route", "routes") + " on " + b.Fastest
-}
-
-// AboveText returns how the load compares with the bound: "6.2 % above", "3.5 times".
-func (x *LowerBound) AboveText() string {
-	if x.Above < 1 {
-		return fmt.Sprintf("%.1f %% above", 100*x.Above)
-	}
-	return fmt.Sprintf("%.1f times", 1+x.Above)
-}
-
 // GreatestLoad is the greatest relative load, see LoadBound.
 func (r *Result) GreatestLoad() float64 {
 	switch m := r.Balance.MaxRelative; {
@@ -130,15 +79,4 @@ func (r *Result) LoadOn(s bound.Scale) (most float64) {
 		most = max(most, s.Load(x.Routes, x.Link))
 	}
 	return most
-}
-
-// LoadText writes a load, rounded down to a tenth: "714" or "714.2".
-func LoadText(x *big.Rat) string {
-	tenths := new(big.Int).Mul(x.Num(), big.NewInt(10))
-	tenths.Div(tenths, x.Denom())
-	s := text.Grouped(tenths.Int64() / 10)
-	if rest := tenths.Int64() % 10; rest != 0 {
-		s += fmt.Sprintf(".%d", rest)
-	}
-	return s
 }

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,59 +9,9 @@ import (
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
-
-// Copying is how a switch sends a packet to several ports, which decides what a
-// packet can hold while it waits (Zhou, Liu and Chung treat unicast only; see
-// docs/dev/multicast.md).
-type Copying uint8
-
-const (
-	// Independent is the way of InfiniBand switches: the packet is received as
-	// a whole, and each copy leaves when its port has credits. Meanwhile the
-	// packet holds only its buffer.
-	Independent Copying = iota
-	// Reserving: the packet is received as a whole, and takes its place in the
-	// queues of all its output ports at once, in one order for all packets; none
-	// of them sends anything else, on any VL, from then on until all copies have
-	// left.
-	Reserving
-	// LockStep: the packet is received as a whole, takes its output ports one by
-	// one as they fall free, and leaves by all of them at the same time.
-	LockStep
-	// Wormhole: buffers are smaller than packets. A worm takes the output ports
-	// of one switch all at once, as with Reserving, and a branch that cannot go
-	// on stops all the others, however far they got.
-	Wormhole
-)
-
-// Port 0 of a switch takes whatever comes and is never waited for.
-
-var copyings = [...]string{Independent: "independent", Reserving: "reserving", LockStep: "lock-step", Wormhole: "wormhole"}
-
-// String is the name on the command line.
-func (c Copying) String() string {
-	if int(c) < len(copyings) {
-		return copyings[c]
-	}
-	return fmt.Sprintf("copying %d", uint8(c))
-}
-
-// UnmarshalText reads a name.
-func (c *Copying) UnmarshalText(text []byte) error {
-	i := slices.Index(copyings[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("copying %q: want one of %v", text, copyings)
-	}
-	*c = Copying(i)
-	return nil
-}
-
-// MarshalText is String.
-func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
 // checkPlan returns an error for multicast tables and trees that are not of a fabric.
 func checkPlan(m *mft.Plan, f *fabric.Fabric) error {
@@ -106,10 +55,10 @@ func slsOf(m *mft.Plan) (set uint16) {
 	return set
 }
 
-// multicast is what Check finds out about multicast. Packets are followed from
+// mcPlan is what Check finds out about multicast. Packets are followed from
 // one switch's port to the next: an arc is a port in a mask, and a packet that
 // went out by it has come in at the other end of its cable.
-type multicast struct {
+type mcPlan struct {
 	*plan
 	*mft.Plan
 	copying  Copying
@@ -131,6 +80,15 @@ type mcFound struct {
 	gaps     []deadMask     // ports to switches, and of senders, whose switch there has no mask
 	unused   []deadMask     // for each MLID with ports that no packets reach, the first
 	splits   map[split]bool // unless switches copy independently
+}
+
+// split means that a packet which comes in by channel in goes out by both a and
+// b. For packets of a CA, and for those of a switch by its port 0, in is ^ of the
+// channel that the input port would have if it were an output; so it is below 0.
+type split struct{ in, a, b int32 }
+
+func (s split) compare(o split) int {
+	return cmp.Or(cmp.Compare(s.in, o.in), cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b))
 }
 
 // mcTrouble counts the faults of the packets of one tree. Each tally counts
@@ -167,8 +125,8 @@ func (d deadMask) compare(o deadMask) int {
 	return cmp.Or(cmp.Compare(d.port, o.port), cmp.Compare(d.mlid, o.mlid))
 }
 
-func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multicast {
-	c := &multicast{plan: p, Plan: m, copying: copying, capacity: capacity, found: mcFound{splits: map[split]bool{}}}
+func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *mcPlan {
+	c := &mcPlan{plan: p, Plan: m, copying: copying, capacity: capacity, found: mcFound{splits: map[split]bool{}}}
 	for i := range m.Trees {
 		c.trees = append(c.trees, &m.Trees[i])
 	}
@@ -200,7 +158,7 @@ func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *multic
 
 // of is the trees of the i-th MLID, and whether they were only taken from its
 // masks.
-func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
+func (c *mcPlan) of(i int) (trees []*mft.Tree, assumed bool) {
 	trees = c.trees[c.start[i]:c.start[i+1]]
 	if slices.ContainsFunc(trees, func(t *mft.Tree) bool { return len(t.Senders) > 0 }) {
 		return trees, false
@@ -217,24 +175,6 @@ func (c *multicast) of(i int) (trees []*mft.Tree, assumed bool) {
 	slices.Sort(t.Receivers)
 	t.Senders = t.Receivers
 	return []*mft.Tree{t}, true
-}
-
-// run follows the packets of all MLIDs.
-func (c *multicast) run(ctx context.Context, opt Options) error {
-	start := func() *mcWorker { return newMCWorker(c) }
-	workers, err := par.ForEachWith(ctx, opt.Workers, len(c.mlids), start, func(w *mcWorker, i int) error {
-		return w.mlid(ctx, i)
-	})
-	if err != nil {
-		return err
-	}
-	for _, w := range workers {
-		c.found.add(&w.found)
-	}
-	c.graph.finish()
-	c.found.sort()
-	c.countUse()
-	return nil
 }
 
 // add takes over what another one has.
@@ -268,7 +208,7 @@ func (c *MulticastCounts) add(o *MulticastCounts) {
 
 // injections lists the channels by which multicast packets leave CAs, with the
 // number 0.
-func (c *multicast) injections() (list []NumberedChannel) {
+func (c *mcPlan) injections() (list []NumberedChannel) {
 	vls := make([]uint16, c.f.NumPorts())
 	for i := range c.mlids {
 		trees, _ := c.of(i)
@@ -290,4 +230,35 @@ func (c *multicast) injections() (list []NumberedChannel) {
 		}
 	}
 	return list
+}
+
+// countUse counts how full multicast tables are. A subnet manager gives out MLIDs that all
+// switches have room for, so the smallest table is the capacity of the fabric.
+func (c *mcPlan) countUse() {
+	if c.capacity == nil {
+		return
+	}
+	used := make([]int, c.f.NumSwitches())
+	for i := range c.Tables.MLIDs() {
+		last := fabric.NoNode
+		for _, p := range c.Tables.PortsAt(i) {
+			if s := c.f.Owner(p); s != last {
+				used[s]++
+				last = s
+			}
+		}
+	}
+	n := &c.found.counts
+	for s, capacity := range c.capacity {
+		if capacity == 0 {
+			continue
+		}
+		if n.Capacity == 0 || capacity < n.Capacity {
+			n.Capacity = capacity
+		}
+		if t := n.Fullest; t == nil || used[s]*t.Capacity > t.MLIDs*capacity {
+			node := fabric.NodeID(s)
+			n.Fullest = &MulticastTable{SwitchOf(c.f, node), used[s], capacity}
+		}
+	}
 }

@@ -6,13 +6,14 @@ import (
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/internal/par"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 )
 
 // mcWorker follows the packets of one MLID at a time.
 type mcWorker struct {
-	*multicast
+	*mcPlan
 	found mcFound
 
 	// The masks of the MLID.
@@ -82,15 +83,33 @@ func (m mcMask) isEmpty() bool { return m.from == m.to }
 // mcHop is a copy that went out: by which arc, and after which other copy.
 type mcHop struct{ arc, after int32 }
 
-func newMCWorker(c *multicast) *mcWorker {
+func newMCWorker(c *mcPlan) *mcWorker {
 	return &mcWorker{
-		multicast: c,
-		found:     mcFound{splits: map[split]bool{}},
-		mask:      make([]mcMask, c.n),
-		joined:    graph.NewUnionFind[int32](c.n),
-		tree:      &mft.Tree{},
-		wanted:    make([]bool, len(c.to)),
+		mcPlan: c,
+		found:  mcFound{splits: map[split]bool{}},
+		mask:   make([]mcMask, c.n),
+		joined: graph.NewUnionFind[int32](c.n),
+		tree:   &mft.Tree{},
+		wanted: make([]bool, len(c.to)),
 	}
+}
+
+// run follows the packets of all MLIDs.
+func (c *mcPlan) run(ctx context.Context, opt Options) error {
+	start := func() *mcWorker { return newMCWorker(c) }
+	workers, err := par.ForEachWith(ctx, opt.Workers, len(c.mlids), start, func(w *mcWorker, i int) error {
+		return w.mlid(ctx, i)
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		c.found.add(&w.found)
+	}
+	c.graph.finish()
+	c.found.sort()
+	c.countUse()
+	return nil
 }
 
 // mlid checks the i-th MLID. Its error is ctx's.
@@ -442,4 +461,70 @@ func (w *mcWorker) strays(do func(p fabric.PortID)) {
 		}
 		do(q)
 	}
+}
+
+// mcState is a packet that went out by an arc on one of channels.vl.
+type mcState struct{ arc, vl int32 }
+
+// addDependencies notes the channels that packets of a tree take, from any sender but
+// loopers, and the dependencies between them: packets that loop are an error of
+// their own. Where a copy goes on depends only on where it came in, so that each arc is
+// looked at once for each VL.
+func (w *mcWorker) addDependencies(t *mft.Tree) {
+	vls := w.graph.vls
+	n := len(w.ports) * vls
+	w.reached = slices.Grow(w.reached[:0], n)[:n]
+	clear(w.reached)
+	w.queue = w.queue[:0]
+	for _, s := range t.Senders {
+		in := w.f.Attachment(s)
+		if in == fabric.NoPort || w.mutes(t.SL, s) {
+			continue
+		}
+		if _, loops := slices.BinarySearch(w.loopers, s); loops {
+			continue
+		}
+		vl := w.lane(w.vlOf(0, s, t.SL))
+		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.start(t.SL, s))
+	}
+	for i := 0; i < len(w.queue); i++ {
+		at := w.queue[i]
+		ch := int32(w.ports[at.arc])*int32(vls) + at.vl
+		w.leave(t.SL, ch, w.arcs[at.arc].mcStart)
+	}
+}
+
+// lane is which one of channels.vl a VL is.
+func (c *mcPlan) lane(vl fabric.VL) int32 {
+	i, _ := slices.BinarySearch(c.graph.vl, vl)
+	return int32(i)
+}
+
+// leave sends a packet out of a switch by all ports that it goes out by. It came in by a
+// channel, or one less than 0, see split.
+func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
+	first, vls := int32(-1), int32(w.graph.vls)
+	w.outs(sl, at, func(k int32) {
+		p := w.ports[k]
+		w.taken[k] = true
+		if w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort {
+			return
+		}
+		vl := w.lane(w.vlOf(at.num, p, sl))
+		ch := int32(p)*vls + vl
+		if seen := &w.reached[k*vls+vl]; !*seen {
+			*seen = true
+			w.queue = append(w.queue, mcState{k, vl})
+			w.graph.take(int(ch))
+		}
+		if in >= 0 {
+			w.graph.depend(int(in), int(ch-w.graph.base(w.graph.tail(ch))))
+		}
+		if w.copying != Independent {
+			if first >= 0 {
+				w.found.splits[split{in, first, ch}] = true
+			}
+			first = ch
+		}
+	})
 }

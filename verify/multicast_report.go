@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/ibweave/ibweave/fabric"
@@ -14,7 +13,7 @@ import (
 
 // report turns what is wrong with multicast packets into findings, all but
 // credit loops.
-func (c *multicast) report(r *Result, opt Options) {
+func (c *mcPlan) report(r *Result, opt Options) {
 	out := NewCollector(&r.Findings, Rules, opt.Findings)
 	w := newMCWorker(c)
 	for i := range c.found.troubles {
@@ -64,7 +63,7 @@ func (c *multicast) report(r *Result, opt Options) {
 }
 
 // reportDead is about ports that lead nowhere, each with all MLIDs.
-func (c *multicast) reportDead(out *Collector, rule string, list []deadMask, why string) {
+func (c *mcPlan) reportDead(out *Collector, rule string, list []deadMask, why string) {
 	for i := 0; i < len(list); {
 		first, n := list[i], int64(0)
 		for ; i < len(list) && list[i].port == first.port; i++ {
@@ -82,7 +81,7 @@ func (c *multicast) reportDead(out *Collector, rule string, list []deadMask, why
 }
 
 // reportUnknown is about MLIDs without known senders.
-func (c *multicast) reportUnknown(r *Result, out *Collector) {
+func (c *mcPlan) reportUnknown(r *Result, out *Collector) {
 	var unknown []fabric.LID
 	for i, mlid := range c.mlids {
 		if _, assumed := c.of(i); assumed && len(c.Tables.Ports(mlid)) > 0 {
@@ -98,6 +97,88 @@ func (c *multicast) reportUnknown(r *Result, out *Collector) {
 	}
 	out.Add(MulticastUnknown, int64(len(unknown)), func(f *Finding) { f.LID, f.Message = unknown[0], message })
 	r.leave(message, MulticastRules...)
+}
+
+// nearlyFull is the share of a table, of 10 parts, from which on it is nearly full.
+const nearlyFull = 9
+
+// reportUse is about the use of multicast tables: MLIDs beyond their capacity, groups with
+// one member, and trees without an end port.
+func (c *mcPlan) reportUse(out *Collector) {
+	if room := c.found.counts.Capacity; room > 0 {
+		beyond := len(c.mlids) - slices.IndexFunc(append(slices.Clone(c.mlids), mft.MaxMLID+1), func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room })
+		if beyond > 0 {
+			out.Add(MulticastBeyondCapacity, int64(beyond), func(f *Finding) {
+				f.LID = c.mlids[len(c.mlids)-beyond]
+				f.Message = fmt.Sprintf("the smallest multicast table has room for %d MLIDs, up to %#x: %s beyond, the first %#x",
+					room, int(mft.MinMLID)+room-1, text.CountGrouped(beyond, "MLID is", "MLIDs are"), uint16(f.LID))
+			})
+		} else if used := len(c.mlids); used*10 >= room*nearlyFull {
+			out.Add(MulticastNearlyFull, int64(used), func(f *Finding) {
+				f.Message = fmt.Sprintf("%s of the %d that the smallest multicast table has room for", text.CountGrouped(used, "MLID is in use", "MLIDs are in use"), room)
+			})
+		}
+	}
+	c.reportNoEndPort(out)
+	c.reportLone(out)
+}
+
+// reportNoEndPort reports MLIDs whose masks lead to no end port.
+func (c *mcPlan) reportNoEndPort(out *Collector) {
+	var empty []fabric.LID
+	for i, mlid := range c.Tables.MLIDs() {
+		ports := c.Tables.PortsAt(i)
+		if len(ports) > 0 && !slices.ContainsFunc(ports, func(p fabric.PortID) bool {
+			peer := c.f.Peer(p)
+			return c.f.Num(p) == fabric.ManagementPort || peer != fabric.NoPort && !c.f.IsSwitch(c.f.Owner(peer))
+		}) {
+			empty = append(empty, mlid)
+		}
+	}
+	if len(empty) == 0 {
+		return
+	}
+	out.Add(MulticastNoEndPort, int64(len(empty)), func(f *Finding) {
+		f.LID, f.Message = empty[0], fmt.Sprintf("the masks of MLID %#x lead to no end port", uint16(empty[0]))
+		if n := len(empty); n > 1 {
+			f.Message = fmt.Sprintf("the masks of %d MLIDs lead to no end port, the first those of %#x", n, uint16(empty[0]))
+		}
+	})
+}
+
+// reportLone reports groups with one member.
+func (c *mcPlan) reportLone(out *Collector) {
+	alone := map[int]fabric.PortID{} // by group; NoPort for several members
+	for _, t := range c.trees {
+		for _, list := range [][]fabric.PortID{t.Senders, t.Receivers} {
+			for _, p := range list {
+				if other, known := alone[t.Group]; known && other != p {
+					p = fabric.NoPort
+				}
+				alone[t.Group] = p
+			}
+		}
+	}
+	var first *mft.Tree
+	member, n := fabric.NoPort, int64(0)
+	for _, t := range c.trees {
+		if p, known := alone[t.Group]; known && p != fabric.NoPort {
+			delete(alone, t.Group) // of several trees of a group the first counts
+			if n++; n == 1 {
+				first, member = t, p
+			}
+		}
+	}
+	if n == 0 {
+		return
+	}
+	out.Add(MulticastLoneMember, n, func(f *Finding) {
+		f.LID = first.MLID
+		f.Message = fmt.Sprintf("%s has one member, %s", treeName(first), c.f.PortName(member))
+		if n > 1 {
+			f.Message = fmt.Sprintf("%s groups have one member, the first %s: %s", text.Grouped(n), treeName(first), c.f.PortName(member))
+		}
+	})
 }
 
 // treeName names a group and its MLID.
@@ -257,14 +338,9 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 		text.Count(at.n, "pair", "pairs"), sourceName(w.f, other), sourceName(w.f, at.sender))
 }
 
-// formatPath writes a path from its first channel to its last.
-func formatPath(hops []Hop) string {
-	return text.Ends(text.Each(hops, Hop.String), 12, " -> ", "%d more")
-}
-
 // closes is the lowest MLID whose packets hold channel a while they wait for b, 0
 // for none.
-func (c *multicast) closes(a, b int32) fabric.LID {
+func (c *mcPlan) closes(a, b int32) fabric.LID {
 	g := c.graph
 	portA, _ := g.portVL(a)
 	portB, _ := g.portVL(b)
@@ -290,45 +366,4 @@ func (c *multicast) closes(a, b int32) fabric.LID {
 		}
 	}
 	return 0
-}
-
-// reportCopying looks for what else than dependencies can stop packets when
-// switches do not copy independently.
-func (c *multicast) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
-	k := newPortGraph(g, c)
-	components := graph.StronglyConnected(k.count(), k.nextClasses())
-	r.Multicast.CreditLoops = len(components)
-	for _, classes := range components {
-		channels := 0
-		for _, class := range classes {
-			channels += len(k.channelsOf(class))
-		}
-		out.Add(MulticastCopying, int64(channels), func(f *Finding) {
-			for _, ch := range k.cycle(classes) {
-				f.Witness = append(f.Witness, g.hop(ch, 0))
-			}
-			f.Switch = f.Witness[0].Switch
-			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a cycle, in which channels that leave one switch one after the other are held by one packet: %s",
-				c.copying, text.Count(channels, "channel", "channels"), formatCycle(f.Witness, false, g.vls > 1))
-		})
-	}
-	var found []sharedPair
-	var why string
-	switch c.copying {
-	case LockStep:
-		found = k.outputPairs(slices.SortedFunc(maps.Keys(c.found.splits), split.compare))
-		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
-	case Wormhole:
-		found = k.inputPairs()
-		why = "worms that have split can be on both %s and %s, which lead into one switch: two of them can hold what the other one waits for"
-	}
-	r.Multicast.CreditLoops += len(found)
-	for _, x := range found {
-		out.Add(MulticastCopying, 2, func(f *Finding) {
-			a, b := g.hop(x.a, 0), g.hop(x.b, 0)
-			f.Witness = []Hop{a, b}
-			f.Switch = a.Switch
-			f.Message = fmt.Sprintf("with %s copying "+why, c.copying, a, b)
-		})
-	}
 }

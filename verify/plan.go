@@ -161,3 +161,8 @@ func (p *plan) vlOf(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.V
 	}
 	return p.lanes.sl2vl.At(in, out)[sl]
 }
+
+// mute returns true if a CA port can send nothing for its own SL-to-VL table.
+func (p *plan) mute(port fabric.PortID) bool {
+	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
+}

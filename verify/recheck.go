@@ -108,7 +108,7 @@ type recheck struct {
 	number     []int32 // by PortID of the channel's port and VL; -1 for none
 
 	sl     fabric.SL
-	stops  []stop
+	stops  []recheckStop
 	stopAt []int32 // by PortID of a switch, that packets come in by
 	starts []int32 // the stops with senders
 	lid    fabric.LID
@@ -117,25 +117,25 @@ type recheck struct {
 	arrive []int32 // of these, the ones from which packets can arrive
 }
 
-// stop is a switch for packets that come in by some ports, and meet the same tables.
-type stop struct {
+// recheckStop is a switch for packets that come in by some ports, and meet the same tables.
+type recheckStop struct {
 	s       fabric.NodeID
 	in      fabric.PortNum // one of the ports
 	plft    int            // -1 for any
-	senders []sender
+	senders []recheckSender
 	rows    [][]fabric.SL // of the senders, each once where they are side by side
 	top     int32         // the greatest number of the channels of CAs; math.MaxInt32 where one has none
 
 	// For one LID: whether packets come here and can arrive, the ways on from here, the stops
 	// with a way to here, and the least number of the channels that packets wait for.
 	reached, live bool
-	ways          []way
+	ways          []recheckWay
 	before        []int32
 	low           int32
 }
 
-// sender is an end port whose packets come to a stop.
-type sender struct {
+// recheckSender is an end port whose packets come to a stop.
+type recheckSender struct {
 	port   fabric.PortID
 	ca     bool        // or router, not port 0 of a switch
 	vl     fabric.VL   // that it sends on
@@ -143,8 +143,8 @@ type sender struct {
 	row    []fabric.SL // of its paths, by LID; nil for any
 }
 
-// way is a port by which packets leave a stop.
-type way struct {
+// recheckWay is a port by which packets leave a stop.
+type recheckWay struct {
 	out    fabric.PortID
 	vl     fabric.VL
 	number int32 // of the channel
@@ -268,14 +268,14 @@ func (k *recheck) findStops() {
 			if !ok {
 				at = int32(len(k.stops))
 				known[string(key)] = at
-				k.stops = append(k.stops, stop{s: s, in: in, plft: plft})
+				k.stops = append(k.stops, recheckStop{s: s, in: in, plft: plft})
 			}
 			k.stopAt[f.Port(s, in)] = at
 		}
 	}
 	f.EndPorts(func(port fabric.PortID) {
 		in := f.Attachment(port)
-		x := sender{port: port, ca: in != port}
+		x := recheckSender{port: port, ca: in != port}
 		if sls := k.read.PathSLs; sls != nil && in != fabric.NoPort {
 			if x.row = sls.PortRow(port); x.row == nil {
 				x.row = sls.Given(k.f.Owner(in))
@@ -308,10 +308,10 @@ func (k *recheck) findStops() {
 }
 
 // sends returns true if a port sends packets for the LID with the SL.
-func (k *recheck) sends(x *sender) bool { return x.port != k.owner && k.hasSL(x.row) }
+func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
 // anySends returns true if any sender of a stop does: mostly the first, or none since their rows are one.
-func (k *recheck) anySends(at *stop) bool {
+func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
 		return some
@@ -421,7 +421,7 @@ func (k *recheck) addWay(i int32, num fabric.PortNum) {
 	if num > k.f.Node(at.s).NumPorts {
 		return
 	}
-	w := way{out: k.f.PortBase(at.s) + fabric.PortID(num), next: -1}
+	w := recheckWay{out: k.f.PortBase(at.s) + fabric.PortID(num), next: -1}
 	peer := k.f.Peer(w.out)
 	if k.read.SL2VL != nil && w.out != k.owner {
 		w.vl = k.read.SL2VL.At(at.in, w.out)[k.sl]
@@ -447,7 +447,7 @@ func (k *recheck) addWay(i int32, num fabric.PortNum) {
 }
 
 // arrives returns true if packets that take a way can arrive.
-func (k *recheck) arrives(w way) bool { return w.next < 0 || k.stops[w.next].live }
+func (k *recheck) arrives(w recheckWay) bool { return w.next < 0 || k.stops[w.next].live }
 
 // climbs checks the dependencies of packets that come to a stop by a channel with a number.
 func (k *recheck) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {
@@ -480,4 +480,128 @@ func (k *recheck) increases(in fabric.PortID, inVL fabric.VL, out fabric.PortID,
 		return fmt.Sprintf("%s VL %d", k.f.PortName(p), vl)
 	}
 	return &DependencyError{In: channel(in, inVL), Out: channel(out, outVL), LID: lid, in: name(in, inVL), out: name(out, outVL)}
+}
+
+// recheckMulticast enumerates the dependencies of multicast packets: it follows
+// one packet of each sender, and no copy further than where another one of the
+// same tree came in by the same port on the same VL before.
+type recheckMulticast struct {
+	*recheck
+	m     *mft.Plan
+	sl2vl *lft.SL2VL
+	came  []uint16        // by PortID and VL bit: copies that came in
+	dirty []fabric.PortID // of came
+	queue []copied
+}
+
+// copied is a copy of a packet that is in a switch.
+type copied struct {
+	in fabric.PortID // port of the switch
+	vl fabric.VL     // that it came on
+}
+
+// trees checks the dependencies of all trees, and of MLIDs without one as
+// Check says.
+func (k *recheckMulticast) trees() error {
+	known := make(map[fabric.LID]bool, len(k.m.Trees))
+	for i := range k.m.Trees {
+		t := &k.m.Trees[i]
+		known[t.MLID] = known[t.MLID] || len(t.Senders) > 0
+		if err := k.tree(t.MLID, t.Senders, t.SL); err != nil {
+			return err
+		}
+	}
+	for _, mlid := range k.m.Tables.MLIDs() {
+		if known[mlid] {
+			continue
+		}
+		var members []fabric.PortID
+		for _, p := range k.m.Tables.Ports(mlid) {
+			if end := k.endAt(p); end != fabric.NoPort {
+				members = append(members, end)
+			}
+		}
+		if err := k.tree(mlid, members, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endAt is the end port that a port of a switch leads to.
+func (k *recheckMulticast) endAt(p fabric.PortID) fabric.PortID {
+	if k.f.Num(p) == fabric.ManagementPort {
+		return p
+	}
+	if peer := k.f.Peer(p); peer != fabric.NoPort && !k.f.IsSwitch(k.f.Owner(peer)) {
+		return peer
+	}
+	return fabric.NoPort
+}
+
+func (k *recheckMulticast) tree(mlid fabric.LID, senders []fabric.PortID, sl fabric.SL) error {
+	for _, p := range k.dirty {
+		k.came[p] = 0
+	}
+	k.dirty = k.dirty[:0]
+	for _, s := range senders {
+		if k.f.IsSwitch(k.f.Owner(s)) {
+			if err := k.forward(mlid, sl, k.f.PortBase(k.f.Owner(s)), fabric.NoPort, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		in := k.f.Peer(s)
+		if in == fabric.NoPort || !k.f.IsSwitch(k.f.Owner(in)) {
+			continue
+		}
+		vl := fabric.VL(0)
+		if k.sl2vl != nil {
+			vl = k.sl2vl.At(0, s)[sl]
+		}
+		if vl != lft.DropVL {
+			if err := k.forward(mlid, sl, in, s, vl); err != nil {
+				return err
+			}
+		}
+	}
+	for len(k.queue) > 0 {
+		at := k.queue[0]
+		k.queue = k.queue[1:]
+		if err := k.forward(mlid, sl, at.in, k.f.Peer(at.in), at.vl); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forward copies a packet that came in by a port of a switch, on a VL of the
+// channel from held, which is NoPort for port 0.
+func (k *recheckMulticast) forward(mlid fabric.LID, sl fabric.SL, in, held fabric.PortID, vl fabric.VL) error {
+	for _, out := range k.m.Tables.Mask(k.f.Owner(in), mlid) {
+		to := k.f.Peer(out)
+		if out == in || to == fabric.NoPort {
+			continue
+		}
+		after := fabric.VL(0)
+		if k.sl2vl != nil {
+			if after = k.sl2vl.At(k.f.Num(in), out)[sl]; after == lft.DropVL {
+				continue
+			}
+		}
+		if held != fabric.NoPort {
+			if err := k.increases(held, vl, out, after, mlid); err != nil {
+				return err
+			}
+		}
+		if !k.f.IsSwitch(k.f.Owner(to)) || k.came[to]>>after&1 != 0 {
+			continue
+		}
+		if k.came[to] == 0 {
+			k.dirty = append(k.dirty, to)
+		}
+		k.came[to] |= 1 << after
+		k.queue = append(k.queue, copied{to, after})
+	}
+	return nil
 }

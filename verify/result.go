@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
+	"math/big"
 	"slices"
-	"strings"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/text"
-	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
@@ -63,6 +63,41 @@ func countFabric(f *fabric.Fabric) FabricCounts {
 	return n
 }
 
+// Unverified is the result of a fabric whose tables are not verified: only its size
+// is known.
+func Unverified(f *fabric.Fabric) *Result {
+	return &Result{
+		Fabric:      countFabric(f),
+		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
+		Undecided:   []Undecided{},
+		Findings:    []Finding{},
+		Verdict:     VerdictClean,
+		scale:       bound.ScaleOf(f),
+	}
+}
+
+// countPairs counts the pairs of a fabric: see UnicastCounts and ManagementCounts.
+func countPairs(f *fabric.Fabric) (unicast, management int64) {
+	caLIDs, switchLIDs := countLIDs(f)
+	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
+	return (caPorts - 1) * caLIDs, switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
+}
+
+// countLIDs counts the LIDs of CAs and routers, and those of switches.
+func countLIDs(f *fabric.Fabric) (ca, switches int64) {
+	f.EndPorts(func(port fabric.PortID) {
+		if f.IsSwitch(f.Owner(port)) {
+			switches += lidsOf(f, port)
+		} else {
+			ca += lidsOf(f, port)
+		}
+	})
+	return ca, switches
+}
+
+// lidsOf is the number of LIDs that a port answers to.
+func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
+
 // UnicastCounts counts ordered pairs of a CA or router port and a LID of
 // another such port. Each pair is delivered, unreachable or loops.
 type UnicastCounts struct {
@@ -75,6 +110,16 @@ type UnicastCounts struct {
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`
 	Aggregation  int64     `json:"unreachable_aggregation,omitempty"` // of Unreachable, those of aggregation nodes; 0 before audit/cause has grouped findings
+}
+
+// setHops takes over the delivered pairs by switches passed.
+func (u *UnicastCounts) setHops(delivered Histogram) {
+	for passed, n := range delivered {
+		if n > 0 {
+			u.MaxHops = passed
+		}
+	}
+	u.HopHistogram = slices.Clone(delivered[:u.MaxHops+1])
 }
 
 // ManagementCounts counts ordered pairs of a port and a LID of another port, of
@@ -121,6 +166,13 @@ type MulticastCounts struct {
 	Fullest  *MulticastTable `json:"fullest,omitempty"`
 }
 
+// MulticastTable is how full the fullest multicast table is, by its share.
+type MulticastTable struct {
+	SwitchRef
+	MLIDs    int `json:"mlids"`    // with a port in the switch's mask
+	Capacity int `json:"capacity"` // MLIDs
+}
+
 // BalanceCounts describes how routes spread over the cables between switches, each direction
 // separately and all VLs together. A route is a delivered unicast pair of two ports that count for
 // load (see fabric.Kind) whose packets cross the cable.
@@ -136,6 +188,27 @@ type BalanceCounts struct {
 	Idle []IdleChannel `json:"idle,omitempty"`
 	// MaxRelative is nil unless the rates of cables between switches are known and differ.
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
+}
+
+// RelativeLoad is the channel between switches that takes the most time: the one with
+// the most routes for its rate.
+type RelativeLoad struct {
+	// Load is its routes times Fastest over Rate: as many routes take that time on the
+	// fastest cable.
+	Load    float64 `json:"load"`
+	Routes  int64   `json:"routes"`
+	Link    Hop     `json:"link"`    // the first of equal ones, on VL 0
+	Rate    string  `json:"rate"`    // of the link, as "4xDDR", or UnknownRate
+	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
+}
+
+// UnknownRate is the Rate of a link whose rate is not given. It counts as the commonest.
+const UnknownRate = "unknown rate"
+
+// linkLoad is the most routes on a channel between switches of one width and speed.
+type linkLoad struct {
+	Link   fabric.Link
+	Routes int64
 }
 
 // AdaptiveCounts describes adaptive tables, where a switch chooses one of several ports.
@@ -183,6 +256,65 @@ type Partition struct {
 	LimitedHosts string      `json:"limited_hosts"`
 }
 
+// LoadBound is the greatest relative load of tables beside proven lower bounds: how much better
+// other tables could be.
+type LoadBound struct {
+	// Load is the routes on the most loaded channel between switches, those on slower cables
+	// times the rate of the fastest over theirs; 0 where tables do not deliver all pairs and
+	// without tables.
+	Load float64 `json:"load"`
+	// Fastest is the rate of the fastest channel, "" where the rates of all are one: Load and bounds are
+	// routes on it.
+	Fastest string       `json:"fastest,omitempty"`
+	Bounds  []LowerBound `json:"bounds"` // never nil
+}
+
+// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since a slower
+// cable may be the busiest.
+func (b *LoadBound) LoadText() string {
+	n := int64(math.Round(b.Load))
+	if b.Fastest == "" {
+		return text.Grouped(n)
+	}
+	return text.CountGrouped(n, "route", "routes") + " on " + b.Fastest
+}
+
+// LowerBound is a load that no tables can stay below.
+type LowerBound struct {
+	// Paths names the tables that the bound holds for: any; shortest, those that keep to shortest
+	// paths; legal, those that keep to the legal ports of their up*/down* order.
+	Paths string   `json:"paths"`
+	Least float64  `json:"least"`
+	Exact *big.Rat `json:"-"`     // the same
+	Above float64  `json:"above"` // part of Least by which Load is above; 0 without Load
+	// Unit is the lumps of routes that the bound counts, since a switch has one port for a
+	// LID; 1 where it does not matter.
+	Unit    int64  `json:"unit"`
+	Witness string `json:"witness"` // why, in words
+	// Close is false where only cuts were tried and the fabric is no tree: better bounds may exist.
+	Close bool `json:"close"`
+	tree  bool
+}
+
+// AboveText returns how the load compares with the bound: "6.2 % above", "3.5 times".
+func (x *LowerBound) AboveText() string {
+	if x.Above < 1 {
+		return fmt.Sprintf("%.1f %% above", 100*x.Above)
+	}
+	return fmt.Sprintf("%.1f times", 1+x.Above)
+}
+
+// LoadText writes a load, rounded down to a tenth: "714" or "714.2".
+func LoadText(x *big.Rat) string {
+	tenths := new(big.Int).Mul(x.Num(), big.NewInt(10))
+	tenths.Div(tenths, x.Denom())
+	s := text.Grouped(tenths.Int64() / 10)
+	if rest := tenths.Int64() % 10; rest != 0 {
+		s += fmt.Sprintf(".%d", rest)
+	}
+	return s
+}
+
 // IdleChannel is a channel between switches that no route takes; Endpoint is its sending port.
 type IdleChannel struct {
 	Endpoint
@@ -201,139 +333,6 @@ const (
 	IdleFewLIDs     = "few-lids"     // the hosts of the switch that it leads to have fewer LIDs than there are cables to it
 	IdleUnused      = "unused"       // none of these: the tables could use it
 )
-
-// Hop is a channel that leaves a switch.
-type Hop = lft.Hop
-
-// HopOf is the channel that leaves port p of a switch, without a VL and a LID.
-func HopOf(f *fabric.Fabric, p fabric.PortID) Hop { return lft.HopOf(f, p) }
-
-// Finding is one way in which tables break a rule.
-type Finding struct {
-	Rule     string      `json:"rule"`
-	Severity Severity    `json:"severity"`
-	Message  string      `json:"message"`
-	Switch   fabric.GUID `json:"switch"` // 0 when it is about no one switch
-	LID      fabric.LID  `json:"lid"`    // 0 when it is about no one LID
-	// Count is how many it stands for, in the rule's unit: pairs, LIDs,
-	// switches, channels.
-	Count   int64 `json:"count"`
-	Witness []Hop `json:"witness"` // never nil
-	// Ports are the ports that the finding is about, unless it is about the
-	// path of a packet.
-	Ports []Endpoint `json:"ports,omitempty"`
-	// Fingerprint names the finding across runs; see SetFingerprints.
-	Fingerprint string `json:"fingerprint,omitempty"`
-	// Waiver says that it is known and does not count for now.
-	Waiver *Waiver `json:"waiver,omitempty"`
-	// Cause is the Text of the Cause that it follows from; "" where that is its own Message.
-	Cause string `json:"cause,omitempty"`
-	// File and Line are the place in the input of a finding made by a reader; "" and 0
-	// for other findings.
-	File string `json:"-"`
-	Line int    `json:"-"`
-	more bool   // stands for those that are left out, and comes last
-}
-
-// IsRest returns true if the finding stands for further findings of its rule that are left out.
-func (x *Finding) IsRest() bool { return x.more }
-
-// Pairs counts ordered pairs of a port and a LID, by Lost constants.
-type Pairs [3]int64
-
-// What Pairs counts.
-const (
-	LostHosts       = iota // pairs of hosts, routers and the like
-	LostAggregation        // of which one is an aggregation node, and none a switch
-	LostManagement         // of which one is port 0 of a switch
-)
-
-// Cause is something wrong at one place, a cable, a port, a switch or a rule of the tables, with all
-// findings that follow from it.
-type Cause struct {
-	Rule     string // of the gravest finding, as the following
-	Severity Severity
-	Waiver   *Waiver
-	Text     string      // one line; the message of the finding where there is one
-	Follows  []string    // lines about what follows
-	Pairs    Pairs       // that cannot talk for it
-	Routes   int64       // that cross a slow cable, both ways together
-	Findings []int       // indices in Result.Findings, in order
-	Switches []SwitchRef // at which it is, where Text does not name all of them
-}
-
-// NewFinding makes a finding of a rule, which is one of a list.
-func NewFinding(rules []Rule, rule string, count int, format string, args ...any) Finding {
-	known, _ := FindRule(rule, rules)
-	return Finding{Rule: rule, Severity: known.Severity, Count: int64(count), Message: fmt.Sprintf(format, args...), Witness: []Hop{}}
-}
-
-// Undecided is a rule that the input is too incomplete to decide: there may be
-// findings that cannot be seen.
-type Undecided struct {
-	Rule   string `json:"rule"`
-	Reason string `json:"reason"` // what is missing
-}
-
-// Endpoint is a port of a node of any type.
-type Endpoint struct {
-	Node fabric.GUID    `json:"node"` // 0 for a node that a cabling plan names and the fabric lacks
-	Name fabric.Name    `json:"name"`
-	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown one of its ports
-	// Label is that of the port, see fabric.Fabric.Label.
-	Label string `json:"label,omitempty"`
-}
-
-// EndpointOf returns the Endpoint of port p.
-func EndpointOf(f *fabric.Fabric, p fabric.PortID) Endpoint {
-	n := f.Owner(p)
-	return Endpoint{Node: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
-}
-
-// EndpointsOf returns the Endpoint of each port.
-func EndpointsOf(f *fabric.Fabric, ports ...fabric.PortID) []Endpoint {
-	return text.Each(ports, func(p fabric.PortID) Endpoint { return EndpointOf(f, p) })
-}
-
-// String is "name"[port] with the port's label, or "name" without a port.
-func (e Endpoint) String() string {
-	if e.Port == 0 {
-		return e.Name.String()
-	}
-	return e.Name.At(e.Port, e.Label)
-}
-
-// Unquoted is String without quotation marks.
-func (e Endpoint) Unquoted() string { return strings.ReplaceAll(e.String(), `"`, "") }
-
-// SwitchRef identifies a switch.
-type SwitchRef struct {
-	Switch fabric.GUID `json:"switch"`
-	Name   fabric.Name `json:"name"`
-}
-
-// SwitchOf names switch s.
-func SwitchOf(f *fabric.Fabric, s fabric.NodeID) SwitchRef {
-	return SwitchRef{f.Node(s).GUID, f.Name(s)}
-}
-
-// Cable is a direction of a cable, from one port to the other.
-type Cable struct {
-	From Endpoint `json:"from"`
-	To   Endpoint `json:"to"`
-	Rate int      `json:"rate_mbps"` // data rate; 0 unknown
-}
-
-// CableOf names the cable at port p, from p on.
-func CableOf(f *fabric.Fabric, p fabric.PortID) Cable {
-	return Cable{EndpointOf(f, p), EndpointOf(f, f.Peer(p)), f.Link(p).Mbps()}
-}
-
-// Waiver excuses a finding for some time.
-type Waiver struct {
-	Until  string `json:"until"` // the last day, as 2006-01-02
-	Reason string `json:"reason"`
-}
 
 // Histogram counts by a small number, its index.
 type Histogram []int64
@@ -507,4 +506,36 @@ func (r *Result) updateVerdict() {
 	} else {
 		r.Verdict = worst.Verdict()
 	}
+}
+
+// leaveUnowned leaves rules undecided where LIDs have entries and no port of the topology has them, ascending.
+func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
+	if len(lids) == 0 {
+		return
+	}
+	what := fmt.Sprintf("LID %d, which no port of the topology has", lids[0])
+	if n := len(lids); n > 1 {
+		what = fmt.Sprintf("%d LIDs that no port of the topology has, such as %d", n, lids[0])
+	}
+	r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what), rules...)
+}
+
+// countFindings adds up the counts of all findings of a rule in a list.
+func countFindings(list []Finding, rule string) (n int64) {
+	for i := range list {
+		if list[i].Rule == rule {
+			n += list[i].Count
+		}
+	}
+	return n
+}
+
+// keepDoubts leaves the rules undecided of which any has more findings.
+func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
+	for _, rule := range rules {
+		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {
+			r.leave(reason, rule)
+		}
+	}
+	r.updateVerdict()
 }

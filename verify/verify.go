@@ -16,82 +16,14 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"math/bits"
 	"slices"
-	"sync/atomic"
 
 	"github.com/ibweave/ibweave/fabric"
-	"github.com/ibweave/ibweave/internal/par"
-	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/state"
-	"github.com/ibweave/ibweave/verify/bound"
 )
-
-// Options are the choices of Check.
-type Options struct {
-	// Copying is how switches copy a multicast packet to several ports.
-	Copying Copying
-	// Complete says that the fabric has all ports there are. Else LIDs that have
-	// entries and no port leave rules undecided, since the port may be one that the
-	// topology does not tell.
-	Complete bool
-	// Buffer is the room that the switches have for packets; the zero value
-	// means unknown.
-	Buffer Buffer
-	// Workers is how many goroutines share the work; 0 for one on each CPU.
-	// The result does not depend on it.
-	Workers int
-	// Witnesses bounds the credit loops that are shown; 0 for
-	// DefaultWitnesses. All are counted.
-	Witnesses int
-	// Findings is the most findings for each rule; 0 stands for
-	// DefaultFindings. One further finding tells how many are left out.
-	Findings int
-	// Progress, when set, is told how many parts of the LIDs are done, of all.
-	// It is called from several goroutines.
-	Progress func(done, total int)
-}
-
-// The defaults of Options.
-const (
-	DefaultWitnesses = 16
-	DefaultFindings  = 50
-)
-
-// setDefaults bounds the findings by default where nothing else does.
-func (o *Options) setDefaults() {
-	o.Witnesses = cmp.Or(max(o.Witnesses, 0), DefaultWitnesses)
-	o.Findings = cmp.Or(max(o.Findings, 0), DefaultFindings)
-}
-
-// each calls do with a worker for each of n parts of the LIDs, and tells of the progress.
-func each[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
-	var done atomic.Int32
-	return par.ForEachWith(ctx, opt.Workers, n, start, func(w W, i int) error {
-		do(w, i)
-		if parts := int(done.Add(1)); opt.Progress != nil {
-			opt.Progress(parts, n)
-		}
-		return nil
-	})
-}
-
-// Unverified is the result of a fabric whose tables are not verified: only its size
-// is known.
-func Unverified(f *fabric.Fabric) *Result {
-	return &Result{
-		Fabric:      countFabric(f),
-		CreditLoops: CreditLoopCounts{VLs: 1, Cycles: [][]Hop{}},
-		Undecided:   []Undecided{},
-		Findings:    []Finding{},
-		Verdict:     VerdictClean,
-		scale:       bound.ScaleOf(f),
-	}
-}
 
 // Check examines the tables of a state, in which every switch has a row by its NodeID, for all LIDs
 // of its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs) time;
@@ -116,26 +48,24 @@ func Unverified(f *fabric.Fabric) *Result {
 // Errors are tables of another fabric and ctx's; faults of the tables are in the Result.
 func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	opt.setDefaults()
-	r, l, err := check(ctx, s, opt, false)
+	r, l, err := checkStatic(ctx, s, opt, false)
 	if err != nil {
 		return nil, err
 	}
-	dropped := l.mayDrop()
-	if !l.doubts(r) {
-		r.Leave(dropped...)
-		return r, nil
+	if l.doubts(r) {
+		certain, _, err := checkStatic(ctx, s, opt, true)
+		if err != nil {
+			return nil, err
+		}
+		l.leaveDoubts(r, certain)
+		r = certain
 	}
-	certain, _, err := check(ctx, s, opt, true)
-	if err != nil {
-		return nil, err
-	}
-	l.leaveDoubts(r, certain)
-	certain.Leave(dropped...)
-	return certain, nil
+	r.Leave(l.mayDrop()...)
+	return r, nil
 }
 
-// check is Check in which paths of unknown SL have any, or with certain none.
-func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
+// checkStatic is Check in which paths of unknown SL have any, or with certain none.
+func checkStatic(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
 	f, t := s.Fabric, s.Tables
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return nil, nil, err
@@ -161,7 +91,7 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 		return nil, nil, err
 	}
 	r := Unverified(f)
-	var mc *multicast
+	var mc *mcPlan
 	if s.Multicast != nil {
 		mc = newMulticast(p, s.Multicast, opt.Copying, s.MFTCapacity)
 		if err := mc.run(ctx, opt); err != nil {
@@ -187,47 +117,77 @@ func check(ctx context.Context, s *state.State, opt Options, certain bool) (*Res
 	return r, l, nil
 }
 
-// run checks all LIDs, and returns one worker with what all found.
-func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
-	workers, err := each(ctx, &opt, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) { w.unit(&p.units[i]) })
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range workers[1:] {
-		workers[0].merge(w)
-	}
-	return workers[0], nil
+// sensitive lists the rules whose findings depend on the SLs of paths.
+var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
+
+// doubts returns true if paths of unknown SL could have made findings of r.
+func (l *lanes) doubts(r *Result) bool {
+	return l != nil && (len(l.classes) > 1 || len(l.copies) > 1) && (l.sls == nil && l.hidden || l.sls != nil && l.unknown() > 0) &&
+		slices.ContainsFunc(sensitive, func(rule string) bool { return countFindings(r.Findings, rule) > 0 })
 }
 
-// merge takes over what another worker found.
-func (w *worker) merge(o *worker) {
-	w.own.add(o.own)
-	if w.flow != nil {
-		for i, classes := range o.flow.sent {
-			w.flow.sent[i] |= classes
+// mayDrop lists the rules that are undecided since a path of unknown SL may have one that
+// the sender's own table drops.
+func (l *lanes) mayDrop() []Undecided {
+	if l == nil || l.sls != nil && l.unknown() == 0 {
+		return nil
+	}
+	missing := func(s fabric.NodeID, port fabric.PortID) bool {
+		return l.sls == nil || l.unknownOf(l.slsFrom(port, s)) > 0
+	}
+	of := func(rule string, port fabric.PortID) Undecided {
+		return Undecided{Rule: rule, Reason: fmt.Sprintf("the SLs of paths from %s are missing, and its SL-to-VL table drops some", l.f.PortName(port))}
+	}
+	dropsSome := func(m *lft.VLMap) bool {
+		return slices.Contains(m[:], lft.DropVL) && *m != lft.ConstantVL(lft.DropVL) // to drop all is a finding
+	}
+	var list []Undecided
+	for i, port := range l.f.CAPorts() {
+		s := l.f.CASwitches()[i]
+		if s != fabric.NoNode && dropsSome(l.sl2vl.At(0, port)) && missing(s, port) {
+			list = append(list, of(SLDropped, port))
+			break
 		}
-		for port, classes := range o.flow.sentBy {
-			w.flow.sentBy[port] |= classes
+	}
+	for in, out := range l.sl2vl.PortPairs() {
+		s := l.f.Owner(out)
+		if in == fabric.ManagementPort && l.f.IsSwitch(s) && dropsSome(l.sl2vl.At(in, out)) && missing(s, l.f.PortBase(s)) {
+			return append(list, of(ManagementSLDropped, l.f.PortBase(s)))
 		}
 	}
-	for h, n := range o.delivered {
-		w.delivered[h] += n
+	return list
+}
+
+// unknown counts the paths of unknown SL: those from switches, and those from source ports
+// that have a row of their own in the path SLs.
+func (l *lanes) unknown() (n int64) {
+	for _, s := range l.f.Switches() {
+		n += l.unknownOf(l.sls.Given(s))
 	}
-	w.nonMinimal += o.nonMinimal
-	for i, pairs := range o.apart {
-		w.apart[i] += pairs
+	for _, port := range l.sls.Ports() {
+		n += l.unknownOf(l.sls.PortRow(port))
 	}
-	w.stretch.consider(o.stretch)
-	w.gap.consider(o.gap)
-	w.troubles = append(w.troubles, o.troubles...)
-	w.stale = append(w.stale, o.stale...)
-	for key, n := range o.dead {
-		if m, ok := w.dead[key]; ok {
-			n.lids += m.lids
-			n.first = min(n.first, m.first)
+	return n
+}
+
+// unknownOf counts the paths of one row whose SL is not known.
+func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
+	for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
+		if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
+			n++
 		}
-		w.dead[key] = n
 	}
+	return n
+}
+
+// leaveDoubts leaves the rules undecided that have more findings when paths of unknown SL have any
+// than those that are certain.
+func (l *lanes) leaveDoubts(any, certain *Result) {
+	reason := "path SLs are missing, and there are findings with some and none with others"
+	if l.sls != nil {
+		reason = fmt.Sprintf("the SLs of %d paths from a switch or port to a LID are missing, and there are more findings with some than with others", l.unknown())
+	}
+	certain.keepDoubts(any, reason, sensitive...)
 }
 
 // summarize fills in the numbers of pairs and routes. It returns the channels between
@@ -263,154 +223,5 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Management.Loops = pairs[tallyManagementLoops]
 	r.Unicast.setHops(w.delivered)
 	r.Unicast.NonMinimal, r.Unicast.MaxDetour = w.nonMinimal, int(w.stretch.extra)
-	return balance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
-}
-
-// setHops takes over the delivered pairs by switches passed.
-func (u *UnicastCounts) setHops(delivered Histogram) {
-	for passed, n := range delivered {
-		if n > 0 {
-			u.MaxHops = passed
-		}
-	}
-	u.HopHistogram = slices.Clone(delivered[:u.MaxHops+1])
-}
-
-// countPairs counts the pairs of a fabric: see UnicastCounts and ManagementCounts.
-func countPairs(f *fabric.Fabric) (unicast, management int64) {
-	caLIDs, switchLIDs := countLIDs(f)
-	caPorts, switches := int64(len(f.CAPorts())), int64(f.NumSwitches())
-	return (caPorts - 1) * caLIDs, switches*caLIDs + caPorts*switchLIDs + (switches-1)*switchLIDs
-}
-
-// countLIDs counts the LIDs of CAs and routers, and those of switches.
-func countLIDs(f *fabric.Fabric) (ca, switches int64) {
-	f.EndPorts(func(port fabric.PortID) {
-		if f.IsSwitch(f.Owner(port)) {
-			switches += lidsOf(f, port)
-		} else {
-			ca += lidsOf(f, port)
-		}
-	})
-	return ca, switches
-}
-
-// lidsOf is the number of LIDs that a port answers to.
-func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
-
-// mute returns true if a CA port can send nothing for its own SL-to-VL table.
-func (p *plan) mute(port fabric.PortID) bool {
-	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
-}
-
-// graphs takes the dependencies out of the records: of unicast traffic, and
-// of unicast and management traffic together.
-func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
-	if p.lanes.tracks() {
-		unicast, all = p.unicast.finish(), p.others.finish()
-		all.union(unicast)
-		return unicast, all
-	}
-	unicast, all = newGraph(p.channels), newGraph(p.channels)
-	for ch := range int32(p.count()) {
-		cas, idle := w.own.deps(int(ch))
-		copy(unicast.Row(ch), cas)
-		for i, set := range cas {
-			all.Row(ch)[i] = set | idle[i]
-		}
-		unicast.used[ch] = w.own.caEnds[ch] || unicast.depends(ch)
-		all.used[ch] = unicast.used[ch] || w.own.idleEnds[ch] || all.depends(ch)
-	}
-	if p.lanes != nil {
-		return unicast.copies(p.onVLs), all.copies(p.onVLs)
-	}
-	return unicast, all
-}
-
-// loops is the credit loops that were found: graphs, and sets of channels that
-// wait for each other.
-type loops struct {
-	unicast, multicast, management traffic
-}
-
-// traffic is a graph with its credit loops.
-type traffic struct {
-	graph *dependencyGraph
-	loops [][]int32
-}
-
-// findCreditLoops looks for credit loops, and keeps what a certificate needs: of unicast
-// packets, of these and multicast packets, and of those to and from switches as
-// well.
-func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *multicast, w *worker) (l loops) {
-	r.CreditLoops.Dependencies = unicast.Count()
-	r.CreditLoops.Channels = text.CountIf(unicast.used, func(used bool) bool { return used })
-	r.CreditLoops.Cycles = [][]Hop{}
-	both := unicast
-	fromCAs := p.fromCAs(w)
-	if mc != nil {
-		r.Multicast = mc.found.counts
-		both = mc.graph.dependencyGraph
-		all.union(both)
-		both.union(unicast)
-		r.Multicast.Dependencies = both.Count()
-		fromCAs = append(fromCAs, mc.injections()...)
-		slices.SortFunc(fromCAs, NumberedChannel.Compare)
-		fromCAs = slices.Compact(fromCAs)
-	}
-	r.CreditLoops.VLs = vlsOf(all, fromCAs)
-	l.unicast.graph, l.multicast.graph, l.management.graph = unicast, both, all
-	proof := &certificateProof{multicast: mc != nil, fromCAs: fromCAs}
-	var ok bool
-	if proof.order, ok = all.order(); ok {
-		proof.management, proof.graph = true, all
-	} else {
-		l.management.loops = all.components()
-		r.Management.CreditLoops = len(l.management.loops)
-		if proof.order, ok = both.order(); ok {
-			proof.graph = both
-		} else {
-			l.unicast.loops = unicast.components()
-			r.CreditLoops.Count = len(l.unicast.loops)
-			if mc != nil {
-				l.multicast.loops = both.components()
-				r.Multicast.CreditLoops = len(l.multicast.loops)
-			}
-		}
-	}
-	if ok && (mc == nil || mc.copying == Independent && mc.found.counts.Loops == 0) {
-		r.proof = proof
-	}
-	return l
-}
-
-// fromCAs lists the channels that leave CAs and routers, with the number 0: on
-// one VL all of them, else those into switches that packets take.
-func (p *plan) fromCAs(w *worker) []NumberedChannel {
-	if p.lanes != nil {
-		return p.lanes.fromCAs(func(sender int, port fabric.PortID) uint16 {
-			if w.flow == nil {
-				return 0xffff
-			}
-			return w.flow.sent[sender] | w.flow.sentBy[port]
-		})
-	}
-	return text.Each(p.f.CAPorts(), func(port fabric.PortID) NumberedChannel {
-		return NumberedChannel{GUID: p.f.Node(p.f.Owner(port)).GUID, Port: p.f.Num(port)}
-	})
-}
-
-// vlsOf counts the VLs of channels in use, 1 when there are none.
-func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
-	var vls uint16
-	for ch, used := range g.used {
-		if used {
-			_, vl := g.portVL(int32(ch))
-			vls |= 1 << vl
-		}
-	}
-	for _, ch := range fromCAs {
-		vls |= 1 << ch.VL
-	}
-	return max(1, bits.OnesCount16(vls))
+	return countBalance(r, p.f, func(port fabric.PortID) int64 { return int64(*w.own.routes(int(port))) })
 }

@@ -6,23 +6,6 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// forest is the paths of packets for one LID: each switch sends them to one other.
-type forest struct {
-	next  []int32 // by switch: where it sends packets, as in channels.to
-	depth []int32 // by switch: links to the root, or one of those below
-	end   []int32 // by switch: where packets end that do not arrive
-	order []int32 // switches that packets arrive from without the root, each before the one it leads to
-	room  []int32 // of order, which is its end
-}
-
-// Depths of switches that are not in the tree.
-const (
-	depthUnknown  = -1 - iota
-	depthFollowed // on the path that is being followed
-	depthDead
-	depthLoop
-)
-
 // find fills in all but next: it follows each switch until something known, once. root
 // is where packets arrive, or less than 0.
 func (w *forest) find(root int32) {
@@ -118,38 +101,6 @@ func (w *worker) loadManagement(root int32) {
 			*at |= 1 << (out & 63)
 		}
 	}
-}
-
-// trouble counts the pairs of one destination LID that are not delivered, by
-// kind: how many there are, and the lowest switch where one of them starts.
-type trouble struct {
-	lid     fabric.LID
-	tallies [numTallies]tally
-}
-
-// The tallies of a trouble: from CA and router ports to a CA LID, and of management.
-const (
-	tallyUnreachable = iota
-	tallyMisdelivered
-	tallyDropped
-	tallyLoops
-	tallyManagementUnreachable
-	tallyManagementDropped
-	tallyManagementLoops
-	numTallies
-)
-
-type tally struct {
-	pairs int64
-	from  int32
-}
-
-func (t *trouble) add(tally int, pairs int64, from int) {
-	at := &t.tallies[tally]
-	if pairs > 0 && at.pairs == 0 {
-		at.from = int32(from)
-	}
-	at.pairs += pairs
 }
 
 // tallyUp counts the pairs of a destination by what walk found, and takes those

@@ -141,6 +141,89 @@ func (w *network) channel(p fabric.PortID) int32 {
 	return w.first[s] + int32(i)
 }
 
+// partition divides the switches into classes, each of them connected.
+type partition struct {
+	name string  // "pod"; "" for single switches
+	of   []int32 // by switch: its class
+	n    int
+	sums []sum // by class
+}
+
+// sum has the totals of a class of switches.
+type sum struct {
+	hosts   []count
+	lids    int64
+	part    int32   // of the fabric, by the cables
+	out, in []int64 // by rate: channels that leave the class, and enter it
+	// gate is the switch that all channels into the class come from, NoNode for none or several.
+	gate fabric.NodeID
+}
+
+// count is how many switches have a number of hosts.
+type count struct{ hosts, switches int64 }
+
+// sumHosts is how many hosts there are in all.
+func sumHosts(list []count) (sum int64) {
+	for _, c := range list {
+		sum += c.hosts * c.switches
+	}
+	return sum
+}
+
+// sums adds up the classes of a partition.
+func (w *network) sums(p *partition) []sum {
+	list := make([]sum, p.n)
+	edges := make([]int64, 2*len(w.rates)*p.n)
+	for i := range list {
+		k := len(w.rates)
+		list[i].out, edges = edges[:k], edges[k:]
+		list[i].in, edges = edges[:k], edges[k:]
+	}
+	for s, class := range p.of {
+		x := &list[class]
+		x.part = w.part[s]
+		x.lids += w.lids[s]
+		if w.hosts[s] > 0 {
+			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})
+		}
+	}
+	several := make([]bool, p.n)
+	for i := range list {
+		list[i].gate = fabric.NoNode
+	}
+	for c, a := range w.from {
+		if from, to := p.of[a], p.of[w.to[c]]; from != to {
+			i := w.rateOf(int32(c))
+			list[from].out[i]++
+			list[to].in[i]++
+			several[to] = several[to] || list[to].gate != fabric.NoNode && list[to].gate != a
+			list[to].gate = a
+		}
+	}
+	for i := range list {
+		if several[i] {
+			list[i].gate = fabric.NoNode
+		}
+	}
+	return list
+}
+
+// rateOf is the place in rates of a channel's rate.
+func (w *network) rateOf(c int32) int {
+	i, _ := slices.BinarySearch(w.rates, w.rate[c])
+	return i
+}
+
+// addCount adds to a list by hosts, ascending.
+func addCount(list []count, c count) []count {
+	i, ok := slices.BinarySearchFunc(list, c, func(a, b count) int { return int(a.hosts - b.hosts) })
+	if ok {
+		list[i].switches += c.switches
+		return list
+	}
+	return slices.Insert(list, i, c)
+}
+
 // traffic counts by switch the CA and router ports, and their LIDs. In a fabric in which
 // no such port has a LID each counts as one that has 1, as LIDs will be assigned.
 func traffic(f *fabric.Fabric) (hosts, lids []int64) {

@@ -41,6 +41,22 @@ type Certificate struct {
 	Fabric   [sha256.Size]byte // see Digest
 }
 
+// Bound is a bound with its certificate.
+type Bound struct {
+	// Load is the bound in routes on the fastest cable, see the head of the package; Exact is
+	// the same.
+	Load  float64  `json:"load"`
+	Exact *big.Rat `json:"-"`
+	// Unit is the lumps of routes that it counts.
+	Unit  int64  `json:"unit"`
+	Words string `json:"witness"`
+	// Close says that tables far above the bound are worth a word: lengths were sought, or the fabric
+	// is a tree, in which cuts are nearly as good.
+	Close       bool         `json:"-"`
+	Tree        bool         `json:"-"` // the fabric is a tree, in which one lane is enough for any load
+	Certificate *Certificate `json:"-"`
+}
+
 // Length is the length of a channel.
 type Length struct {
 	Switch fabric.GUID // that the channel leaves

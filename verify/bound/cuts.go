@@ -30,14 +30,6 @@ func (x *candidate) improve(y candidate) {
 	}
 }
 
-// partition divides the switches into classes, each of them connected.
-type partition struct {
-	name string  // "pod"; "" for single switches
-	of   []int32 // by switch: its class
-	n    int
-	sums []sum // by class
-}
-
 // maxUnits bounds the units that are tried for a cut: that many numbers of hosts on a switch.
 const maxUnits = 16
 
@@ -251,12 +243,6 @@ func (w *network) neighbors(single *partition, see func(*cut)) {
 	}
 }
 
-// rateOf is the place in rates of a channel's rate.
-func (w *network) rateOf(c int32) int {
-	i, _ := slices.BinarySearch(w.rates, w.rate[c])
-	return i
-}
-
 // bestUnit is the greatest bound of a cut and its unit, of equal ones the least; nil if it is not
 // above limit, which it raises.
 func (w *network) bestUnit(x *cut, limit *float64) (value *big.Rat, unit int64) {
@@ -368,75 +354,6 @@ func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 		sum += float64(c*unit) * math.Floor(load*float64(w.rates[i])/float64(unit*w.fastest))
 	}
 	return sum
-}
-
-// sum has the totals of a class of switches.
-type sum struct {
-	hosts   []count
-	lids    int64
-	part    int32   // of the fabric, by the cables
-	out, in []int64 // by rate: channels that leave the class, and enter it
-	// gate is the switch that all channels into the class come from, NoNode for none or several.
-	gate fabric.NodeID
-}
-
-// count is how many switches have a number of hosts.
-type count struct{ hosts, switches int64 }
-
-// sumHosts is how many hosts there are in all.
-func sumHosts(list []count) (sum int64) {
-	for _, c := range list {
-		sum += c.hosts * c.switches
-	}
-	return sum
-}
-
-// sums adds up the classes of a partition.
-func (w *network) sums(p *partition) []sum {
-	list := make([]sum, p.n)
-	edges := make([]int64, 2*len(w.rates)*p.n)
-	for i := range list {
-		k := len(w.rates)
-		list[i].out, edges = edges[:k], edges[k:]
-		list[i].in, edges = edges[:k], edges[k:]
-	}
-	for s, class := range p.of {
-		x := &list[class]
-		x.part = w.part[s]
-		x.lids += w.lids[s]
-		if w.hosts[s] > 0 {
-			x.hosts = addCount(x.hosts, count{w.hosts[s], 1})
-		}
-	}
-	several := make([]bool, p.n)
-	for i := range list {
-		list[i].gate = fabric.NoNode
-	}
-	for c, a := range w.from {
-		if from, to := p.of[a], p.of[w.to[c]]; from != to {
-			i := w.rateOf(int32(c))
-			list[from].out[i]++
-			list[to].in[i]++
-			several[to] = several[to] || list[to].gate != fabric.NoNode && list[to].gate != a
-			list[to].gate = a
-		}
-	}
-	for i := range list {
-		if several[i] {
-			list[i].gate = fabric.NoNode
-		}
-	}
-	return list
-}
-
-// addCount adds to a list by hosts, ascending.
-func addCount(list []count, c count) []count {
-	i, ok := slices.BinarySearchFunc(list, c, func(a, b count) int { return int(a.hosts - b.hosts) })
-	if ok {
-		list[i].switches += c.switches
-		return list
-	}
-	return slices.Insert(list, i, c)
 }
 
 // subtract returns the counts of all without the counts of some.

@@ -2,7 +2,6 @@ package bound
 
 import (
 	"context"
-	"math/big"
 
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/lft"
@@ -38,22 +37,6 @@ type Bounds struct {
 	Shortest *Bound `json:"shortest,omitempty"`
 	// Legal is for tables that keep to legal ports; nil unless above Any.
 	Legal *Bound `json:"legal,omitempty"`
-}
-
-// Bound is a bound with its certificate.
-type Bound struct {
-	// Load is the bound in routes on the fastest cable, see the head of the package; Exact is
-	// the same.
-	Load  float64  `json:"load"`
-	Exact *big.Rat `json:"-"`
-	// Unit is the lumps of routes that it counts.
-	Unit  int64  `json:"unit"`
-	Words string `json:"witness"`
-	// Close says that tables far above the bound are worth a word: lengths were sought, or the fabric
-	// is a tree, in which cuts are nearly as good.
-	Close       bool         `json:"-"`
-	Tree        bool         `json:"-"` // the fabric is a tree, in which one lane is enough for any load
-	Certificate *Certificate `json:"-"`
 }
 
 // Find looks for bounds. Its result does not depend on the number of CPUs. Its only error is

@@ -1,94 +1,52 @@
 package verify
 
 import (
-	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/internal/graph"
-	"github.com/ibweave/ibweave/mft"
+	"github.com/ibweave/ibweave/internal/text"
 )
 
-// mcState is a packet that went out by an arc on one of channels.vl.
-type mcState struct{ arc, vl int32 }
-
-// split means that a packet which comes in by channel in goes out by both a and
-// b. For packets of a CA, and for those of a switch by its port 0, in is ^ of the
-// channel that the input port would have if it were an output; so it is below 0.
-type split struct{ in, a, b int32 }
-
-func (s split) compare(o split) int {
-	return cmp.Or(cmp.Compare(s.in, o.in), cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b))
-}
-
-// addDependencies notes the channels that packets of a tree take, from any sender but
-// loopers, and the dependencies between them: packets that loop are an error of
-// their own. Where a copy goes on depends only on where it came in, so that each arc is
-// looked at once for each VL.
-func (w *mcWorker) addDependencies(t *mft.Tree) {
-	vls := w.graph.vls
-	n := len(w.ports) * vls
-	w.reached = slices.Grow(w.reached[:0], n)[:n]
-	clear(w.reached)
-	w.queue = w.queue[:0]
-	for _, s := range t.Senders {
-		in := w.f.Attachment(s)
-		if in == fabric.NoPort || w.mutes(t.SL, s) {
-			continue
+// reportCopying looks for what else than dependencies can stop packets when
+// switches do not copy independently.
+func (c *mcPlan) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
+	k := newPortGraph(g, c)
+	components := graph.StronglyConnected(k.count(), k.nextClasses())
+	r.Multicast.CreditLoops = len(components)
+	for _, classes := range components {
+		channels := 0
+		for _, class := range classes {
+			channels += len(k.channelsOf(class))
 		}
-		if _, loops := slices.BinarySearch(w.loopers, s); loops {
-			continue
-		}
-		vl := w.lane(w.vlOf(0, s, t.SL))
-		w.leave(t.SL, ^(int32(in)*int32(vls) + vl), w.start(t.SL, s))
-	}
-	for i := 0; i < len(w.queue); i++ {
-		at := w.queue[i]
-		ch := int32(w.ports[at.arc])*int32(vls) + at.vl
-		w.leave(t.SL, ch, w.arcs[at.arc].mcStart)
-	}
-}
-
-// lane is which one of channels.vl a VL is.
-func (c *multicast) lane(vl fabric.VL) int32 {
-	i, _ := slices.BinarySearch(c.graph.vl, vl)
-	return int32(i)
-}
-
-// leave sends a packet out of a switch by all ports that it goes out by. It came in by a
-// channel, or one less than 0, see split.
-func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
-	first, vls := int32(-1), int32(w.graph.vls)
-	w.outs(sl, at, func(k int32) {
-		p := w.ports[k]
-		w.taken[k] = true
-		if w.arcs[k].kind == arcDead || w.f.Num(p) == fabric.ManagementPort {
-			return
-		}
-		vl := w.lane(w.vlOf(at.num, p, sl))
-		ch := int32(p)*vls + vl
-		if seen := &w.reached[k*vls+vl]; !*seen {
-			*seen = true
-			w.queue = append(w.queue, mcState{k, vl})
-			w.graph.take(int(ch))
-		}
-		if in >= 0 {
-			w.graph.depend(int(in), int(ch-w.graph.base(w.graph.tail(ch))))
-		}
-		if w.copying != Independent {
-			if first >= 0 {
-				w.found.splits[split{in, first, ch}] = true
+		out.Add(MulticastCopying, int64(channels), func(f *Finding) {
+			for _, ch := range k.cycle(classes) {
+				f.Witness = append(f.Witness, g.hop(ch, 0))
 			}
-			first = ch
-		}
-	})
-}
-
-// union adds the dependencies of another graph of the same channels.
-func (g *dependencyGraph) union(o *dependencyGraph) {
-	g.Union(&o.Rows)
-	for ch, used := range o.used {
-		g.used[ch] = g.used[ch] || used
+			f.Switch = f.Witness[0].Switch
+			f.Message = fmt.Sprintf("with %s copying %s wait for each other; a cycle, in which channels that leave one switch one after the other are held by one packet: %s",
+				c.copying, text.Count(channels, "channel", "channels"), formatCycle(f.Witness, false, g.vls > 1))
+		})
+	}
+	var found []sharedPair
+	var why string
+	switch c.copying {
+	case LockStep:
+		found = k.outputPairs(slices.SortedFunc(maps.Keys(c.found.splits), split.compare))
+		why = "packets of two ways in go out by both %s and %s, so that each can take one of them first"
+	case Wormhole:
+		found = k.inputPairs()
+		why = "worms that have split can be on both %s and %s, which lead into one switch: two of them can hold what the other one waits for"
+	}
+	r.Multicast.CreditLoops += len(found)
+	for _, x := range found {
+		out.Add(MulticastCopying, 2, func(f *Finding) {
+			a, b := g.hop(x.a, 0), g.hop(x.b, 0)
+			f.Witness = []Hop{a, b}
+			f.Switch = a.Switch
+			f.Message = fmt.Sprintf("with %s copying "+why, c.copying, a, b)
+		})
 	}
 }
 
@@ -120,7 +78,7 @@ type portGraph struct {
 	members map[int32][]int32      // by the lowest channel of a class of two or more
 }
 
-func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
+func newPortGraph(g *dependencyGraph, c *mcPlan) *portGraph {
 	k := &portGraph{dependencyGraph: g, class: graph.NewUnionFind[int32](g.count()), members: make(map[int32][]int32)}
 	for s := range c.found.splits {
 		k.class.Join(s.a, s.b)
@@ -142,9 +100,6 @@ func newPortGraph(g *dependencyGraph, c *multicast) *portGraph {
 	}
 	return k
 }
-
-// port is the first channel of the port that a channel is of.
-func (g *dependencyGraph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
 
 // channelsOf is the channels of a class.
 func (k *portGraph) channelsOf(class int32) []int32 {

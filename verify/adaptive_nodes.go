@@ -1,0 +1,345 @@
+package verify
+
+import (
+	"math/bits"
+
+	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/internal/graph"
+	"github.com/ibweave/ibweave/lft/adaptive"
+)
+
+// searcher searches the nodes of LIDs. What it finds are unions, so that it does not matter
+// which worker has which LIDs.
+type searcher struct {
+	*choicePlan
+	unicast, all *sharedGraph // dependencies: of pairs of CA ports, and of other pairs alone
+	escape       bool         // dependencies are those on static ports
+
+	// The search of one LID, or of several behind one switch that have the same choices
+	// elsewhere.
+	c       *class
+	dests   []dest
+	last    []uint64 // ports from the root to the owners
+	sets    []uint64 // by node that is reached: the ports that packets may leave by, words for each
+	bind    []uint64 // the same: the ports that they wait for; sets itself unless escape
+	order   []int32  // the nodes that are reached
+	fromCAs int      // how many of order packets of CAs reach, the first ones
+
+	left []dest // of the unit
+	same []bool // by index in left: can be searched with the first
+
+	nodes    *nodeSearch
+	troubles []trouble
+}
+
+// nodeSearch holds the nodes that packets for one LID of one class reach, or
+// for several LIDs with the same choices.
+type nodeSearch struct {
+	lost    []bool // by node: a choice loses packets, or there is none
+	reached *graph.Search[int32]
+	// The nodes from which some choices lead to a node that loses packets, into a cycle, and
+	// to the owner.
+	dead, loop, live *graph.Search[int32]
+	cycles           graph.Strong[int32]
+	flags            []uint8 // by sender: what can become of its packets for the LID, in any class
+}
+
+// What can become of packets.
+const (
+	canDie = 1 << iota
+	canLoop
+)
+
+func newNodeSearch(nodes, senders int) *nodeSearch {
+	s := &nodeSearch{lost: make([]bool, nodes), flags: make([]uint8, senders)}
+	for _, x := range []**graph.Search[int32]{&s.reached, &s.dead, &s.loop, &s.live} {
+		*x = graph.NewSearch[int32](nodes)
+	}
+	return s
+}
+
+func newSearcher(p *choicePlan, unicast, all *sharedGraph, escape bool) *searcher {
+	most := 0
+	for _, c := range p.classes {
+		most = max(most, len(c.nodes))
+	}
+	w := &searcher{
+		choicePlan: p, unicast: unicast, all: all, escape: escape, last: make([]uint64, p.words),
+		sets: make([]uint64, most*p.words), nodes: newNodeSearch(most, len(p.senders)),
+	}
+	if w.bind = w.sets; escape {
+		w.bind = make([]uint64, len(w.sets))
+	}
+	return w
+}
+
+// set is the set of a node.
+func (w *searcher) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
+
+// owns returns true if the only port of a sender is the owner of the LIDs.
+func (w *searcher) owns(x *senderGroup, d *dest) bool {
+	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
+}
+
+// reach finds the nodes that packets for w.dests reach, and where they are lost. It returns where
+// choices lead from these nodes.
+func (w *searcher) reach() (inSearch graph.Next[int32]) {
+	s, d := w.nodes, &w.dests[0]
+	w.order = w.order[:0]
+	clear(w.last)
+	for _, d := range w.dests {
+		if d.root >= 0 {
+			w.last[d.last>>6] |= 1 << (d.last & 63)
+		}
+	}
+	s.reached.Reset()
+	next := w.next()
+	choose := func(x int32) []int32 {
+		s.lost[x] = !w.choose(x)
+		return next(x)
+	}
+	w.fromCAs = 0
+	for i := range w.senders {
+		if i == w.ports0 && d.ca {
+			w.fromCAs = len(s.reached.Order)
+		}
+		if x := &w.senders[i]; !w.owns(x, d) && w.sends(x, w.c, d.lid) {
+			s.reached.Extend(choose, w.c.node[x.in])
+		}
+	}
+	return func(x int32) []int32 {
+		if !s.reached.Reached(x) {
+			return nil
+		}
+		return next(x)
+	}
+}
+
+// next lists the nodes that the choices of one lead to, by port.
+func (w *searcher) next() graph.Next[int32] {
+	var list []int32
+	return func(x int32) []int32 {
+		list = list[:0]
+		base := w.c.nodes[x].base
+		for word := range w.words {
+			for set := w.onward(x, word); set != 0; set &= set - 1 {
+				list = append(list, w.c.next[base+int32(word*64+bits.TrailingZeros64(set))])
+			}
+		}
+		return list
+	}
+}
+
+// onward returns one word of the set of ports by which packets leave a node for other switches.
+func (w *searcher) onward(x int32, word int) uint64 {
+	return w.sets[int(x)*w.words+word] & w.toSwitch[int(w.c.nodes[x].s)*w.words+word]
+}
+
+// choose fills in the ports by which packets leave a node, and those that they wait for,
+// except ports where packets are lost. It returns false if there are such ports, or if a
+// PLFT that packets may take there leaves them no port.
+func (w *searcher) choose(x int32) (ok bool) {
+	at := &w.c.nodes[x]
+	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
+	for i := range set {
+		set[i], bind[i] = 0, 0
+	}
+	dests := w.dests
+	if !w.escape && at.s != dests[0].root {
+		dests = dests[:1] // the others choose the same
+	}
+	first, end := int(at.plft), int(at.plft)+1
+	if at.plft == anyPLFT {
+		first, end = 0, len(w.t.PLFTs)
+	}
+	tables := 0
+	ok = true
+	for _, t := range w.t.PLFTs[min(first, len(w.t.PLFTs)):min(end, len(w.t.PLFTs))] {
+		if at.plft == anyPLFT && t.Lacks(fabric.NodeID(at.s)) {
+			continue // no packet takes it there
+		}
+		tables++
+		for i := range dests {
+			ok = w.addEntry(t, at.s, dests[i].lid, set, bind) && ok
+		}
+	}
+	if tables > 1 {
+		copy(bind, set) // static ports of which PLFT a packet is offered is not known
+	}
+	return w.filter(x, set, bind) && ok && tables > 0
+}
+
+// addEntry adds the choices of an entry to set and bind. It returns false if the entry has
+// no choice, or one that is no port of the switch.
+func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
+	row := p.Ports.Row(fabric.NodeID(s))
+	if int(lid) >= len(row) {
+		return false
+	}
+	static := row[lid]
+	if static <= w.numPorts[s] {
+		set[static>>6] |= 1 << (static & 63)
+		bind[static>>6] |= 1 << (static & 63)
+		ok = true
+	}
+	state, group := p.At(fabric.NodeID(s), lid)
+	if state == adaptive.Static || group < 0 {
+		return ok
+	}
+	g := &w.groups[s]
+	free := w.escape && state == adaptive.Free && static <= w.numPorts[s]
+	for i, ports := range g.ports[group*w.words : (group+1)*w.words] {
+		ok = ok || ports != 0 && static == fabric.NoPath
+		set[i] |= ports
+		if !free {
+			bind[i] |= ports
+		}
+	}
+	return ok && !g.beyond[group]
+}
+
+// filter takes the ports out of the sets of a node where packets are lost.
+func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
+	at := &w.c.nodes[x]
+	ok = true
+	for i := range set {
+		good := w.toSwitch[int(at.s)*w.words+i]
+		if at.s == w.dests[0].root {
+			good |= w.last[i]
+		}
+		if w.c.kept != nil {
+			kept := w.c.kept[int(x)*w.words+i]
+			if at.own {
+				set[i] &= kept
+			}
+			good &= kept
+		}
+		ok = ok && set[i]&^good == 0
+		set[i] &= good
+		bind[i] &= good
+	}
+	return ok
+}
+
+// trace finds out of all nodes that packets reach what can become of them there.
+func (w *searcher) trace() {
+	s := w.nodes
+	inSearch := w.reach()
+	back := graph.NewCSR(len(w.c.nodes), inSearch).Reverse()
+	s.cycles.Find(len(w.c.nodes), inSearch)
+	var lost, loop, live []int32
+	for _, x := range s.reached.Order {
+		if s.lost[x] {
+			lost = append(lost, x)
+		}
+		if s.cycles.Of[x] >= 0 {
+			loop = append(loop, x)
+		}
+		if w.arrives(x) {
+			live = append(live, x)
+		}
+	}
+	s.dead.Run(back.Next, lost...)
+	s.loop.Run(back.Next, loop...)
+	s.live.Run(back.Next, live...)
+}
+
+// arrives returns true if a choice of a node leads straight to the owner.
+func (w *searcher) arrives(x int32) bool {
+	if w.c.nodes[x].s != w.dests[0].root {
+		return false
+	}
+	for i, set := range w.set(x) {
+		if set&w.last[i] != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// keepLive keeps the choices that lead to nodes from which packets can arrive. Where the
+// static port is none of them, packets wait for all that are.
+func (w *searcher) keepLive() {
+	s := w.nodes
+	w.order = append(w.order, s.reached.Order...)
+	for _, x := range w.order {
+		set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
+		base := w.c.nodes[x].base
+		waits := uint64(0)
+		for word := range set {
+			for onward := w.onward(x, word); onward != 0; onward &= onward - 1 {
+				bit := bits.TrailingZeros64(onward)
+				if !s.live.Reached(w.c.next[base+int32(word*64+bit)]) {
+					set[word] &^= 1 << bit
+				}
+			}
+			bind[word] &= set[word]
+			waits |= bind[word]
+		}
+		if waits == 0 {
+			copy(bind, set)
+		}
+	}
+}
+
+// addDependencies adds those of the nodes that are reached.
+func (w *searcher) addDependencies() {
+	for i, x := range w.order {
+		if i < w.fromCAs {
+			w.addOf(w.unicast, x)
+		} else {
+			w.addOf(w.all, x)
+		}
+	}
+}
+
+// addOf adds the dependencies of the channels by which packets leave a node.
+func (w *searcher) addOf(g *sharedGraph, x int32) {
+	base, words, deps := int(w.c.nodes[x].base), g.words, g.Bits
+	for word, set := range w.set(x) {
+		if word == 0 {
+			set &^= 1 // at port 0 the packet has arrived
+		}
+		for ; set != 0; set &= set - 1 {
+			out := word*64 + bits.TrailingZeros64(set)
+			to := w.c.next[base+out]
+			if g.vls > 1 {
+				w.addLanes(g, (base+out)*g.vls+w.laneOf(w.c, x, fabric.PortNum(out)), to)
+				continue
+			}
+			if to < 0 {
+				g.take(base + out)
+				continue
+			}
+			bind := w.bind[int(to)*w.words : (int(to)+1)*w.words]
+			if bind[0]&1 != 0 { // for port 0
+				g.take(base + out)
+			}
+			for i := range words { // the sets of the graph have no port 0
+				waits := bind[i] >> 1
+				if i+1 < len(bind) {
+					waits |= bind[i+1] << 63
+				}
+				addBits(deps, (base+out)*words+i, waits)
+			}
+		}
+	}
+}
+
+// addLanes adds the dependencies of a channel, one of several VLs, that leads to a node, or to
+// an owner where that is below 0.
+func (w *searcher) addLanes(g *sharedGraph, ch int, to int32) {
+	if to < 0 {
+		g.take(ch)
+		return
+	}
+	for word, set := range w.bind[int(to)*w.words : (int(to)+1)*w.words] {
+		for ; set != 0; set &= set - 1 {
+			if out := word*64 + bits.TrailingZeros64(set); out == 0 {
+				g.take(ch)
+			} else {
+				g.depend(ch, (out-1)*g.vls+w.laneOf(w.c, to, fabric.PortNum(out)))
+			}
+		}
+	}
+}
