@@ -192,9 +192,9 @@ func (m *comparison) addDifferences() {
 	}
 }
 
-// addRecabled makes one finding of a path or cycle of ports. From path[0] to path[1]
-// a cable should be, if missing, or is, else; then the other way round, in turn. The ends of a path may be
-// port 0, for a port of the switch that is not known: then no mend is told.
+// addRecabled makes one finding of a path or cycle of ports. From path[0] to path[1] a cable
+// should be, if missing, or is, else; then the other way round, in turn. The ends of a path may
+// be port 0, for a port of the switch that is not known: then no mend is told.
 func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	f := m.f
 	name := func(p fabric.PortID) string { return verify.EndpointOf(f, p).String() }

@@ -89,7 +89,8 @@ func (m *comparison) explains(a, b fabric.PortID) bool {
 	return m.want[p] == fabric.NoPort
 }
 
-// ends names the guessed ports of a switch that no other cable should be in, or the switch when there are none.
+// ends names the guessed ports of a switch that no other cable should be in, or the switch when
+// there are none.
 func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortID) []verify.Endpoint {
 	m.markNamed(guessed...)
 	list := slices.DeleteFunc(slices.Clone(guessed), func(p fabric.PortID) bool { return m.want[p] != fabric.NoPort })

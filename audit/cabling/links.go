@@ -205,7 +205,8 @@ func (c *checker) linksShown() []fabric.Link {
 			addLink(whole, kindOf(p), f.Link(p))
 		}
 	}
-	// The ports of the chips of a system count together: a plane shows what it can by the lanes of its sisters.
+	// The ports of the chips of a system count together: a plane shows what it can by the lanes
+	// of its sisters.
 	systems := make([][]fabric.PortID, f.NumNodes()) // by the first chip
 	for n, first := range c.units() {
 		systems[first] = slices.AppendSeq(systems[first], f.Cabled(fabric.NodeID(n)))

@@ -388,10 +388,10 @@ func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	}
 }
 
-// addDeficits adds the pairs of a block that lack cables and have free ports. It guesses the ports of a missing
-// cable from the ports by which other switches of the block lead to the same switch. Where an upper
-// switch is alone above its leaves, as on the rails of ibdiagnet2-rails, there are no others: it takes
-// the gap in the row of its ports.
+// addDeficits adds the pairs of a block that lack cables and have free ports. It guesses the
+// ports of a missing cable from the ports by which other switches of the block lead to the same
+// switch. Where an upper switch is alone above its leaves, as on the rails of ibdiagnet2-rails,
+// there are no others: it takes the gap in the row of its ports.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	isFull := func(sw fabric.NodeID) bool { return !slices.Contains(free[f.PortBase(sw)+1:f.PortBase(sw+1)], true) }
 	up := make([]int, int(fabric.MaxPortNum)+1)
@@ -411,8 +411,8 @@ func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	}
 }
 
-// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps in the row of its ports to
-// the lower switches. It returns nil if there are not exactly k such gaps.
+// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps in the row of its
+// ports to the lower switches. It returns nil if there are not exactly k such gaps.
 func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortID {
 	u := b.upper[j]
 	var row []fabric.PortNum
@@ -428,8 +428,8 @@ func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortI
 	return list
 }
 
-// gaps lists the numbers that a row of three numbers or more leaves out, else the one that comes before it if
-// that is odd, else the one that comes after it.
+// gaps lists the numbers that a row of three numbers or more leaves out, else the one that
+// comes before it if that is odd, else the one that comes after it.
 func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
 	if len(row) < 3 {
 		return nil

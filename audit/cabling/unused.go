@@ -20,8 +20,8 @@ func (c *checker) modelOf(s fabric.NodeID) model {
 	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
 }
 
-// eachUnused visits the ports without a link that at least three quarters of the nodes of their class use:
-// used of nodes. Nodes whose class is nil do not count.
+// eachUnused visits the ports without a link that at least three quarters of the nodes of their
+// class use: used of nodes. Nodes whose class is nil do not count.
 func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fabric.PortID) bool, visit func(n fabric.NodeID, p fabric.PortID, used, nodes int)) {
 	f := c.f
 	type use struct {
@@ -54,7 +54,8 @@ func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fa
 	}
 }
 
-// checkPortsDown looks for ports that have no link where others like them have one, to a host or of an adapter.
+// checkPortsDown looks for ports that have no link where others like them have one, to a host
+// or of an adapter.
 func (c *checker) checkPortsDown(s *Shape) {
 	f := c.f
 	type class struct {

@@ -12,9 +12,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// CheckTables verifies the tables of a state: the static ones, and all paths that adaptive switches
-// may choose. With several private LFTs it drops the findings about private LFT 0 alone, since no packet
-// needs to use it all the way.
+// CheckTables verifies the tables of a state: the static ones, and all paths that adaptive
+// switches may choose. With several private LFTs it drops the findings about private LFT 0
+// alone, since no packet needs to use it all the way.
 func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r, err := checkTables(ctx, s, opt)
 	if err != nil {
@@ -54,7 +54,8 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	return r, nil
 }
 
-// NameLane says in the credit loops of tables that were read without SL-to-VL tables what is assumed of these.
+// NameLane says in the credit loops of tables that were read without SL-to-VL tables what is
+// assumed of these.
 func NameLane(s *state.State, r *verify.Result) {
 	if s.SL2VL != nil || s.Engine != "" { // an engine that is known has set up one VL
 		return
@@ -66,7 +67,8 @@ func NameLane(s *state.State, r *verify.Result) {
 	}
 }
 
-// GoneFrom is the port without a cable to which the tables lead for a LID, NoPort if they lead elsewhere.
+// GoneFrom is the port without a cable to which the tables lead for a LID, NoPort if they lead
+// elsewhere.
 func GoneFrom(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := LeadsTo(f, t, lid)
 	if end != fabric.NoPort && (f.Peer(end) != fabric.NoPort || f.Num(end) == fabric.ManagementPort) {
@@ -75,7 +77,8 @@ func GoneFrom(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	return end
 }
 
-// BareEnd is the end port without a LID to which the tables lead for a LID, NoPort if they lead elsewhere.
+// BareEnd is the end port without a LID to which the tables lead for a LID, NoPort if they lead
+// elsewhere.
 func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := LeadsTo(f, t, lid)
 	if end != fabric.NoPort && f.Num(end) != fabric.ManagementPort {
@@ -87,8 +90,9 @@ func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	return end
 }
 
-// LeadsTo is the port of a switch at which the entries of all switches that have one for a LID end, cabled or
-// not, or port 0; NoPort where they do not agree, or end at no port or in a loop.
+// LeadsTo is the port of a switch at which the entries of all switches that have one for a LID
+// end, cabled or not, or port 0; NoPort where they do not agree, or end at no port or in a
+// loop.
 func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := fabric.NoPort
 	for first := range fabric.NodeID(f.NumSwitches()) {

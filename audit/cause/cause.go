@@ -452,8 +452,8 @@ func (g *grouper) sharesLID(x *verify.Finding) bool {
 	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool { return e.Node == at.Node && e.Port == at.Port })
 }
 
-// countRoutes says of slow cables the GUID of a switch, and of those between switches how many routes of static
-// tables cross them. The error is that of ctx.
+// countRoutes says of slow cables the GUID of a switch, and of those between switches how many
+// routes of static tables cross them. The error is that of ctx.
 func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 	f := g.f
 	var routes []int64 // those of lft.ChannelLoads, which are counted if there is such a cable

@@ -44,8 +44,9 @@ type loss struct {
 	transit bool // some of them are neither from the switch nor to a port on it
 }
 
-// findLosses follows packets from all switches to all LIDs, and returns where they are lost, in the order of
-// switches, ports and fates. Pairs that no cables join do not count. It takes O(switches x LIDs).
+// findLosses follows packets from all switches to all LIDs, and returns where they are lost, in
+// the order of switches, ports and fates. Pairs that no cables join do not count. It takes
+// O(switches x LIDs).
 func (w *walker) findLosses() []*loss {
 	f, n := w.f, len(w.end)
 	part := f.Components().Of
@@ -98,8 +99,8 @@ func class(f *fabric.Fabric, p fabric.PortID) int {
 	return verify.LostHosts
 }
 
-// add counts the pairs of a LID, of which class is that of its port, with the ports on switch s and its port 0,
-// which from counts by class.
+// add counts the pairs of a LID, of which class is that of its port, with the ports on switch s
+// and its port 0, which from counts by class.
 func (x *loss) add(s, switches int, lid fabric.LID, class int, from verify.Pairs) {
 	if from == (verify.Pairs{}) {
 		return
@@ -172,7 +173,8 @@ func (w *walker) entry(s fabric.NodeID, lid fabric.LID) fabric.PortNum {
 	return lft.Entry(w.t.Row(s), lid)
 }
 
-// step is the switch that s sends a LID to; NoNode where its port gets it, or where it is lost by a fate.
+// step is the switch that s sends a LID to; NoNode where its port gets it, or where it is lost
+// by a fate.
 func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next fabric.NodeID, lost bool, how fate) {
 	f := w.f
 	e := w.entry(s, lid)
@@ -196,8 +198,8 @@ func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next f
 	}
 }
 
-// wrongTurn is the first entry of a cycle that does not bring packets for a LID nearer to port to: in a cycle
-// there is one.
+// wrongTurn is the first entry of a cycle that does not bring packets for a LID nearer to port
+// to: in a cycle there is one.
 func (w *walker) wrongTurn(cycle []fabric.NodeID, lid fabric.LID, to fabric.PortID) spot {
 	root := w.f.Owner(w.f.Attachment(to))
 	if w.near == nil || w.root != root {
@@ -288,7 +290,8 @@ func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
 	return text.List(words, "and")
 }
 
-// ranges writes numbers in order with ranges: 5-9,12; of many ranges the first and the last number: 5..99.
+// ranges writes numbers in order with ranges: 5-9,12; of many ranges the first and the last
+// number: 5..99.
 func ranges[N text.Integer](list []N) string {
 	folded := hostlist.Fold(text.Each(list, func(n N) string { return fmt.Sprint(n) }))
 	if folded = strings.Trim(folded, "[]"); len(folded) > 40 {

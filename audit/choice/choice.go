@@ -1,20 +1,21 @@
-// Package choice picks the engine for a fabric, and tells which engine would be clearly better with more
-// virtual lanes. It routes the fabric with each candidate, and compares the tables by the results
-// of the checker and of random bisections. It makes no promise to other modules.
+// Package choice picks the engine for a fabric, and tells which engine would be clearly better
+// with more virtual lanes. It routes the fabric with each candidate, and compares the tables by
+// the results of the checker and of random bisections. It makes no promise to other modules.
 //
 // # The rule
 //
-// Candidates are fattree, xy, banyan, updn and layered. Excluded are engines that do
-// not support the fabric, those whose tables have errors while others have none, and those
-// that need more virtual lanes than there are: one lane unless a caller allows more, since
-// OpenSM's files carry one. Each other engine has two losses against the best one: in greatest
-// relative load, and in effective bisection bandwidth over the same random bisections. The
-// greater of the two is its loss. The engine with the least loss wins; losses that differ by half a hundredth
-// count as equal, and of equal engines the first in the list wins, since the structure of its
-// paths is simpler.
+// Candidates are fattree, xy, banyan, updn and layered. Excluded are engines that do not
+// support the fabric, those whose tables have errors while others have none, and those that
+// need more virtual lanes than there are: one lane unless a caller allows more, since OpenSM's
+// files carry one. Each other engine has two losses against the best one: in greatest relative
+// load, and in effective bisection bandwidth over the same random bisections. The greater of
+// the two is its loss. The engine with the least loss wins; losses that differ by half a
+// hundredth count as equal, and of equal engines the first in the list wins, since the
+// structure of its paths is simpler.
 //
-// With a demand all tables are made for the jobs, and the load of the jobs comes first: an engine is excluded
-// if its busiest cable takes more than half a hundredth longer for all bytes than that of the best engine.
+// With a demand all tables are made for the jobs, and the load of the jobs comes first: an
+// engine is excluded if its busiest cable takes more than half a hundredth longer for all bytes
+// than that of the best engine.
 //
 // layered takes the most time. On fabrics of more than a million forwarding entries it is tried
 // only if no load of the others is within a hundredth of a proven bound, and on more than 32

@@ -1,4 +1,5 @@
-// Package compare puts the tables of engines and of files side by side. It makes no promise to other modules.
+// Package compare puts the tables of engines and of files side by side. It makes no promise to
+// other modules.
 package compare
 
 import (

@@ -2,14 +2,14 @@
 // channels between switches carry more than others because many routes cross them, and which because
 // few routes carry much. It makes no promise to other modules.
 //
-// The load of a channel is its bytes, and its routes, relative to its data rate; where the rate of a
-// cable is not known, all count as alike. Let R be the routes of a channel in proportion to the mean of
-// all channels between switches whose bytes are known, and B its bytes likewise. Then B = R x T,
-// where T is the bytes of one of its routes in proportion to the mean of all routes. A channel is
-// hot when B is at least Options.Hot, and it uses at least a hundredth of its data rate where that can be
-// told. The share of routing in it is ln R / ln B: 1 when all
-// routes carry alike, and 0 when the channel has as many routes as the mean. From 2/3 on it is hot by routing,
-// up to 1/3 by traffic, and between these by both.
+// The load of a channel is its bytes, and its routes, relative to its data rate; where the rate
+// of a cable is not known, all count as alike. Let R be the routes of a channel in proportion
+// to the mean of all channels between switches whose bytes are known, and B its bytes likewise.
+// Then B = R x T, where T is the bytes of one of its routes in proportion to the mean of all
+// routes. A channel is hot when B is at least Options.Hot, and it uses at least a hundredth of
+// its data rate where that can be told. The share of routing in it is ln R / ln B: 1 when all
+// routes carry alike, and 0 when the channel has as many routes as the mean. From 2/3 on it is
+// hot by routing, up to 1/3 by traffic, and between these by both.
 package counters
 
 import (
@@ -70,8 +70,8 @@ type Report struct {
 	// known rates only.
 	MeanUse float64 `json:"mean_use,omitempty"`
 	MaxUse  float64 `json:"max_use,omitempty"`
-	// Hot is in falling order of loads, congested ones without hot bytes behind these in falling order of
-	// their wait.
+	// Hot is in falling order of loads, congested ones without hot bytes behind these in
+	// falling order of their wait.
 	Hot    []Channel `json:"hot"`
 	Errors []Cable   `json:"errors"` // in the order of Evidence, then by errors
 	// Restarts are the hosts and switches all of whose links went down, in natural order.
@@ -91,8 +91,9 @@ type Channel struct {
 	RouteLoad float64 `json:"route_load"`
 	PerRoute  float64 `json:"per_route"`
 	ByRouting float64 `json:"by_routing"`
-	// Wait is ticks in which the port had a packet and no credit, and WaitLoad that in proportion to the
-	// mean of all ports of switches. The length of a tick differs between chips.
+	// Wait is ticks in which the port had a packet and no credit, and WaitLoad that in
+	// proportion to the mean of all ports of switches. The length of a tick differs between
+	// chips.
 	Wait     dump.CounterValue `json:"wait_ticks"`
 	WaitLoad float64           `json:"wait_load"`
 	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait; nil where none

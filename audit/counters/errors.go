@@ -52,8 +52,8 @@ type Restart struct {
 	Times  int    `json:"times"` // downs of the link that has fewest, without restarts of a host's switch
 }
 
-// ErrorCounters are those of errors that cables make, errors on the wire first. A port counts what comes in,
-// so the cable or the port at its other end may be the cause.
+// ErrorCounters are those of errors that cables make, errors on the wire first. A port counts
+// what comes in, so the cable or the port at its other end may be the cause.
 var ErrorCounters = []dump.Counter{dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors, dump.FECUncorrectable, dump.LinkRecovers, dump.LinkDowned}
 
 // Limits of a line that is well.
@@ -66,7 +66,8 @@ const (
 	maxSpread = 10
 )
 
-// lineErrors lists what is wrong with the line of a port, under names that are shown like those of counters.
+// lineErrors lists what is wrong with the line of a port, under names that are shown like those
+// of counters.
 func (x *explainer) lineErrors(p fabric.PortID) (list []Error) {
 	if x.c.Lines == nil {
 		return nil

@@ -69,8 +69,8 @@ func Compare(ctx context.Context, a, b *state.State) (*Result, error) {
 	return c.r, nil
 }
 
-// CountRerouted counts the pairs that have a path in both states, but not the same: see PairCounts.Rerouted.
-// Errors: ctx's.
+// CountRerouted counts the pairs that have a path in both states, but not the same: see
+// PairCounts.Rerouted. Errors: ctx's.
 func CountRerouted(ctx context.Context, a, b *state.State) (int64, error) {
 	c := &comparison{Match: matchNodes(a.Fabric, b.Fabric), a: a, b: b, r: newResult(a, b)}
 	c.targets = c.findTargets()

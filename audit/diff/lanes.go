@@ -24,7 +24,8 @@ func (m *mixture) mixVLs(in fabric.PortNum, out int32, sl int) (vls uint16) {
 	return vls
 }
 
-// slSet is the SLs, a bit each, of packets for the LID from a source port at switch s with these live SLs.
+// slSet is the SLs, a bit each, of packets for the LID from a source port at switch s with
+// these live SLs.
 func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls uint16) {
 	for k := range w.layers {
 		a := &w.layers[k]

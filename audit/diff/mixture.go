@@ -294,8 +294,8 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 	return w.leaves(w.to[e], u, s)
 }
 
-// leaves returns true if some mixture leads packets from a switch out of its component by neither of the
-// switches u and s. O(switches).
+// leaves returns true if some mixture leads packets from a switch out of its component by
+// neither of the switches u and s. O(switches).
 func (w *mixWorker) leaves(from, u, s int32) bool {
 	if from == u || from == s {
 		return false

@@ -197,8 +197,8 @@ type MapChange struct {
 	New     [16]fabric.VL `json:"new"`
 }
 
-// ChoiceChanges has changed choices of adaptive switches; a choice is that of a switch for a destination in
-// a private LFT. Entries without a choice in either state count in LFTChanges.
+// ChoiceChanges has changed choices of adaptive switches; a choice is that of a switch for a
+// destination in a private LFT. Entries without a choice in either state count in LFTChanges.
 type ChoiceChanges struct {
 	ChoiceCounts
 	Switches []ChoiceChange `json:"switches"` // those with a change
@@ -217,8 +217,8 @@ type ChoiceChange struct {
 	ChoiceCounts
 }
 
-// PathSLChanges is paths, of a switch or a port with SLs of its own that they start from and a destination,
-// with another SL.
+// PathSLChanges is paths, of a switch or a port with SLs of its own that they start from and a
+// destination, with another SL.
 type PathSLChanges struct {
 	Changed int64 `json:"changed"`
 }
@@ -304,9 +304,9 @@ type MixedHop struct {
 // Order is the stages of writes. The writes of a stage may be done in any order or
 // at once; a stage begins when all writes of the stage before are confirmed.
 type Order struct {
-	// Kind is "none" when nothing is written, "any" when every order is free of loops, "switches" when it is
-	// enough to order switches, all blocks of one together, and "blocks" when
-	// what one block needs is against what another needs.
+	// Kind is "none" when nothing is written, "any" when every order is free of loops,
+	// "switches" when it is enough to order switches, all blocks of one together, and "blocks"
+	// when what one block needs is against what another needs.
 	Kind string `json:"kind"`
 	// Stages is the switches with a block to write, for "any" and "switches",
 	// by GUID within a stage.
@@ -345,7 +345,8 @@ type MulticastChanges struct {
 	MLIDs   int          `json:"mlids"`   // with a mask that changed
 	Masks   int          `json:"masks"`   // of a switch and an MLID
 	Changed []MLIDChange `json:"changed"` // by MLID
-	// Transient is how many of these MLIDs have old and new masks by which packets can loop or arrive twice.
+	// Transient is how many of these MLIDs have old and new masks by which packets can loop or
+	// arrive twice.
 	Transient int `json:"transient"`
 }
 

@@ -50,7 +50,8 @@ func (c *comparison) writes() bool {
 		(c.a.PathSLs == nil) != (c.b.PathSLs == nil) || r.PathSLs != nil && r.PathSLs.Changed > 0
 }
 
-// run looks at all LIDs and returns one worker with what all found, and the dependencies of all packets.
+// run looks at all LIDs and returns one worker with what all found, and the dependencies of all
+// packets.
 func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 	list, err := m.each(ctx, (*mixWorker).checkBlock)
 	if err != nil {

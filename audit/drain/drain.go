@@ -38,8 +38,8 @@ type Options struct {
 	// Limit is how many times its greatest relative load before the drain the fabric may
 	// have in any state; 0 for any load.
 	Limit float64
-	// Before is the load that Limit and Step.Factor are relative to, and has the scale of all loads; nil for
-	// that of the tables in force.
+	// Before is the load that Limit and Step.Factor are relative to, and has the scale of all
+	// loads; nil for that of the tables in force.
 	Before *Load
 }
 
@@ -123,9 +123,10 @@ type planner struct {
 	plan  *Plan
 }
 
-// Make plans how to drain parts of the fabric of base. base has the tables in force,
-// which compile.Run made or kept with route. Each part goes into the first window in which the load stays
-// below the limit, and no host is cut off except those of parts. Errors: those of compile.Run.
+// Make plans how to drain parts of the fabric of base. base has the tables in force, which
+// compile.Run made or kept with route. Each part goes into the first window in which the load
+// stays below the limit, and no host is cut off except those of parts. Errors: those of
+// compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	before := LoadOf(base.Verify, base.Verify.Scale())
 	if opt.Before != nil {
@@ -233,7 +234,8 @@ func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route comp
 	return Tables{all, r}, err
 }
 
-// Fit returns an error with a Reason if tables cannot be in force, with a limit of their factor if it is not 0.
+// Fit returns an error with a Reason if tables cannot be in force, with a limit of their factor
+// if it is not 0.
 func (t Tables) Fit(limit, factor float64) error {
 	switch {
 	case t.Compiled.Verify.Verdict == verify.VerdictErrors || t.Rest.Verify.CreditLoops.Count > 0:

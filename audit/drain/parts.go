@@ -11,8 +11,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Parts lists what is to be drained: switches by name, of a system all chips, then cables by NODE:PORT, then
-// groups of set. Errors begin with the flag of the name that means nothing, or wrap a *fabric.ParseError.
+// Parts lists what is to be drained: switches by name, of a system all chips, then cables by
+// NODE:PORT, then groups of set. Errors begin with the flag of the name that means nothing, or
+// wrap a *fabric.ParseError.
 func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.Set) (parts []Part, err error) {
 	for _, name := range switches {
 		nodes, err := names.Find(f, name)

@@ -47,8 +47,8 @@ func (r *Report) Line(dir string) string {
 	return b.String()
 }
 
-// Print writes a report on the tables of dir for people: nothing when there is nothing to read, unless it is
-// verbose, and one line where a single one is wanted.
+// Print writes a report on the tables of dir for people: nothing when there is nothing to read,
+// unless it is verbose, and one line where a single one is wanted.
 func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 	if r.Worst() <= verify.Note && !verbose {
 		return

@@ -47,8 +47,9 @@ type JobsResult struct {
 	*sim.JobsDone // nil after a deadlock
 }
 
-// NewJobsRun makes the messages of jobs, whose hosts are bound to the fabric of the routings: with a part
-// of the bytes of the file, 0 to choose one. Errors of a flag are *SettingError, others are of the input.
+// NewJobsRun makes the messages of jobs, whose hosts are bound to the fabric of the routings:
+// with a part of the bytes of the file, 0 to choose one. Errors of a flag are *SettingError,
+// others are of the input.
 func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r *JobsRun, err error) {
 	r = &JobsRun{Setup: s, Routings: routings, traffic: t}
 	f := routings[0].Net.Fabric

@@ -163,7 +163,8 @@ func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) 
 	return err
 }
 
-// sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns its error.
+// sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns
+// its error.
 func (a *app) sayNotes(notes []string, err error) error {
 	if err == nil {
 		for _, note := range notes {

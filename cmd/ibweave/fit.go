@@ -13,7 +13,8 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// isFitted returns true if tables are made for the jobs; if not, it prints the reason on standard error.
+// isFitted returns true if tables are made for the jobs; if not, it prints the reason on
+// standard error.
 func (a *app) isFitted(r *compile.Result, name string) bool {
 	why := "the jobs send nothing between hosts"
 	if r.Fit != nil {

@@ -70,8 +70,8 @@ func cableAt(f *fabric.Fabric, cables []fabric.Cable, a, b string) int {
 	})
 }
 
-// twoFabrics is a fabric beside another with other GUIDs and names and the same LIDs, and a cable between
-// port 4 of "leaf 2" and of "rack 5".
+// twoFabrics is a fabric beside another with other GUIDs and names and the same LIDs, and a
+// cable between port 4 of "leaf 2" and of "rack 5".
 func twoFabrics(text string) string {
 	up := func(hex string) string {
 		n, _ := strconv.ParseUint(hex, 16, 64)
@@ -92,7 +92,8 @@ func twoFabrics(text string) string {
 	return both
 }
 
-// splitTables splits a dump of forwarding tables into those of switches, the first part being what stands before.
+// splitTables splits a dump of forwarding tables into those of switches, the first part being
+// what stands before.
 func splitTables(dump string) []string {
 	starts := regexp.MustCompile(`(?m)^Unicast lids`).FindAllStringIndex(dump, -1)
 	parts := []string{dump[:starts[0][0]]}

@@ -23,8 +23,8 @@ type siteOptions struct {
 	lmc   int               // lft.KeepLMC if it says none
 }
 
-// Options of OpenSM that change routes, besides lmc and those that begin with qos_; routingFiles are those
-// whose value is a file.
+// Options of OpenSM that change routes, besides lmc and those that begin with qos_;
+// routingFiles are those whose value is a file.
 var (
 	routingOptions = []string{"connect_roots", "max_reverse_hops", "scatter_ports", "port_shifting", "remote_guid_sorting", "guid_routing_order_no_scatter",
 		"port_profile_switch_nodes", "do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "nue_include_switches", "max_op_vls", "avoid_throttled_links"}
@@ -35,8 +35,8 @@ var (
 // maxOpenSMConf is the greatest opensm.conf, or file that it names, that is read, in bytes.
 const maxOpenSMConf = 64 << 20
 
-// readSiteOptions reads the routing options of an opensm.conf, with the files that they name; relative names
-// are relative to its folder. For the name "" there are no options.
+// readSiteOptions reads the routing options of an opensm.conf, with the files that they name;
+// relative names are relative to its folder. For the name "" there are no options.
 func (a *app) readSiteOptions(name string) (*siteOptions, error) {
 	x := &siteOptions{files: map[string][]byte{}, lmc: lft.KeepLMC}
 	if name == "" {
@@ -76,7 +76,8 @@ func (a *app) readSiteOptions(name string) (*siteOptions, error) {
 // guid is a GUID in a file of OpenSM.
 var guid = regexp.MustCompile(`0[xX][0-9a-fA-F]+`)
 
-// apply adds the options to those of OpenSM on ibsim; GUIDs are replaced by those that the ports have there.
+// apply adds the options to those of OpenSM on ibsim; GUIDs are replaced by those that the
+// ports have there.
 func (x *siteOptions) apply(cfg *ibsim.OpenSMConfig, twin *ibsim.Twin) {
 	cfg.Options = append(cfg.Options, x.lines...)
 	cfg.Files = map[string][]byte{}

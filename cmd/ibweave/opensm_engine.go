@@ -20,8 +20,8 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// openSMEngines lists the engines of OpenSM. openSMLanes are those that need virtual lanes to be free of
-// credit loops: for them SL-to-VL tables and path SLs are read, too.
+// openSMEngines lists the engines of OpenSM. openSMLanes are those that need virtual lanes to
+// be free of credit loops: for them SL-to-VL tables and path SLs are read, too.
 var (
 	openSMEngines = []string{"minhop", "updn", "dnup", "ftree", "dor", "sssp", "lash", "dfsssp", "nue", "torus-2QoS"}
 	openSMLanes   = openSMEngines[6:]

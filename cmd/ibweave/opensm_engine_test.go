@@ -130,9 +130,10 @@ func loops(t *testing.T, a *app, in *audit, r *lft.Routing) *verify.Result {
 	return short.Must(a.checkTables(t.Context(), s, verify.Options{Complete: true}))(t)
 }
 
-// TestComparedAsPulled has dfsssp, lash and nue route four fabrics, each by compare and by an OpenSM of its own whose
-// subnet is pulled with all path SLs: the errors, the credit loops and what is undecided are the same. Warnings of
-// traffic of switches may differ, since dfsssp puts it on other lanes each time that it runs.
+// TestComparedAsPulled has dfsssp, lash and nue route four fabrics, each by compare and by an
+// OpenSM of its own whose subnet is pulled with all path SLs: the errors, the credit loops and
+// what is undecided are the same. Warnings of traffic of switches may differ, since dfsssp puts
+// it on other lanes each time that it runs.
 func TestComparedAsPulled(t *testing.T) {
 	short.NeedPrograms(t)
 	t.Parallel()
@@ -172,8 +173,9 @@ func TestComparedAsPulled(t *testing.T) {
 	}
 }
 
-// TestSiteOptions has OpenSM's updn route a torus with a site's opensm.conf: all paths go up to its root and down
-// again, and its LMC holds. What opensm.conf says of other things, and wrongly, is passed over or refused with its line.
+// TestSiteOptions has OpenSM's updn route a torus with a site's opensm.conf: all paths go up to
+// its root and down again, and its LMC holds. What opensm.conf says of other things, and
+// wrongly, is passed over or refused with its line.
 func TestSiteOptions(t *testing.T) {
 	t.Parallel()
 	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{5, 5}, Wrap: []bool{true, true}, Hosts: 1}))(t)

@@ -58,7 +58,8 @@ func (in *audit) choiceFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&in.PLFT, "plft", "", "`FILE` that says which private LFT a packet takes, for --far")
 }
 
-// routedFlags defines the flags of a fabric whose forwarding tables are read or made, as readOrRoute does.
+// routedFlags defines the flags of a fabric whose forwarding tables are read or made, as
+// readOrRoute does.
 func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
 	flags.StringVarP(&in.Topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&in.LFTs, "lfts", "", "`FILE` of forwarding tables")

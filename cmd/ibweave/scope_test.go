@@ -150,9 +150,9 @@ func TestDefaultValue(t *testing.T) {
 // oddValues are numbers that scripts pass by mistake, an empty variable among them.
 var oddValues = []string{"", "0", "-1", "inf", "nan", "1e308", "1e999", "1e-300"}
 
-// rangeLines are the command lines that try a value which a flag takes, by command or command and flag. D is
-// a directory that compile wrote, NEW a folder that is not there. Commands that are not here ask a live
-// fabric, or take minutes.
+// rangeLines are the command lines that try a value which a flag takes, by command or command
+// and flag. D is a directory that compile wrote, NEW a folder that is not there. Commands that
+// are not here ask a live fabric, or take minutes.
 var rangeLines = map[string]string{
 	"check":              "check D --format json",
 	"check --vl-credits": "check D --mtu 512 --format json",
@@ -192,8 +192,8 @@ var rangeLines = map[string]string{
 // noNumber finds what is no number in JSON or text.
 var noNumber = regexp.MustCompile(`(?i)(^|[^\w])[+-]?(inf|infinity|nan)($|[^\w])`)
 
-// Every flag that takes a number or a day is a value. It refuses an odd one
-// in one line that says what would be right, exit status 2, or takes it, and all that is printed then is finite.
+// Every flag that takes a number or a day is a value. It refuses an odd one in one line that
+// says what would be right, exit status 2, or takes it, and all that is printed then is finite.
 func TestRanges(t *testing.T) {
 	d := t.TempDir()
 	if !testing.Short() {
@@ -251,8 +251,8 @@ func tryValue(t *testing.T, d, command string, f *pflag.Flag, value string) {
 	}
 }
 
-// Numbers in files are held to the same: the place of N has an odd value, and the file is refused with its
-// line and what would be right, or all that is printed is finite.
+// Numbers in files are held to the same: the place of N has an odd value, and the file is
+// refused with its line and what would be right, or all that is printed is finite.
 func TestRangesOfFiles(t *testing.T) {
 	d := tables(t)
 	x := filepath.Join(d, "odd")

@@ -194,8 +194,9 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	return r, r.AddGroups(ctx, base, set)
 }
 
-// mergeShards is whatif --merge FILE..: it puts together what whatif --shard wrote, and prints and writes
-// the same, byte for byte, as one run without shards. All must be of the same run, and each there once.
+// mergeShards is whatif --merge FILE..: it puts together what whatif --shard wrote, and prints
+// and writes the same, byte for byte, as one run without shards. All must be of the same run,
+// and each there once.
 func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) error {
 	var other *pflag.Flag
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -153,8 +153,8 @@ func Of[T any](all, few T) T {
 	return all
 }
 
-// Usual returns all where make test-all runs the tests, else usual: make test draws fewer random cases, and
-// leaves some of many fabrics, and programs that run for long, to it.
+// Usual returns all where make test-all runs the tests, else usual: make test draws fewer
+// random cases, and leaves some of many fabrics, and programs that run for long, to it.
 func Usual[T any](all, usual T) T {
 	if All() {
 		return all
@@ -178,8 +178,9 @@ func Keys[K comparable, T any](table map[K]T, few ...K) (keys []K) {
 	return keys
 }
 
-// Overlap, called by TestMain, lets n parallel tests run at once under -short, where tests wait for other
-// programs more than they compute. The flag -parallel overrides it. Overlap parses the flags.
+// Overlap, called by TestMain, lets n parallel tests run at once under -short, where tests wait
+// for other programs more than they compute. The flag -parallel overrides it. Overlap parses
+// the flags.
 func Overlap(n int) {
 	if !flag.Parsed() {
 		flag.Parse()

@@ -400,9 +400,9 @@ func (b *binder) guessTypes() {
 	}
 }
 
-// substitute finds the adapter that is in the place of one that the fabric lacks: another
-// one of the same host, as UFM's expected_report.json has one miswired, or any for a placeholder. It must
-// be cabled to the port that the plan says, and the plan must not name it.
+// substitute finds the adapter that is in the place of one that the fabric lacks: another one
+// of the same host, as UFM's expected_report.json has one miswired, or any for a placeholder.
+// It must be cabled to the port that the plan says, and the plan must not name it.
 func (b *binder) substitute(x *bound) {
 	for i, s := range x.ends {
 		p := b.port(x.ends[1-i])

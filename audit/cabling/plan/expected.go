@@ -142,9 +142,9 @@ func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	return out.Build()
 }
 
-// members returns by NodeID which nodes of f the plan expects: those that it names, all chips of a system
-// if it names one of them, and their aggregation nodes. switches and hosts are those of build: if set,
-// all nodes of that kind are expected.
+// members returns by NodeID which nodes of f the plan expects: those that it names, all chips
+// of a system if it names one of them, and their aggregation nodes. switches and hosts are
+// those of build: if set, all nodes of that kind are expected.
 func (b *binder) members(switches, hosts bool) []bool {
 	f := b.f
 	in := make([]bool, f.NumNodes())
