@@ -388,9 +388,9 @@ func (p *testsOf) has(kind, pattern string) bool {
 }
 
 // Each command of the pages for developers, of the papers' pages and of the reference works.
-// ibweave and the lab's programs run; so does scripts/bench without -short. A
+// ibweave and the lab's programs run; so does scripts/bench. A
 // test that go test names is there with its flags, and make test runs it; scripts and targets are
-// there. In blocks of the manual which need a fabric, time or a browser, ibweave runs too. -short runs three pages that need no lab.
+// there. In blocks of the manual which need a fabric, time or a browser, ibweave runs too.
 func TestDevCommands(t *testing.T) {
 	pages := manual(t)
 	for _, pattern := range []string{"../docs/dev/*.md", "../docs/papers/*.md", "../docs/reproduction.md", "../docs/reference/*.md", "../docs/reference/papers/*.md"} {
@@ -422,7 +422,7 @@ func TestDevCommands(t *testing.T) {
 		usual := slices.DeleteFunc(slices.Clone(all), func(page string) bool {
 			return strings.Contains(page, "/dev/") || strings.Contains(page, "/papers/") || strings.HasSuffix(page, "/report.md")
 		})
-		for _, page := range short.Of(short.Usual(all, usual), []string{"../docs/dev/bound.md", "../docs/dev/diff.md", "../docs/papers/models.md"}) {
+		for _, page := range short.Usual(all, usual) {
 			t.Run(strings.TrimPrefix(page, "../"), func(t *testing.T) {
 				t.Parallel()
 				r.run(t, page, runs[page])
@@ -447,6 +447,7 @@ type pageRunner struct {
 
 func newPageRunner(t *testing.T) *pageRunner {
 	t.Helper()
+	short.NeedPrograms(t)
 	bin := short.Must(programs())(t)
 	r := &pageRunner{base: t.TempDir(), used: make([]bool, len(smaller))}
 	here := short.Must(os.Getwd())(t)
@@ -455,9 +456,6 @@ func newPageRunner(t *testing.T) *pageRunner {
 	r.env = append(r.env, "lab="+lab)
 	if out, status := r.shell(t, r.base, "set -e\n"+prepared[""]); status != 0 {
 		t.Fatal(out)
-	}
-	if testing.Short() {
-		return r
 	}
 	if short.All() {
 		r.env = append(r.env, "page="+short.Must(built.Module("page.wasm", "../cmd/ibweave-page"))(t))
@@ -496,8 +494,8 @@ func (r *pageRunner) script(t *testing.T, work, command string) {
 	}
 }
 
-// inLab lets a command use the lab, which runs without -short.
-const inLab = "[ ! -f $lab/lab/env ] || . $lab/lab/env\n"
+// inLab lets a command use the lab.
+const inLab = ". $lab/lab/env\n"
 
 func (r *pageRunner) run(t *testing.T, page string, commands []pageCommand) {
 	work := t.TempDir()
@@ -527,9 +525,7 @@ func (r *pageRunner) run(t *testing.T, page string, commands []pageCommand) {
 		}
 		list := words(command)
 		if list[0] == "scripts/bench.sh" || list[0] == "scripts/bench-plugin.sh" || strings.HasPrefix(command, "go run ./scripts/") {
-			if !testing.Short() {
-				r.script(t, work, command)
-			}
+			r.script(t, work, command)
 			continue
 		}
 		if !slices.Contains(harmless, list[0]) {

@@ -65,6 +65,7 @@ var programs = sync.OnceValues(func() (string, error) {
 // run one after the other in one directory, where examples is, after the file lab/env as soon as
 // lab.sh has made that. With UPDATE_EXAMPLES set, the pages are written instead.
 func TestPages(t *testing.T) {
+	short.NeedPrograms(t)
 	here := short.Must(os.Getwd())(t)
 	bin := short.Must(programs())(t)
 	env := append(os.Environ(), "LD_LIBRARY_PATH="+bin+":"+os.Getenv("LD_LIBRARY_PATH"), "PATH="+bin+":"+os.Getenv("PATH"))

@@ -351,6 +351,7 @@ func bomb(t *testing.T, open func(io.Writer) (io.WriteCloser, error), times int)
 // stream without an end and a huge sparse file are told in one line. A topology meets all of
 // them, each other input one, of which make test has a third, since package files opens all alike.
 func TestHostileInput(t *testing.T) {
+	short.NeedPrograms(t)
 	const most = 1 << 30
 	d := tables(t)
 	simulated(t, d)
@@ -416,7 +417,7 @@ func TestHostileInput(t *testing.T) {
 			x := filepath.Join(h, "manifest.json")
 			short.Check(t, make(x))
 			for i, name := range names {
-				if name != "check --topology" && (testing.Short() || i%(short.Usual(1, 3)*len(hostile)) != k) {
+				if name != "check --topology" && i%(short.Usual(1, 3)*len(hostile)) != k {
 					continue
 				}
 				line := inputs[name]
@@ -463,6 +464,7 @@ func makeDevice(name string, minor int) error {
 // Every command writes into devices and FIFOs, follows links, and keeps the mode and the
 // owner of a file.
 func TestHostileOutput(t *testing.T) {
+	short.NeedPrograms(t)
 	d := tables(t)
 	simulated(t, d)
 	for _, name := range short.Keys(outputs, "gen --output") {

@@ -32,9 +32,10 @@ import (
 // A run of ibdiagnet with 500 MB of counters is read in the memory that its fabric needs,
 // compressed too.
 func TestLargeRun(t *testing.T) {
+	short.NeedPrograms(t)
 	const most = 400 << 20 // bytes of memory; the threads of libc take 8 MiB each
-	size := short.Of(short.Usual(500<<20, 50<<20), 12<<20)
-	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: short.Of(16, 8), Levels: 3}))(t)
+	size := short.Usual(500<<20, 50<<20)
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 16, Levels: 3}))(t)
 	dir := t.TempDir()
 	name := filepath.Join(dir, "ibdiagnet2.db_csv")
 	file := short.Must(os.Create(name))(t)

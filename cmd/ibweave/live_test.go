@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -41,14 +40,9 @@ import (
 func TestLive(t *testing.T) {
 	short.NeedPrograms(t)
 	type key struct{}
-	plugin := ""
-	all := scripts(t, "testdata/live/*.txtar")
-	if !testing.Short() { // subnet.txtar does without the plugin
-		var err error
-		plugin, err = built.Program(rehearse.LibraryName, "../ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
-		if err != nil {
-			t.Fatalf("the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%v", err)
-		}
+	plugin, err := built.Program(rehearse.LibraryName, "../ibweave-opensm", "-tags", "opensm", "-buildmode=c-shared", "-ldflags=-w")
+	if err != nil {
+		t.Fatalf("the plugin cannot be built; on Debian and Ubuntu, apt install libopensm-dev libibumad-dev gcc:\n%v", err)
 	}
 	sim := func(ts *testscript.TestScript) *ibsim.Sim {
 		s := *ts.Value(key{}).(**ibsim.Sim)
@@ -58,7 +52,7 @@ func TestLive(t *testing.T) {
 		return s
 	}
 	testscript.Run(t, testscript.Params{
-		Files:               short.Of(all, slices.DeleteFunc(slices.Clone(all), func(name string) bool { return filepath.Base(name) != "subnet.txtar" })),
+		Files:               scripts(t, "testdata/live/*.txtar"),
 		UpdateScripts:       os.Getenv("UPDATE_SCRIPTS") != "",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {

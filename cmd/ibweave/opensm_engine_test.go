@@ -86,7 +86,7 @@ func TestOpenSMLanes(t *testing.T) {
 	t.Parallel()
 	torus := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Wrap: []bool{true, true}, Hosts: 1}))(t)
 	fabrics := []*fabric.Fabric{torus}
-	for seed := range uint64(short.Of(short.Usual(6, 2), 1)) {
+	for seed := range uint64(short.Usual(6, 2)) {
 		f := short.Must(gen.Irregular(gen.IrregularSpec{Switches: 8 + int(seed), Degree: 2 + 2*int(seed%2), Hosts: 12, Seed: seed}))(t)
 		fabrics = append(fabrics, f)
 	}
@@ -147,7 +147,7 @@ func TestComparedAsPulled(t *testing.T) {
 		fabrics = append(fabrics, f)
 	}
 	a := &app{stderr: io.Discard}
-	for i, f := range fabrics[:short.Of(short.Usual(4, 2), 1)] {
+	for i, f := range fabrics[:short.Usual(4, 2)] {
 		if f, err = lft.AssignLIDs(f, lft.LIDOptions{}); err != nil {
 			t.Fatal(err)
 		}
