@@ -12,8 +12,9 @@ import (
 // within bands, its outcome of the claims, and G-X10.
 func TestMesh(t *testing.T) {
 	names := []string{"zhou2010", "zhou-conf"}
-	if testing.Short() { // the figures of two cases, without the verdicts
-		names = nil
+	few := testing.Short() || !short.All()
+	if few { // the figures of two cases, without the verdicts
+		names = short.Of([]string{"zhou2010/x19-routing-delay", "zhou2010/x19-buffers", "zhou-conf/fig12"}, nil)
 		for _, c := range journalCases[:2] {
 			for _, name := range c.figures {
 				names = append(names, "zhou2010/"+name)
@@ -34,7 +35,7 @@ func TestMesh(t *testing.T) {
 
 	t.Run("G-X9", func(t *testing.T) {
 		// Another simulator's, in ns, whose sources and groups are not known.
-		for _, tt := range short.Part(4, []struct {
+		for _, tt := range []struct {
 			c     int // of journalCases
 			bytes float64
 			band  float64
@@ -50,7 +51,7 @@ func TestMesh(t *testing.T) {
 			{3, 8192, 0.12, [5]float64{61428974, 52714254, 47026610, 4002386, 3572122}},
 			{5, 32, 0.15, [5]float64{956710, 485828, 367516, 61542, 39328}},
 			{5, 8192, 0.15, [5]float64{121742386, 110065184, 88713036, 9251696, 9733406}},
-		}) {
+		}[:short.Of(short.Usual(10, 4), 4)] {
 			c := journalCases[tt.c]
 			for i, curve := range []struct {
 				unicast bool
@@ -63,7 +64,7 @@ func TestMesh(t *testing.T) {
 				}
 			}
 		}
-		if testing.Short() {
+		if few {
 			return
 		}
 		order := settingNamed("unicast-order")
@@ -73,7 +74,7 @@ func TestMesh(t *testing.T) {
 		}
 	})
 
-	if testing.Short() {
+	if few {
 		return
 	}
 	t.Run("verdicts", func(t *testing.T) {
