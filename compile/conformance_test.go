@@ -9,15 +9,18 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
+	"github.com/ibweave/ibweave/compile/fabrictest"
 	"github.com/ibweave/ibweave/fabric"
 	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/sminterface/ibsim/ibsimtest"
 	"github.com/ibweave/ibweave/sminterface/rehearse"
@@ -177,6 +180,59 @@ func TestConformance(t *testing.T) {
 					runtime.GOMAXPROCS(5)
 					short.EqualList(t, rows(route(t, e, shuffled(t, f, uint64(i)))), rows(r), "other tables from text in another order, with 5 CPUs")
 				})
+			}
+		}
+	}
+}
+
+// ending is a context that ends when it has been asked some times.
+type ending struct {
+	context.Context
+	left atomic.Int32
+}
+
+func (c *ending) Err() error {
+	if c.left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// everyHost is a group of all hosts.
+func everyHost(f *fabric.Fabric) ([]mft.Group, error) {
+	return []mft.Group{{Name: "all", Receivers: f.CAPorts(), Senders: f.CAPorts()[:1]}}, nil
+}
+
+// TestEnded: an engine whose context ends, whenever that is, returns the error and no tables.
+func TestEnded(t *testing.T) {
+	f := map[bool]*fabric.Fabric{}
+	for wide, hosts := range map[bool]int{false: 1, true: 2} {
+		f[wide] = fabrictest.WithLIDs(t, fabrictest.Grid(t, hosts, wide, 4, 4), 0)
+	}
+	tree := fabrictest.WithLIDs(t, short.Must(gen.DropLinks(fabrictest.FatTree(t, 6, 3), 3, 1))(t), 0)
+	network := fabrictest.WithLIDs(t, short.Must(banyan.Banyan(3, true))(t), 0)
+	for i := range compile.Engines {
+		e := compile.Engines[i]
+		for _, f := range []*fabric.Fabric{f[false], f[true], tree, network} {
+			run := func(ctx context.Context, opt lft.Options) (*compile.Result, error) {
+				return compile.Run(ctx, f, &compile.Engines[i], compile.Options{Route: opt, LIDs: lft.LIDOptions{LMC: lft.KeepLMC}, Groups: everyHost})
+			}
+			first, err := run(t.Context(), lft.Options{})
+			if err != nil {
+				continue // not for this engine
+			}
+			for _, opt := range []lft.Options{{}, {Previous: first.Routing}} {
+				for n := int32(0); ; n += 1 + n/short.Usual[int32](8, 2) {
+					ctx := &ending{Context: t.Context()}
+					ctx.left.Store(n)
+					r, err := run(ctx, opt)
+					if err == nil {
+						break
+					}
+					if r != nil || !errors.Is(err, context.Canceled) {
+						t.Fatalf("%s, %d questions: tables %v, %v", e.Name(), n, r != nil, err)
+					}
+				}
 			}
 		}
 	}

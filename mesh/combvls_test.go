@@ -275,6 +275,8 @@ func TestCombRefusals(t *testing.T) {
 	}()
 	withSL := slices.Clone(groups)
 	withSL[1].SL = 5
+	tooHigh := slices.Clone(groups)
+	tooHigh[1].SL = lft.NumSLs
 	for _, tt := range []struct {
 		c      Comb
 		r      *lft.Routing
@@ -288,6 +290,7 @@ func TestCombRefusals(t *testing.T) {
 		{Comb{}, loop, []mft.Group{{Name: "a"}}, `the unicast paths alone wait for each other in a cycle: "switch`, false},
 		{Comb{}, ring, []mft.Group{{Name: "a"}}, "comb cannot serve group a: ", false},
 		{Comb{Grid: other}, r, groups, "a grid of another fabric", true},
+		{Comb{}, two, tooHigh, `group "b" has SL 16, want 0 to 15`, true},
 	} {
 		p, err := tt.c.Build(t.Context(), tt.r, tt.groups, mft.Options{})
 		var no *mft.RefusedError
@@ -295,6 +298,11 @@ func TestCombRefusals(t *testing.T) {
 			t.Errorf("%+v: %v, %v; want %q", tt.c, p, err, tt.want)
 		}
 	}
+	// A grid of the same cables serves a fabric with other LIDs.
+	h := generated(t, Spec{Dims: []int{3, 3}, Hosts: 1}, lft.LIDOptions{LMC: 1})
+	one := []mft.Group{{Name: "a", Receivers: h.Fabric.CAPorts(), Senders: h.Fabric.CAPorts()}}
+	a, b := short.Must((Comb{}).Build(t.Context(), routed(t, h, lft.Options{}), one, mft.Options{}))(t), short.Must((Comb{Grid: g}).Build(t.Context(), routed(t, h, lft.Options{}), one, mft.Options{}))(t)
+	short.EqualList(t, a.Tables.Ports(a.Trees[0].MLID), b.Tables.Ports(b.Trees[0].MLID))
 	if p, err := (Comb{}).Build(t.Context(), ring, nil, mft.Options{}); err != nil || len(p.Trees) != 0 {
 		t.Errorf("no groups: %v, %v", p, err)
 	}

@@ -169,4 +169,7 @@ func TestLIDsTooMany(t *testing.T) {
 	if f != nil || err == nil || !strings.Contains(err.Error(), "need LIDs up to 51200") {
 		t.Errorf("%v, want an error that 51200 LIDs are too many", err)
 	}
+	if lids, err := g.LIDs(nil); lids != nil || err == nil {
+		t.Errorf("LIDs of no ports: %v, %v", lids, err)
+	}
 }

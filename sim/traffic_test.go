@@ -9,7 +9,9 @@ import (
 	"testing"
 
 	"github.com/ibweave/ibweave/fabric"
+	"github.com/ibweave/ibweave/fabric/gen"
 	"github.com/ibweave/ibweave/internal/short"
+	"github.com/ibweave/ibweave/internal/text"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/state"
@@ -138,7 +140,7 @@ func TestPatterns(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"uniform", "uniform"}, {"permutation", "permutation:0"}, {"permutation:7", "permutation:7"}, {"shift:3", "shift:3"},
 		{"shift:-1", "shift:-1"}, {"hot-spot:4:0.5", "hot-spot:4:0.5"}, {"all-to-all", "all-to-all"},
-		{"bisection", "bisection"}, {"bisection:7", "bisection:7"},
+		{"bisection", "bisection"}, {"bisection:7", "bisection:7"}, {"allreduce-ring", "allreduce-ring"},
 	} {
 		p, err := ParsePattern(tt.text)
 		if err != nil || p.String() != tt.want {
@@ -179,6 +181,10 @@ func TestPatterns(t *testing.T) {
 				if j := to(i, 0, rng); got[i][j] != 900 || got[j][i] != 900 {
 					t.Errorf("bisection: %d is the partner of %d, %v and %v", j, i, got[i], got[j])
 				}
+			case "allreduce-ring":
+				if got[i][(i+1)%n] != 900 {
+					t.Errorf("ring: %v from %d", got[i], i)
+				}
 			case "shift":
 				if by, _ := strconv.Atoi(rest); got[i][(i+by+n)%n] != 900 {
 					t.Errorf("shift: %v from %d", got[i], i)
@@ -198,6 +204,35 @@ func TestPatterns(t *testing.T) {
 	for _, p := range []Pattern{Shift(20), HotSpot(10, 0.5)} {
 		if q, err := p.For(n, 0); err == nil || q != nil {
 			t.Errorf("%s for %d hosts", p, n)
+		}
+	}
+}
+
+// TestRankOrder has the hosts of a tree by the names of their leaves, and shuffled by a seed.
+func TestRankOrder(t *testing.T) {
+	f := short.Must(gen.Tree(gen.TreeSpec{Ports: 16, Pods: []int{11}, Hosts: 1, Spines: 1}))(t)
+	hosts := f.CAPorts()
+	ordered := func(text string) []fabric.PortID {
+		list := slices.Clone(hosts)
+		slices.Reverse(list)
+		short.Must(ParseRankOrder(text))(t)(f, list)
+		return list
+	}
+	if got := ordered("listed"); got[0] != hosts[len(hosts)-1] {
+		t.Error("listed:", got)
+	}
+	for i, p := range ordered("leaf") {
+		if i > 0 && text.Natural(f.Node(f.Owner(f.Peer(hosts[i-1]))).Description, f.Node(f.Owner(f.Peer(p))).Description) >= 0 {
+			t.Errorf("rank %d is at %s", i, f.PortName(f.Peer(p)))
+		}
+	}
+	one, same, other := ordered("random:1"), ordered("random:1"), ordered("random:2")
+	if !slices.Equal(one, same) || slices.Equal(one, other) {
+		t.Error("random:1:", one, same, "random:2:", other)
+	}
+	for _, bad := range []string{"", "random:x", "random:-1", "leaf:1"} {
+		if _, err := ParseRankOrder(bad); err == nil {
+			t.Errorf("%q is an order", bad)
 		}
 	}
 }

@@ -15,16 +15,18 @@ import (
 func (l *legality) improveAll(ctx context.Context, list []candidate) (better []candidate, err error) {
 	steps := make([][]candidate, len(list))
 	_, parts := graph.Components(len(l.hosts), l.f.Neighbors)
-	err = par.ForEach(ctx, 0, len(list), func(i int) error {
+	if err := par.ForEach(ctx, 0, len(list), func(i int) error {
 		steps[i] = l.improve(ctx, list[i], parts)
 		return ctx.Err()
-	})
+	}); err != nil {
+		return nil, err
+	}
 	var before []candidate
 	for _, s := range steps {
 		last := len(s) - 1
 		better, before = append(better, s[last]), append(before, s[:last]...)
 	}
-	return append(better, before...), err
+	return append(better, before...), nil
 }
 
 // improve moves one switch after the other to where the order bars less: right before or

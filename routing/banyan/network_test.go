@@ -173,6 +173,21 @@ func TestDetectRefuses(t *testing.T) {
 	}
 	short.Check(t, apart.Connect(f.NumNodes(), 1, f.NumNodes()+1, 1, f.Link(f.CAPorts()[0])))
 	added := short.Must(apart.Build())(t)
+	// Elements with two ports, and without a processor below, beside adapters that are cabled to each other.
+	made := func(switches int, ports fabric.PortNum, cables ...[4]int) *fabric.Fabric {
+		var b fabric.Builder
+		for i := range switches + 4 {
+			n := fabric.Node{Type: fabric.CA, GUID: fabric.GUID(i + 1), NumPorts: 2}
+			if i < switches {
+				n.Type, n.NumPorts = fabric.Switch, ports
+			}
+			short.Must(b.AddNode(n))(t)
+		}
+		for _, c := range cables {
+			short.Check(t, b.Connect(c[0], fabric.PortNum(c[1]), c[2], fabric.PortNum(c[3]), fabric.Link{}))
+		}
+		return short.Must(b.Build())(t)
+	}
 	var b fabric.Builder
 	empty := short.Must(b.Build())(t)
 	for _, tt := range []struct {
@@ -181,6 +196,11 @@ func TestDetectRefuses(t *testing.T) {
 	}{
 		{lattice, "20 switches; a network of n stages has n * 2^(n-1)"},
 		{empty, "0 switches"},
+		{made(1, 2, [4]int{0, 1, 1, 1}, [4]int{0, 2, 1, 2}, [4]int{2, 1, 3, 1}), "has 2 ports; elements have 4"},
+		{made(4, 4, [4]int{0, 1, 2, 3}, [4]int{0, 2, 3, 3}, [4]int{1, 1, 2, 4}, [4]int{1, 2, 3, 4}, [4]int{2, 1, 0, 3}, [4]int{2, 2, 1, 3},
+			[4]int{3, 1, 0, 4}, [4]int{3, 2, 1, 4}, [4]int{4, 1, 5, 1}, [4]int{4, 2, 5, 2}, [4]int{6, 1, 7, 1}, [4]int{6, 2, 7, 2}), "no switch has a channel adapter on port 3"},
+		{made(4, 4, [4]int{0, 3, 1, 1}, [4]int{0, 4, 1, 2}, [4]int{0, 1, 4, 1}, [4]int{0, 2, 4, 2}, [4]int{1, 3, 5, 1}, [4]int{1, 4, 5, 2},
+			[4]int{2, 3, 3, 1}, [4]int{2, 4, 3, 2}, [4]int{2, 1, 6, 1}, [4]int{2, 2, 6, 2}, [4]int{3, 3, 7, 1}, [4]int{3, 4, 7, 2}), "would be processor 0 and processor 1"},
 		{added, "18 ports of channel adapters; a network of 3 stages has 16"},
 		{dropped, ": cables are on ports 1 to 4 of each switch"},
 		{ring, "outputs are on ports 3 and 4, inputs on 1 and 2"},
@@ -204,6 +224,20 @@ func TestDetectRefuses(t *testing.T) {
 	// which nodes do not receive at the address that they send from.
 	if w, err := Detect(swapped(`"host 1"[1]`, `"host 6"[1]`)); err != nil || w.WrapAround() {
 		t.Errorf("outputs of two processors swapped: %v", err)
+	}
+}
+
+// TestCancelled: no network is routed, and no tree built, that nothing waits for.
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := route(t, banyan(t, 3, true), 0, 0)
+	if got, err := (Engine{}).Route(ctx, r.Fabric, lft.Options{}); got != nil || !errors.Is(err, context.Canceled) {
+		t.Error(got, err)
+	}
+	w := short.Must(Detect(r.Fabric))(t)
+	if got, err := (RegionTree{}).Build(ctx, r, []mft.Group{w.Group("g", 1, 2)}, mft.Options{}); got != nil || !errors.Is(err, context.Canceled) {
+		t.Error(got, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package layered_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -279,6 +280,34 @@ func TestKeepHosts(t *testing.T) {
 		cables, _ := f.SwitchLinks(0)
 		if less, _, _ := routed(t, f.Without(cables[0]), lft.Options{Previous: before}); less.Kept != (vls == 1) {
 			t.Errorf("%s: kept %v after a cable is gone: %q", name, less.Kept, less.Notes)
+		}
+		// What has no order, no SLs, more lanes than there are, or other switches, is not kept.
+		bare, mixed := *before, *before
+		bare.Order, bare.PathSLs, bare.SL2VL = nil, nil, nil
+		mixed.SL2VL = lft.NewSL2VL(f, lft.IdentityVLs(2))
+		mixed.PathSLs = nil
+		slower := *before
+		changed := slices.Clone(f.Cables())
+		for i, c := range changed {
+			if f.IsSwitch(f.Owner(c.A)) && f.IsSwitch(f.Owner(c.B)) {
+				changed[i].Link.Speed = fabric.SDR
+			}
+		}
+		slower.Fabric = short.Must(f.WithCables(changed))(t)
+		other := *before
+		other.Fabric = short.Must(lft.AssignLIDs(short.Must(mesh.Generate(mesh.Spec{Dims: []int{3}, Hosts: 1}))(t), lft.LIDOptions{}))(t)
+		for _, tt := range []struct {
+			was *lft.Routing
+			why string
+		}{
+			{&bare, "there is no order of the switches to keep"}, {&mixed, "it has other virtual lanes"},
+			{&slower, "the cables between switches have changed, "}, {&other, "the cables between switches have changed, "},
+		}[:2*min(vls, 2)] {
+			why := tt.why
+			r, _, _ := routed(t, f, lft.Options{Previous: tt.was})
+			if note := r.Notes[len(r.Notes)-1]; r.Kept || !strings.HasPrefix(note, "routed from scratch: "+why) {
+				t.Errorf("%s: kept %v: %q, want %s", name, r.Kept, r.Notes, why)
+			}
 		}
 	}
 }
