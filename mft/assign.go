@@ -13,8 +13,9 @@ import (
 // NumMLIDs is the number of multicast LIDs.
 const NumMLIDs = int(MaxMLID) - int(MinMLID) + 1
 
-// The signatures of MGIDs, in bytes 2 and 3: IPoIB's for IPv4 and IPv6 (RFC 4391, 4), a subnet
-// administrator's own (osm_sa_mcmember_record.c, build_new_mgid), and this package's.
+// The signatures of MGIDs, in bytes 2 and 3: IPoIB's for IPv4 and IPv6 (RFC
+// 4391, 4), a subnet administrator's own (osm_sa_mcmember_record.c,
+// build_new_mgid), and this package's.
 const (
 	signatureIPv4   = 0x401b
 	signatureIPv6   = 0x601b
@@ -55,16 +56,16 @@ func signature(m MGID) uint16 {
 	return binary.BigEndian.Uint16(b[2:])
 }
 
-// IsIPoIB returns true for an MGID of IPoIB. OpenSM creates such groups only with the P_Key, the
-// rate and the MTU of the broadcast group.
+// IsIPoIB returns true for an MGID of IPoIB. OpenSM creates such groups only
+// with the P_Key, the rate and the MTU of the broadcast group.
 func IsIPoIB(m MGID) bool {
 	s := signature(m)
 	return m.Is6() && (s == signatureIPv4 || s == signatureIPv6)
 }
 
-// IsNamedBySA returns true if only a subnet administrator can create a group with this MGID, by
-// making it up for a request without one. OpenSM refuses requests that name it
-// (osm_sa_mcmember_record.c, validate_requested_mgid).
+// IsNamedBySA returns true if only a subnet administrator can create a group
+// with this MGID, by making it up for a request without one. OpenSM refuses
+// requests that name it (osm_sa_mcmember_record.c, validate_requested_mgid).
 func IsNamedBySA(m MGID) bool {
 	return m.Is6() && signature(m) == signatureSA && m.As16()[1]&15 == linkLocal
 }
@@ -102,9 +103,9 @@ type IDs struct {
 	total  int // free at first
 }
 
-// NewIDs prepares for groups, which must not change while it is used. Errors name the group: an
-// MGID that CheckMGID refuses, an MLID that the switches do not have or that opt reserves, two
-// groups with one MGID or MLID.
+// NewIDs prepares for groups, which must not change while it is used. Errors
+// name the group: an MGID that CheckMGID refuses, an MLID that the switches
+// do not have or that opt reserves, two groups with one MGID or MLID.
 func NewIDs(groups []Group, opt Options) (*IDs, error) {
 	a := &IDs{groups: groups, limit: NumMLIDs, taken: make([]uint64, NumMLIDs/64+1), prefix: make([][14]byte, len(groups))}
 	if opt.Capacity > 0 {
@@ -246,8 +247,8 @@ func (a *IDs) Next() (fabric.LID, error) {
 	return l, nil
 }
 
-// MLID returns the group's own MLID, or takes the next free one: call it once for a group. Its
-// error is a *BudgetError.
+// MLID returns the group's own MLID, or takes the next free one: call it once
+// for a group. Its error is a *BudgetError.
 func (a *IDs) MLID(group int) (fabric.LID, error) {
 	if l := a.groups[group].MLID; l != 0 {
 		return l, nil

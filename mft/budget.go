@@ -31,8 +31,8 @@ type drafter interface {
 	Scheme
 	// atLeast bounds from below how many MLIDs a group takes.
 	atLeast(r *lft.Routing, g *Group) int
-	// draft makes the trees of all groups. Its own error is ctx's, or says that the scheme was set up
-	// wrongly.
+	// draft makes the trees of all groups. Its own error is ctx's, or says that
+	// the scheme was set up wrongly.
 	draft(ctx context.Context, r *lft.Routing, groups []Group, opt Options) ([]drafted, error)
 }
 
@@ -138,16 +138,19 @@ func (a *assembly) plan() *Plan {
 	return &Plan{Trees: a.trees, Tables: t}
 }
 
-// Fit makes trees by the first of schemes. If MLIDs do not suffice, groups step down to the next
-// scheme, those that take the most MLIDs first and among equals the last in the list. If the last
-// scheme, which should take one MLID for a group, still takes too many, groups share MLIDs: first
-// those whose packets then reach the fewest end ports besides their own receivers. Equal receivers
-// cost nothing; a host drops packets of other MGIDs. If shares would have more stray copies than
-// opt.MaxStray, the groups with the fewest receivers get no MLID and are left to repeated unicast.
-// Plan.Notes says what was done.
+// Fit makes trees by the first of schemes. If MLIDs do not suffice, groups
+// step down to the next scheme, those that take the most MLIDs first and
+// among equals the last in the list. If the last scheme, which should take
+// one MLID for a group, still takes too many, groups share MLIDs: first those
+// whose packets then reach the fewest end ports besides their own receivers.
+// Equal receivers cost nothing; a host drops packets of other MGIDs. If
+// shares would have more stray copies than opt.MaxStray, the groups with the
+// fewest receivers get no MLID and are left to repeated unicast. Plan.Notes
+// says what was done.
 //
-// Errors: that of a group's first scheme, if it refuses and opt.Yield is not set; that of the last
-// scheme; a *BudgetError, if MLIDs do not suffice and the last scheme takes several for a group.
+// Errors: that of a group's first scheme, if it refuses and opt.Yield is not
+// set; that of the last scheme; a *BudgetError, if MLIDs do not suffice and
+// the last scheme takes several for a group.
 func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schemes ...Scheme) (*Plan, error) {
 	ids, err := NewIDs(groups, opt)
 	if err != nil {
@@ -237,7 +240,8 @@ func (b *budget) need() int {
 	return n
 }
 
-// fit makes trees for all groups, and steps down until MLIDs suffice or no scheme is left below.
+// fit makes trees for all groups, and steps down until MLIDs suffice or no
+// scheme is left below.
 func (b *budget) fit(ctx context.Context) error {
 	b.stepDown()
 	for {
@@ -264,8 +268,8 @@ func (b *budget) atLeast(i int) int {
 	return 1
 }
 
-// stepDown moves groups to the next scheme until MLIDs suffice, and returns true if it moved any. A
-// moved group counts with the least that its new scheme takes.
+// stepDown moves groups to the next scheme until MLIDs suffice, and returns true
+// if it moved any. A moved group counts with the least that its new scheme takes.
 func (b *budget) stepDown() bool {
 	need := b.need()
 	moved := false
@@ -297,8 +301,8 @@ func (b *budget) stepDown() bool {
 	return moved
 }
 
-// draft makes the missing trees. A refused group steps down. It returns the refusal of the last
-// scheme, and without Options.Yield that of a group's first.
+// draft makes the missing trees. A refused group steps down. It returns the
+// refusal of the last scheme, and without Options.Yield that of a group's first.
 func (b *budget) draft(ctx context.Context) error {
 	for level, scheme := range b.schemes {
 		var which []int

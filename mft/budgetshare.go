@@ -16,8 +16,8 @@ const (
 	noMLID  = -2 // a packet for each receiver instead
 )
 
-// sharing joins groups that share MLIDs to clusters: always the two clusters whose packets then
-// reach the fewest end ports besides their receivers.
+// sharing joins groups that share MLIDs to clusters: always the two clusters
+// whose packets then reach the fewest end ports besides their receivers.
 type sharing struct {
 	f        *fabric.Fabric
 	groups   []Group
@@ -47,8 +47,8 @@ type partner struct {
 	groups  int // when it was found
 }
 
-// share has groups share MLIDs, and leaves some without, until MLIDs suffice. It takes O(groups x
-// groups) at first, and O(groups) for each join.
+// share has groups share MLIDs, and leaves some without, until MLIDs suffice.
+// It takes O(groups x groups) at first, and O(groups) for each join.
 func (b *budget) share(ctx context.Context) (*sharing, error) {
 	s := newSharing(b)
 	excess, err := s.join(ctx, b.need()-b.free)
@@ -116,8 +116,9 @@ func (s *sharing) several() (list []*cluster) {
 	return list
 }
 
-// join joins clusters until excess MLIDs are saved, or all pairs have too many stray copies. It
-// returns the MLIDs still to save. Among equally cheap pairs it takes the first.
+// join joins clusters until excess MLIDs are saved, or all pairs have too
+// many stray copies. It returns the MLIDs still to save. Among equally cheap
+// pairs it takes the first.
 func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	found := make([]partner, len(s.clusters))
 	newScratch := func() []int { return make([]int, len(s.clusters)) }
@@ -181,8 +182,9 @@ func (s *sharing) remove(cluster int) {
 	s.list = slices.Delete(s.list, i, i+1)
 }
 
-// findPartner returns the cheapest cluster for cluster i to join, the first among equals. common is
-// scratch, by cluster. It takes O(receivers x clusters of each + clusters).
+// findPartner returns the cheapest cluster for cluster i to join, the first
+// among equals. common is scratch, by cluster. It takes O(receivers x
+// clusters of each + clusters).
 func (s *sharing) findPartner(i int, common []int) partner {
 	c := &s.clusters[i]
 	clear(common)
@@ -205,8 +207,8 @@ func (s *sharing) findPartner(i int, common []int) partner {
 	return best
 }
 
-// drop takes the MLIDs of the clusters with the fewest receivers until excess MLIDs are saved, and
-// returns the MLIDs still to save.
+// drop takes the MLIDs of the clusters with the fewest receivers until excess
+// MLIDs are saved, and returns the MLIDs still to save.
 func (s *sharing) drop(excess int) int {
 	order := slices.Clone(s.list)
 	slices.SortFunc(order, func(i, j int) int {

@@ -9,24 +9,25 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Cost is the cost of multicast with a plan if every sender of every tree sends one packet. Links
-// join switches; each direction is counted by itself.
+// Cost is the cost of multicast with a plan if every sender of every tree
+// sends one packet. Links join switches; each direction is counted by itself.
 type Cost struct {
 	// Trees is by index of Plan.Trees.
 	Trees []TreeCost
-	// Load counts copies by PortID of the switch port that they leave by, to hosts too.
+	// Load counts copies by PortID of the switch port that they leave by, to
+	// hosts too.
 	Load []int64
 	// MaxLink and MeanLink are the greatest and the mean load of links. Hottest is the port of the
 	// link with MaxLink, or NoPort.
 	MaxLink  int64
 	MeanLink float64
 	Hottest  fabric.PortID
-	// MaxHost is the greatest load of a port to an end port, switches' ports 0 included: the copies to
-	// the busiest receiver.
+	// MaxHost is the greatest load of a port to an end port, switches' ports 0
+	// included: the copies to the busiest receiver.
 	MaxHost int64
-	// Links is the sum of the trees' Links. Crossings counts how often copies cross links. Unicast is
-	// the same if senders send a unicast packet to each of their receivers, over the routing's paths,
-	// as far as there are paths.
+	// Links is the sum of the trees' Links. Crossings counts how often copies
+	// cross links. Unicast is the same if senders send a unicast packet to each
+	// of their receivers, over the routing's paths, as far as there are paths.
 	Links, Crossings, Unicast int64
 }
 
