@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Resource is what keeps hosts from sending.
+// Resource tells what keeps hosts from sending.
 type Resource = word[resources]
 
 type resources struct{}
@@ -20,50 +20,47 @@ func (resources) names() (what string, list []string) {
 }
 
 const (
-	// Offered: nothing of the fabric does. Hosts send all that they have to, or wait for
-	// messages of others.
+	// Offered: nothing in the fabric. Hosts send all they have, or wait for messages of others.
 	Offered Resource = iota
-	// HostLink: a cable between a host and its switch is full, in one of its directions.
+	// HostLink: the cable of a host is full, in one direction.
 	HostLink
 	// Cable: a cable between switches is full.
 	Cable
-	// Buffer: no cable is full. Packets wait in buffers behind others that wait for a link, and
-	// more room would let more of them pass.
+	// Buffer: no cable is full. Packets wait in buffers behind others that wait for a link; with
+	// larger buffers more would pass.
 	Buffer
-	// Credit: a buffer has room, or what takes it is on its way: packets along the cable and
-	// through the switch, or credits back. The buffer is too small for the length of the cable, or
-	// for these delays.
+	// Credit: a buffer has room, but packets are still on the way to it, or credits on the way back.
+	// It is too small for the length of the cable, or for the delays of switch and credits.
 	Credit
 
 	numResources
 )
 
-// Full is the share of the time from which on a link that sends counts as full.
+// Full is the least share of the time that a full link sends.
 const Full = 0.9
 
-// Limits says what hosts did with their time, and what kept them from sending. It is measured after
-// the warm-up, at many moments: a host that has a packet and cannot send it waits for room in a
-// buffer, whose first packet waits for a port, and so on, up to a link that sends or a credit that
-// comes. With flits nothing is measured.
+// Limits tells what hosts did with their time, and what kept them from sending. It is sampled at
+// many moments after the warm-up. A host that cannot send its packet waits for room in a buffer,
+// whose first packet waits for a port, and so on, up to a link that sends or a credit that arrives.
+// It is not measured with flits.
 type Limits struct {
-	// Limit is the resource of which more would help the traffic most.
+	// Limit is the resource of which more would help most.
 	Limit Resource `json:"resource"`
-	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to
-	// send.
+	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to send.
 	Sending float64 `json:"sending"`
 	Blocked float64 `json:"blocked"`
-	// Shares of Blocked by what blocks.
+	// These are shares of Blocked by Resource.
 	HostLink float64 `json:"by_host_link"`
 	Cable    float64 `json:"by_cable"`
 	Buffer   float64 `json:"by_buffer"`
 	Credit   float64 `json:"by_credit"`
-	// Link is the port that sends into the link that blocks hosts for most of the time in the way
-	// of Limit; where no link does, the port of the busiest link.
+	// Link is the port whose link blocks hosts longest by the resource Limit, or that of the busiest
+	// link if none blocks.
 	Link struct {
 		Sender
-		Busy float64 `json:"busy"` // share of the time in which it sends
+		Busy float64 `json:"busy"` // share of the time that it sends
 	} `json:"link"`
-	FullHostLinks int `json:"full_host_links"` // directions of links that are
+	FullHostLinks int `json:"full_host_links"` // directions of links that are full
 	FullCables    int `json:"full_cables"`
 
 	samples int // moments
@@ -77,31 +74,31 @@ type Sender struct {
 	Text string         `json:"text"` // for people
 }
 
-// NewSender returns a port of f, with the text "from -> to".
+// NewSender returns port p of f as a Sender with Text "from -> to".
 func NewSender(f *fabric.Fabric, p fabric.PortID) Sender {
 	node := f.Owner(p)
 	return Sender{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
 }
 
-// limits samples a simulation.
+// limits samples what hosts do and wait for.
 type limits struct {
 	s       *Sim
 	hosts   []fabric.PortID
 	from    Time
-	busy    []Time // by port, at from
+	busy    []Time // by port, when sampling began
 	samples int
 	step    Time // between samples
-	// By sample, weighted by step where that grows.
+	// Sums of step over samples and hosts.
 	sending, blocked, all Time
-	links                 []Time       // by port: hosts blocked by its link, which sends
-	credits               []Time       // by port: hosts blocked by credits that it waits for
+	links                 []Time       // by port: hosts blocked by its sending link
+	credits               []Time       // by port: hosts blocked as it waits for credits
 	waits                 *waitCounter // of jobs; nil for none
 }
 
-// maxSamples bounds the samples of a simulation of unknown length: beyond it they are half as often.
+// maxSamples is the number of samples after which the step doubles.
 const maxSamples = 2000
 
-// newLimits samples hosts from now on, first at steps of so much. It is nil with flits.
+// newLimits samples hosts from now on, first in the given step. It returns nil with flits.
 func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 	if s.worms {
 		return nil
@@ -117,7 +114,7 @@ func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 // firstStep is the time between the first samples of limits in closed loop.
 const firstStep = 100 * Nanosecond
 
-// run is Sim.Run with samples.
+// run is Sim.Run with samples; without, if l is nil.
 func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	if l == nil {
 		return s.Run(ctx, until)
@@ -134,8 +131,8 @@ func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	}
 }
 
-// runAll runs until nothing is left to do, or until maxTime where that is not 0. The error may be
-// failed, of a message that could not be sent, or a deadlock.
+// runAll runs until nothing is left to do, or until maxTime if that is not 0. It returns *failed,
+// the error of a message that could not be sent, or a deadlock.
 func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error) error {
 	if err := l.run(ctx, s, cmp.Or(maxTime, Forever)); err != nil {
 		return err
@@ -146,7 +143,7 @@ func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error
 	return s.Deadlock()
 }
 
-// sample looks at what hosts do now.
+// sample adds what each host does now.
 func (l *limits) sample() {
 	now := l.s.events.now
 	for _, h := range l.hosts {
@@ -173,12 +170,12 @@ func (l *limits) sample() {
 	}
 }
 
-// blockerOn finds what blocks packets that wait on VL vl for port p, from port to port. It goes on
-// past a port that sends if there is no room at its other end for another packet. It ends at a port
-// that waits for credits, or at one whose link sends.
+// blockerOn follows, from port to port, what blocks the packets that wait for port p on VL vl. It
+// passes a port that sends if there is no room behind its link for another packet. It returns a
+// port whose link sends, or a port that waits for credits, with credit set.
 func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	need := s.cells.items[s.branches.items[s.channels[s.ports[p].to*s.vls+vl].first].cell].flits
-	for range 64 { // packets that wait in a circle are a deadlock, which is found elsewhere
+	for range 64 { // packets that wait in a cycle are a deadlock, found elsewhere
 		pt := &s.ports[p]
 		sends := pt.freeAt > s.events.now
 		switch {
@@ -186,7 +183,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 			vl = int32(pt.vl)
 		case pt.waiting != 0:
 			vl = s.waitingVL(pt)
-		default: // with LockStep, it is kept for a packet that waits elsewhere
+		default: // with LockStep, a packet that waits elsewhere holds it
 			return p, false
 		}
 		out := pt.to*s.vls + vl
@@ -196,12 +193,12 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 		}
 		next := none
 		switch {
-		case lane.freeAt > s.events.now: // the packet before the first one still leaves
+		case lane.freeAt > s.events.now: // the previous packet still leaves
 			next = s.leaving(out)
 		case s.room-lane.used < need && lane.head != none:
 			next = s.waitsFor(lane.head)
 		}
-		if next == none { // packets come or are routed, or credits come
+		if next == none { // packets arrive or are routed, or credits arrive
 			return p, true
 		}
 		p = next
@@ -209,7 +206,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	return p, false
 }
 
-// waitingVL returns the next VL on which packets wait for a port. There has to be one.
+// waitingVL returns the next VL on which packets wait for a port. There must be one.
 func (s *Sim) waitingVL(pt *port) int32 {
 	vl := s.nextVL(pt)
 	for pt.waiting&(1<<vl) == 0 {
@@ -220,8 +217,8 @@ func (s *Sim) waitingVL(pt *port) int32 {
 	return vl
 }
 
-// waitsFor is the first port that a cell waits for; none where it comes, is routed or waits for its own
-// tail.
+// waitsFor returns the first port that a cell waits for; none if it arrives, is routed or waits for
+// its own tail.
 func (s *Sim) waitsFor(c int32) int32 {
 	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
 		if br := &s.branches.items[b]; br.waits {
@@ -247,8 +244,8 @@ func (s *Sim) leaving(in int32) int32 {
 	return none
 }
 
-// result returns what was sampled until end. wanted is true if hosts had or may have had more
-// to send than they could, or if end is when they had sent everything.
+// result returns what was sampled until end. wanted is true if hosts had, or may have had, more to
+// send than they could, or if end is when they had sent everything.
 func (l *limits) result(end Time, wanted bool) *Limits {
 	if l == nil || end <= l.from || l.all == 0 || l.samples == 0 {
 		return nil
@@ -308,12 +305,12 @@ func (l *limits) result(end Time, wanted bool) *Limits {
 	return r
 }
 
-// busyShare is the share of the time up to end in which a port sent.
+// busyShare returns the share of the time until end in which a port sent.
 func (l *limits) busyShare(p fabric.PortID, end Time) float64 {
 	return float64(l.s.ports[p].load.Busy-l.busy[p]) / float64(end-l.from)
 }
 
-// kind is what the link of a port is.
+// kind returns Cable for a link between switches, else HostLink.
 func (s *Sim) kind(p fabric.PortID) Resource {
 	f := s.net.Fabric
 	if f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(f.Peer(p))) {
@@ -322,34 +319,34 @@ func (s *Sim) kind(p fabric.PortID) Resource {
 	return HostLink
 }
 
-// Waited is how long packets of a job have waited for a port, while the last packet that it had sent was of
-// a job.
+// Waited is how long packets of job Job waited for Port while the last packet that Port had sent
+// was of job By.
 type Waited struct {
-	Job, By int // indices in Jobs; as many as there are for the background
+	Job, By int // indices in Jobs; the number of jobs stands for the background
 	Port    fabric.PortID
-	// Time is of all packets together: those in buffers of switches, and the first one of each
-	// host and VL, except the packets of its own job that the host itself sends.
+	// Time is the sum over packets: those in buffers of switches, and the first one of each host and
+	// VL, except a host's packets that wait for others of its own job.
 	Time Time
 }
 
-// waitCounter counts what packets wait for.
+// waitCounter counts what packets of jobs wait for.
 type waitCounter struct {
 	s     *Sim
 	jobOf func(tag int64) int
 	count []Time // by job: packets that wait for a port; scratch
 	of    map[Waited]Time
-	// Packets that were looked at since the steps between samples grew, and the events up to then.
+	// Packets looked at since the step last grew, and events until then.
 	looked, events int64
 }
 
-// Samples look at one packet for each event, which costs a third of the simulation or about
-// that, and at 4 million more before the steps between them grow.
+// Samples may look at one packet for each event, which costs about a third of the simulation, and
+// at 4 million more; then the step grows.
 const (
 	looksPerEvent = 1
 	freeLooks     = 1 << 22
 )
 
-// isCostly says that samples cost too much, once for each time that the steps between them shall grow.
+// isCostly returns true, and starts to count again, if samples looked at too many packets.
 func (w *waitCounter) isCostly() bool {
 	events := w.s.counts.Events
 	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {
@@ -359,10 +356,10 @@ func (w *waitCounter) isCostly() bool {
 	return true
 }
 
-// neverSent is the tag of what a port has sent that has sent nothing.
+// neverSent is the tag for a port that has sent nothing.
 const neverSent = math.MinInt64
 
-// sample adds so much time for each packet that waits now.
+// sample adds step for each packet that waits now.
 func (w *waitCounter) sample(step Time) {
 	s := w.s
 	for p := range s.ports {
@@ -378,7 +375,7 @@ func (w *waitCounter) sample(step Time) {
 					continue
 				}
 				by := w.jobOf(s.sent[at])
-				if by == job && int32(p) == at && pt.isHost { // a host sends one packet after the other
+				if by == job && int32(p) == at && pt.isHost { // a host sends its packets one by one
 					continue
 				}
 				w.of[Waited{Job: job, By: by, Port: fabric.PortID(at)}] += n * step
@@ -387,12 +384,13 @@ func (w *waitCounter) sample(step Time) {
 	}
 }
 
-// countWaiting counts the packets that wait for a port on a channel, and those behind them in their buffers.
+// countWaiting counts, by job, packets on channel o that wait for port p, and those behind them in
+// their buffers.
 func (w *waitCounter) countWaiting(p int32, o *channel) {
 	s := w.s
 	for b := o.first; b != none; b = s.branches.items[b].next {
 		br := &s.branches.items[b]
-		if s.waitsFor(br.cell) != p { // is counted there
+		if s.waitsFor(br.cell) != p { // counted there
 			continue
 		}
 		for c := br.cell; c != none; c = s.cells.items[c].next {
@@ -405,7 +403,7 @@ func (w *waitCounter) countWaiting(p int32, o *channel) {
 	}
 }
 
-// list is what was counted.
+// list returns the sums in the order of job, port and By.
 func (w *waitCounter) list() []Waited {
 	out := make([]Waited, 0, len(w.of))
 	for x, t := range w.of {
