@@ -70,7 +70,7 @@ func IsNamedBySA(m MGID) bool {
 	return m.Is6() && signature(m) == signatureSA && m.As16()[1]&15 == linkLocal
 }
 
-// BudgetError says that there are more trees than MLIDs.
+// BudgetError says that there are more trees than free MLIDs.
 type BudgetError struct {
 	MLIDs int // free at first
 }
@@ -95,10 +95,10 @@ func (e *BudgetError) Error() string {
 type IDs struct {
 	groups []Group
 	prefix [][14]byte // by group: first 14 bytes of its trees' MGIDs
-	given  []MGID     // that groups came with
-	taken  []uint64   // by MLID less MinMLID, a bit
+	given  []MGID     // MGIDs that groups came with
+	taken  []uint64   // a bit for each MLID, MinMLID first
 	limit  int        // MLIDs that the switches have
-	next   int        // MLIDs below are taken
+	next   int        // all MLIDs below are taken, counted from MinMLID
 	free   int
 	total  int // free at first
 }
@@ -161,9 +161,9 @@ func NewIDs(groups []Group, opt Options) (*IDs, error) {
 	return a, nil
 }
 
-// prefixes chooses how the MGIDs of each group begin.
+// prefixes chooses the first 14 bytes of the MGIDs of each group.
 func (a *IDs) prefixes() error {
-	used := make(map[[14]byte]int) // MGIDs that groups came with; -1 if chosen here
+	used := make(map[[14]byte]int) // by prefix: MGIDs that groups came with; -1 if chosen here
 	for _, m := range a.given {
 		if signature(m) == signatureWeaved {
 			b := m.As16()

@@ -20,7 +20,7 @@ type draft struct {
 	ports   []fabric.PortID // in the masks, ascending
 }
 
-// drafted is the trees of one group, or why there are none.
+// drafted has the trees of one group, or the error why there are none.
 type drafted struct {
 	trees []draft
 	err   error
@@ -65,7 +65,7 @@ func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt O
 	return a.plan(), nil
 }
 
-// draftEach drafts groups in parallel, by schemes whose trees of a group depend on no other.
+// draftEach drafts groups in parallel, for schemes whose trees of a group depend on no other group.
 func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) ([]draft, error)) ([]drafted, error) {
 	list := make([]drafted, len(groups))
 	_, err := par.ForEachWith(ctx, 0, len(groups), worker, func(work func(*Group) ([]draft, error), i int) error {
@@ -75,7 +75,7 @@ func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) (
 	return list, err
 }
 
-// fresh is how many free MLIDs a group with some trees takes.
+// fresh returns how many free MLIDs a group needs besides its own, for some trees.
 func fresh(g *Group, trees int) int {
 	if g.MLID != 0 && trees > 0 {
 		return trees - 1
@@ -96,7 +96,7 @@ func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
 	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
-// add gives MLIDs to the trees of a group; why has the refusals of schemes before.
+// add gives MLIDs to the trees of a group; why tells why earlier schemes refused it.
 func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)
@@ -138,15 +138,15 @@ func (a *assembly) plan() *Plan {
 	return &Plan{Trees: a.trees, Tables: t}
 }
 
-// Fit makes trees by the first of schemes. If MLIDs do not suffice, groups
-// step down to the next scheme, those that take the most MLIDs first and
-// among equals the last in the list. If the last scheme, which should take
-// one MLID for a group, still takes too many, groups share MLIDs: first those
-// whose packets then reach the fewest end ports besides their own receivers.
-// Equal receivers cost nothing; a host drops packets of other MGIDs. If
-// shares would have more stray copies than opt.MaxStray, the groups with the
-// fewest receivers get no MLID and are left to repeated unicast. Plan.Notes
-// says what was done.
+// Fit makes the trees of all groups, by the first of schemes. If MLIDs do not
+// suffice, groups step down to the next scheme: first those that take the
+// most MLIDs, and among equals the last in the list. If the last scheme,
+// which should take one MLID for a group, still takes too many, groups share
+// MLIDs: first those whose packets then reach the fewest end ports besides
+// their own receivers. Equal receivers cost nothing, as a host drops packets
+// of other MGIDs. If there would be more stray copies than opt.MaxStray, the
+// groups with the fewest receivers get no MLID and are left to repeated
+// unicast. Plan.Notes tells what was done.
 //
 // Errors: that of a group's first scheme, if it refuses and opt.Yield is not
 // set; that of the last scheme; a *BudgetError, if MLIDs do not suffice and
@@ -217,12 +217,12 @@ type budget struct {
 
 // steps is how far down a group has stepped. Levels are indices in schemes.
 type steps struct {
-	first int // the level that it began with
+	first int // the level where it began
 	level int
-	made  int // whose scheme made trees, -1 for none
+	made  int // the level of trees, -1 if there are none
 	trees []draft
 	mlids int      // at least; exact once trees are made
-	why   []string // reasons of schemes that refused it
+	why   []string // why schemes refused it
 }
 
 // refusal counts the groups that a scheme refused, with the reason for the first.
@@ -231,7 +231,7 @@ type refusal struct {
 	why    error
 }
 
-// need is how many free MLIDs the trees take.
+// need returns how many free MLIDs the trees take.
 func (b *budget) need() int {
 	n := 0
 	for i := range b.groups {
@@ -268,8 +268,8 @@ func (b *budget) atLeast(i int) int {
 	return 1
 }
 
-// stepDown moves groups to the next scheme until MLIDs suffice, and returns true
-// if it moved any. A moved group counts with the least that its new scheme takes.
+// stepDown moves groups to their next schemes until MLIDs suffice, and returns
+// true if it moved any. A moved group counts with atLeast of its new scheme.
 func (b *budget) stepDown() bool {
 	need := b.need()
 	moved := false
@@ -301,8 +301,8 @@ func (b *budget) stepDown() bool {
 	return moved
 }
 
-// draft makes the missing trees. A refused group steps down. It returns the
-// refusal of the last scheme, and without Options.Yield that of a group's first.
+// draft makes the missing trees. A refused group steps down. It returns a
+// refusal of the last scheme or, without Options.Yield, of a group's first.
 func (b *budget) draft(ctx context.Context) error {
 	for level, scheme := range b.schemes {
 		var which []int
@@ -348,7 +348,7 @@ func (b *budget) draft(ctx context.Context) error {
 // chunk is how many groups a scheme that gives out MLIDs gets at a time.
 const chunk = NumMLIDs - 1
 
-// draftWith makes trees with any scheme.
+// draftWith makes trees with any scheme, without MLIDs.
 func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, opt Options) (list []drafted, notes []string, err error) {
 	if d, ok := s.(drafter); ok {
 		list, err = d.draft(ctx, r, groups, opt)

@@ -12,21 +12,21 @@ import (
 )
 
 const (
-	ownMLID = -1 // the group is left to unicast
-	noMLID  = -2 // a packet for each receiver instead
+	ownMLID = -1 // the group shares no MLID
+	noMLID  = -2 // each receiver gets a unicast packet instead
 )
 
-// sharing joins groups that share MLIDs to clusters: always the two clusters
-// whose packets then reach the fewest end ports besides their receivers.
+// sharing joins groups that share MLIDs into clusters. Each step joins the two
+// clusters whose packets then reach the fewest end ports besides their receivers.
 type sharing struct {
 	f        *fabric.Fabric
 	groups   []Group
 	maxStray float64
 
-	of       []int     // by group: the first group on its MLID, ownMLID or noMLID
-	clusters []cluster // by group, at the first of each
-	byPort   [][]int   // by PortID: clusters that it receives
-	list     []int     // first groups of clusters, ascending
+	of       []int     // by group: the first group of its cluster, or ownMLID or noMLID
+	clusters []cluster // by first group of the cluster
+	byPort   [][]int   // by PortID: clusters of which the port is a receiver
+	list     []int     // first groups of all clusters, ascending
 }
 
 // cluster has the groups that share one MLID.
@@ -34,21 +34,21 @@ type cluster struct {
 	groups    []int           // ascending
 	receivers []fabric.PortID // of all groups, ascending
 	wanted    int             // copies to receivers, if each group sends a packet
-	stray     int             // copies to others then, at most: a sender gets none of its own
+	stray     int             // then the most copies to others: a sender gets none of its own
 	own       bool            // a group came with an MLID
-	sl        fabric.SL       // of all groups: a scheme's trees may depend on it
+	sl        fabric.SL       // the same for all groups, as trees may depend on it
 	ports     []fabric.PortID // the masks, of several groups
 }
 
-// partner is the cheapest cluster for another to join.
+// partner is the cluster that costs another cluster the least to join.
 type partner struct {
 	cost    int // stray copies added; -1 for no partner
 	cluster int
-	groups  int // when it was found
+	groups  int // its groups when it was found
 }
 
-// share has groups share MLIDs, and leaves some without, until MLIDs suffice.
-// It takes O(groups x groups) at first, and O(groups) for each join.
+// share lets groups share MLIDs, and leaves some groups without, until MLIDs
+// suffice. It takes O(groups x groups) at first, and O(groups) for each join.
 func (b *budget) share(ctx context.Context) (*sharing, error) {
 	s := newSharing(b)
 	excess, err := s.join(ctx, b.need()-b.free)
@@ -106,7 +106,7 @@ func newSharing(b *budget) *sharing {
 	return s
 }
 
-// several lists the clusters with several groups.
+// several lists the clusters of more than one group.
 func (s *sharing) several() (list []*cluster) {
 	for _, i := range s.list {
 		if c := &s.clusters[i]; len(c.groups) > 1 {
@@ -116,9 +116,9 @@ func (s *sharing) several() (list []*cluster) {
 	return list
 }
 
-// join joins clusters until excess MLIDs are saved, or all pairs have too
-// many stray copies. It returns the MLIDs still to save. Among equally cheap
-// pairs it takes the first.
+// join joins clusters until excess MLIDs are saved, or every further pair has
+// too many stray copies. It returns how many MLIDs are still to be saved. Of
+// equally cheap pairs it takes the first.
 func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	found := make([]partner, len(s.clusters))
 	newScratch := func() []int { return make([]int, len(s.clusters)) }
@@ -154,7 +154,7 @@ func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	return excess, nil
 }
 
-// merge adds cluster from to cluster into, with cost more stray copies.
+// merge adds cluster from to cluster into; cost is the stray copies that this adds.
 func (s *sharing) merge(into, from, cost int) {
 	a, b := &s.clusters[into], &s.clusters[from]
 	for _, i := range b.groups {
@@ -207,8 +207,8 @@ func (s *sharing) findPartner(i int, common []int) partner {
 	return best
 }
 
-// drop takes the MLIDs of the clusters with the fewest receivers until excess
-// MLIDs are saved, and returns the MLIDs still to save.
+// drop leaves the clusters with the fewest receivers without MLIDs until
+// excess MLIDs are saved. It returns how many are still to be saved.
 func (s *sharing) drop(excess int) int {
 	order := slices.Clone(s.list)
 	slices.SortFunc(order, func(i, j int) int {
@@ -230,7 +230,7 @@ func (s *sharing) drop(excess int) int {
 	return excess
 }
 
-// unite makes one group of a cluster's.
+// unite makes one group of the groups of a cluster.
 func (s *sharing) unite(c *cluster) Group {
 	g := Group{Name: s.groups[c.groups[0]].Name, Receivers: c.receivers, SL: c.sl}
 	for _, i := range c.groups {
@@ -241,7 +241,7 @@ func (s *sharing) unite(c *cluster) Group {
 	return g
 }
 
-// add gives each cluster of several groups an MLID.
+// add gives one MLID to each cluster of several groups.
 func (s *sharing) add(a *assembly, scheme string) error {
 	for _, c := range s.several() {
 		first := c.groups[0]
@@ -262,7 +262,7 @@ func (s *sharing) add(a *assembly, scheme string) error {
 	return nil
 }
 
-// mostNotes bounds the MLIDs that notes list, and the names in a note.
+// mostNotes bounds the MLIDs that notes list, and the names in each note.
 const mostNotes = 16
 
 // notes tells which groups share an MLID, what strays, and which have none.

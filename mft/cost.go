@@ -12,7 +12,7 @@ import (
 // Cost is the cost of multicast with a plan if every sender of every tree
 // sends one packet. Links join switches; each direction is counted by itself.
 type Cost struct {
-	// Trees is by index of Plan.Trees.
+	// Trees has an item for each of Plan.Trees.
 	Trees []TreeCost
 	// Load counts copies by PortID of the switch port that they leave by, to
 	// hosts too.
@@ -26,12 +26,12 @@ type Cost struct {
 	// included: the copies to the busiest receiver.
 	MaxHost int64
 	// Links is the sum of the trees' Links. Crossings counts how often copies
-	// cross links. Unicast is the same if senders send a unicast packet to each
-	// of their receivers, over the routing's paths, as far as there are paths.
+	// cross links. Unicast is the same count if senders instead send a unicast
+	// packet to each of their receivers; receivers without a path count 0.
 	Links, Crossings, Unicast int64
 }
 
-// TreeCost is the share of one tree in Cost.
+// TreeCost is the part of one tree in Cost.
 type TreeCost struct {
 	Links     int   // cables between switches in the masks
 	Depth     int   // most links to a receiver
@@ -39,9 +39,9 @@ type TreeCost struct {
 	Unicast   int64
 }
 
-// Measure counts the copies of every sender's packets; packets that loop are followed once. For
-// each tree it takes O(switches with senders x ports in masks), and for the comparison with unicast
-// O(switches x LIDs of receivers + senders x receivers).
+// Measure counts the copies of every sender's packets; a packet that loops is followed around once.
+// For each tree it takes O(switches with senders x ports in masks), and for the comparison with
+// unicast O(switches x LIDs of receivers + senders x receivers).
 func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 	f := r.Fabric
 	c := &Cost{Trees: make([]TreeCost, len(p.Trees)), Load: make([]int64, f.NumPorts()), Hottest: fabric.NoPort}

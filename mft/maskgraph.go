@@ -26,7 +26,7 @@ type maskGraph struct {
 	f        *fabric.Fabric
 	ports    []fabric.PortID // in the masks, ascending
 	edges    []edge          // by index in ports
-	mask     []span          // by switch: its ports, as a part of ports
+	mask     []span          // by switch: its part of ports
 	switches []fabric.NodeID // those with a mask
 
 	seen   []bool // by index in ports: a copy left by it
@@ -80,7 +80,7 @@ func (w *maskGraph) load(ports []fabric.PortID) {
 	}
 }
 
-// enter returns the edge of a packet that came in by port in of a switch.
+// enter returns where a packet goes on that came in by port in of a switch.
 func (w *maskGraph) enter(in fabric.PortID) edge {
 	e := edge{span: w.mask[w.f.Owner(in)], back: -1}
 	if i, is := slices.BinarySearch(w.ports[e.from:e.to], in); is {
@@ -94,9 +94,9 @@ func (w *maskGraph) sendPacket(in fabric.PortID) (twice, from int32) {
 	return w.follow(w.enter(in), false)
 }
 
-// follow lists in w.hops the hops of a packet that begins at start, until two copies leave by
-// one port. It returns that port as twice, an index in ports, and the hop of the second copy
-// as from; twice is -1 if there is none. If all is set, it goes on, leaving out second copies.
+// follow follows a packet from start on, and lists its hops in w.hops. It ends when two copies
+// leave by one port. Then it returns the port, as an index in ports, in twice, and the hop of the
+// second copy in from; else twice is -1. If all is set, it goes on without the second copies.
 func (w *maskGraph) follow(start edge, all bool) (twice, from int32) {
 	w.seen = resize(w.seen, len(w.ports))
 	clear(w.seen)
@@ -173,8 +173,8 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 }
 
 // isForest returns true if the links in the masks, regardless of direction, have no cycle. Then
-// there is one path at most from a sender to a receiver, and since copies never turn back, no
-// packet loops or arrives twice, whichever its sender and whichever of the ports are in the masks.
+// there is at most one path from a sender to a receiver. Since copies never turn back, no packet
+// loops or arrives twice, whichever its sender, and even if some ports are left out of the masks.
 func (w *maskGraph) isForest() bool {
 	w.joined = resize(w.joined, len(w.ports))
 	w.joined.Reset()
@@ -190,8 +190,8 @@ func (w *maskGraph) isForest() bool {
 	return true
 }
 
-// describeFault describes that two copies leave by port twice, with the ports
-// that each left by before. The second copy is in hop from.
+// describeFault describes how two copies leave by port twice, with the ports
+// by which each left before. The second copy is in hop from.
 func (w *maskGraph) describeFault(sender fabric.PortID, twice, from int32) string {
 	name, port := w.f.PortName(sender), w.ports[twice]
 	second := w.pathTo(from)
@@ -222,5 +222,5 @@ func (w *maskGraph) portNames(ports []fabric.PortID) string {
 	return text.Ends(text.Each(ports, w.f.PortName), most, ", ", "... %d more ...")
 }
 
-// resize returns a list of length n, with any elements.
+// resize returns a list of length n, whose elements are not cleared.
 func resize[L ~[]T, T any](list L, n int) L { return slices.Grow(list[:0], n)[:n] }

@@ -76,7 +76,7 @@ type opensmTree struct {
 // opensmTarget is a switch with members.
 type opensmTarget struct {
 	s    fabric.NodeID
-	hops int32 // from the switch to its farthest member: 1, or 0 if its port 0 is the only kind
+	hops int32 // hops from the switch to its members: 1 if all are hosts, else 0
 }
 
 func (t *opensmTree) growTree(g *Group) ([]fabric.PortID, error) {

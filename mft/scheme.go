@@ -11,21 +11,21 @@ import (
 
 // Options are choices that a caller can make for a scheme.
 type Options struct {
-	// Capacity is how many MLIDs a switch's table has (MulticastFDBCap), from
-	// MinMLID on; 0 stands for NumMLIDs.
+	// Capacity is the number of MLIDs in a switch's table (MulticastFDBCap),
+	// from MinMLID on; 0 stands for NumMLIDs.
 	Capacity int
-	// Reserved MLIDs are never given out; nor is MinMLID, of IPoIB's broadcast
-	// group, except to a group that asks for it.
+	// Reserved MLIDs are never given out. MinMLID, of IPoIB's broadcast group,
+	// is given only to a group that asks for it.
 	Reserved []fabric.LID
 	// Balance lets schemes that have a choice of trees spread them over links.
 	Balance bool
-	// First returns the index of the scheme at which Fit begins for a group,
-	// given by index; nil stands for 0.
+	// First returns the index in schemes at which Fit begins for a group, given
+	// by its index; nil stands for 0.
 	First func(group int) int
-	// Yield lets a group step down in Fit even if its first scheme refuses it.
+	// Yield lets a group step down in Fit even from its first scheme.
 	Yield bool
-	// MaxStray is the most stray copies, for each copy to a receiver, that
-	// permitted on an MLID that groups share, if each group sends one packet. 0
+	// MaxStray is the most stray copies, for each copy to a receiver, that Fit
+	// permits on an MLID that groups share, if each group sends one packet. 0
 	// stands for DefaultMaxStray; a negative value permits none.
 	MaxStray float64
 }

@@ -65,7 +65,7 @@ func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
 			in, out := w.receivers[r], w.senders[r]
 			w.receivers[r], w.senders[r] = 0, 0
 			if in == receivers && out == senders || stuck >= 0 {
-				continue // the highest switch of the part, or there is none
+				continue // r is above all members, or Join is stuck
 			}
 			u := t.Parent[r]
 			if u == NoParent {

@@ -21,17 +21,17 @@ import (
 // turns of up*/down* paths, and multicast and unicast together have no credit loop, whatever the
 // groups are. Every switch has at most one parent, so the tree is exact for every sender.
 //
-// The tree has few links; among equals it is shallow, and with Options.Balance it takes links that
+// The tree has few links. Among equals it is shallow, and with Options.Balance it takes links that
 // few trees before it took. Only switches above all members can be its top; those with the least
-// sum of distances to the members are tried. Then the members, in the order, join the tree one by
-// one on a shortest upward path. (Takahashi and Matsuyama, An Approximate Solution for the Steiner
-// Problem in Graphs, 1980, take the nearest first, which is much the same in an order that grows by
-// distance.) A mask has only ports with receivers behind them.
+// sum of distances to the members are tried. Then the members, in the up*/down* order, join the
+// tree one by one, on a shortest upward path. (Takahashi and Matsuyama, An Approximate Solution for
+// the Steiner Problem in Graphs, 1980, take the nearest first, which is much the same in an order
+// that grows by distance.) A mask has only ports with receivers behind them.
 //
 // Without Options.Balance a group's tree depends on no other group.
 type UpdnTree struct {
-	// Order is by NodeID, 0 on top, like lft.Routing.Order, which stands in if
-	// this is nil.
+	// Order is by NodeID, 0 on top, like lft.Routing.Order, which is used if
+	// Order is nil.
 	Order []int32
 }
 
@@ -152,8 +152,8 @@ func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, 
 		}
 		h.first = append(h.first, int32(len(h.up)))
 	}
-	// One pass by rank: a switch is one link further from t than the nearest of
-	// its upper neighbors.
+	// By rank: a switch is one link further from t than the nearest of its upper
+	// neighbors.
 	err = par.ForEach(ctx, 0, n, func(t int) error {
 		row := h.hops[t*n : (t+1)*n]
 		for r := range row[:t] {
@@ -225,7 +225,7 @@ type top struct {
 	turn uint32 // breaks ties: the least is best
 }
 
-// treeShape is a tree, in which each switch but the top has its channel to its parent.
+// treeShape is a tree: each switch except the top, with the channel to its parent.
 type treeShape struct {
 	nodes []int32 // ranks, parents before their children, the top first
 	via   []int32 // by node: index in up; -1 for the top
@@ -402,7 +402,7 @@ func (t *treeGrower) onlyChild(i int) bool {
 	return true
 }
 
-// join connects member m to the tree by a shortest upward path, among equals
+// join connects member m to the tree by a shortest upward path: of several,
 // to the node nearest to the top, then with the least load. row is the top's
 // row of hops. It returns the path's load.
 func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
@@ -460,8 +460,8 @@ func (x *treeShape) compare(y *treeShape) int {
 	return cmp.Or(cmp.Compare(len(x.nodes), len(y.nodes)), cmp.Compare(x.depth, y.depth), cmp.Compare(x.load, y.load))
 }
 
-// masks lists the ports of the best tree that have receivers behind them,
-// ascending.
+// masks lists the switch ports of the best tree that have receivers behind
+// them, ascending.
 func (t *treeGrower) masks(g *Group) []fabric.PortID {
 	h, x := t.h, &t.best
 	for _, r := range x.nodes {

@@ -64,7 +64,7 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 // turnSet is the channel dependencies of unicast packets between CAs.
 type turnSet struct {
 	words int
-	bits  []uint64 // by PortID of a switch: a bit for each port of the next switch by which some packet goes on
+	bits  []uint64 // by PortID of a switch: a bit for each output port of the next switch that some packet takes
 }
 
 func newTurnSet(r *lft.Routing) *turnSet {
@@ -109,7 +109,7 @@ type turnTree struct {
 	masks maskGraph
 	nodes []fabric.NodeID // of the tree
 	by    []fabric.PortID // by switch: the channel that joined it, NoPort for none
-	from  []fabric.PortID // by channel: the one before it in a search, itself at the start
+	from  []fabric.PortID // by channel: the one before it in a search; a first channel has itself
 	queue []fabric.PortID
 }
 
@@ -152,8 +152,8 @@ func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.Port
 	return nil, reason
 }
 
-// attempt joins the switches of ports to the tree, in order. It returns the index of the first that
-// finds no way, or -1.
+// attempt joins the switches of the ports in order to the tree. It returns the index of the first
+// that finds no way, or -1.
 func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed int) {
 	text.Fill(w.by, fabric.NoPort)
 	w.nodes = append(w.nodes[:0], root)

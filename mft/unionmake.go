@@ -10,11 +10,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// item has senders that share masks.
+// item is a set of senders that share masks.
 type item struct {
-	// from has one port per switch with senders, where packets of one sender
-	// come in. Packets of the switch's other senders differ only in the host
-	// port by which they do not leave.
+	// from has, for each switch with senders, the port where packets of one
+	// sender come in. Packets of its other senders leave by the same ports,
+	// except each sender's own.
 	from    []fabric.PortID
 	senders []fabric.PortID
 	ports   []fabric.PortID // the masks, ascending
@@ -112,7 +112,7 @@ func (w *unionMaker) item(g *Group, senders []fabric.PortID) (item, error) {
 }
 
 // addPath adds the switch ports on the path between two end ports to w.ports.
-// It returns why there is no path, or "".
+// It returns "", or why there is no path.
 func (w *unionMaker) addPath(sender, d fabric.PortID) string {
 	end := w.f.Attachment(d)
 	if end == fabric.NoPort {
@@ -139,8 +139,8 @@ func (w *unionMaker) addPath(sender, d fabric.PortID) string {
 	return ""
 }
 
-// uniteClass makes one item of several, or if that is not exact, merges them
-// by first fit.
+// uniteClass makes one item of several; if that is not exact, it merges as
+// many as first fit can.
 func (w *unionMaker) uniteClass(items []item) []item {
 	if len(items) == 1 {
 		return items
@@ -159,7 +159,7 @@ func (w *unionMaker) uniteClass(items []item) []item {
 	return w.firstFit(items)
 }
 
-// firstFit merges each item into the first of the list with which it stays exact.
+// firstFit merges each item into the first of the list that stays exact with it.
 func (w *unionMaker) firstFit(items []item) []item {
 	var list []item
 next:
@@ -180,7 +180,7 @@ next:
 	return list
 }
 
-// union appends the union of two ascending lists to to.
+// union appends the merged lists a and b, both ascending, to to.
 func union(to, a, b []fabric.PortID) []fabric.PortID {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

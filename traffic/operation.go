@@ -13,7 +13,7 @@ import (
 
 // Operation is a collective operation on data of some size.
 type Operation struct {
-	// Pattern is the pattern of n ranks; the error says why n ranks cannot have one.
+	// Pattern returns the pattern of n ranks, or why n ranks cannot have one.
 	Pattern func(n int) (Pattern, error)
 	// Share is the part of the data in one unit of the pattern of n ranks. Data is counted as in
 	// nccl-tests: in an all-gather, all that a rank has at the end; in an all-to-all, all that it
@@ -25,7 +25,7 @@ type Operation struct {
 	steps func(w *Writer, n int, size int64) // writes the messages step by step; nil sends the pattern at once
 }
 
-// maxRanks bounds grids and matrices.
+// maxRanks bounds grids and groups.
 const maxRanks = 1 << 20
 
 // Operations names what Parse takes.
@@ -162,7 +162,7 @@ func Shift(by int) Pattern {
 	return fromOne("shift", func(n, dst int) int { return ((dst-by)%n + n) % n })
 }
 
-// Cycle draws a cycle through all n ranks (Sattolo 1986) and returns each rank's next.
+// Cycle draws a cycle through n ranks (Sattolo 1986) and returns, by rank, the next rank on it.
 func Cycle(n int, seed uint64) []int {
 	to := make([]int, n)
 	for i := range to {
@@ -196,10 +196,10 @@ func ToStorage(few int) Operation {
 
 // Matrix is a recorded pattern: for each receiver, its senders and how much each sends.
 type Matrix struct {
-	start  []int // by receiver, and one more: where its senders begin
+	start  []int // by receiver, and one more: where its part of src begins
 	src    []int32
-	amount []int64 // in units of the pattern
-	unit   float64 // amount of a unit: a power of 2
+	amount []int64 // in units, by index in src
+	unit   float64 // the amount in a unit: a power of 2
 }
 
 // Entry is how much a rank sends to another.

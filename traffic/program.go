@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// Program lists messages of operations. A message is sent when all that it waits for have arrived.
+// Program lists messages. A message is sent when all messages that it waits for have arrived.
 type Program struct {
 	Messages []Message // each waits only for earlier ones
 	start    []int32   // by message, and one more: where its part of after begins
@@ -16,8 +16,8 @@ type Program struct {
 // Message is a message from one rank to another.
 type Message struct {
 	Src, Dst int32 // ranks; Dst may be All
-	// Bytes is the size, at most MaxBytes. A message of 0 bytes is not sent: it has arrived as soon as
-	// all that it waits for have.
+	// Bytes is the size, at most MaxBytes. A message of 0 bytes is not sent: it has arrived when all
+	// that it waits for have.
 	Bytes int64
 }
 
@@ -34,19 +34,19 @@ func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]]
 // the last messages that it sends and receives in the previous one have arrived. It does not
 // wait for other ranks.
 type Writer struct {
-	// Multicast has broadcasts and all-gathers send each part once, by multicast.
+	// Multicast lets broadcasts and all-gathers send each part once, to all ranks by multicast.
 	Multicast bool
-	// Tree is used by all-reduces; nil leaves them to their own steps.
+	// Tree lets all-reduces add up along it; nil leaves them their own messages.
 	Tree *Reduction
 
 	p       *Program
 	limit   int       // most messages
-	ready   []int32   // by rank: what its next operation waits for, or none
+	ready   []int32   // by rank: the message that its next operation waits for, or none
 	members []int32   // ranks of the operation that is being written
-	over    [][]int32 // by rank: what last noted
+	over    [][]int32 // messages that last recorded
 }
 
-// none is no message, and no rank.
+// none is no message, or no rank.
 const none = -1
 
 // NewWriter begins a program of some ranks, with at most limit messages.
@@ -127,14 +127,14 @@ func (w *Writer) message(src, dst int32, bytes int64, after []int32) int32 {
 // first returns the message that the first messages of a rank in the operation wait for.
 func (w *Writer) first(rank int) int32 { return w.ready[w.members[rank]] }
 
-// last notes that the operation ends for src and dst only when the message has arrived.
+// last records that message ends the operation for src and dst.
 func (w *Writer) last(src, dst int, message int32) {
 	a, b := w.members[src], w.members[dst]
 	w.over[a] = append(w.over[a], message)
 	w.over[b] = append(w.over[b], message)
 }
 
-// finish ends an operation: at each rank the next one waits for what last noted.
+// finish ends an operation: at each rank the next waits for the messages that last recorded.
 func (w *Writer) finish() {
 	for _, r := range w.members {
 		if len(w.over[r]) > 0 {
@@ -152,17 +152,17 @@ func (w *Writer) finishAll(messages []int32) {
 	}
 }
 
-// part returns the bytes of part i of n; all parts add up to bytes.
+// part returns the size of part i if bytes are divided into n parts.
 func part(bytes int64, n, i int) int64 { return parts(bytes, n, i+1) - parts(bytes, n, i) }
 
-// parts is the share of the first few of n parts, rounded down.
+// parts returns the size of the first few of n parts, rounded down.
 func parts(bytes int64, n, few int) int64 {
 	hi, lo := bits.Mul64(uint64(bytes), uint64(few))
 	share, _ := bits.Div64(hi, lo, uint64(n))
 	return int64(share)
 }
 
-// atOnce sends all messages of a pattern, to the ranks above the sender first.
+// atOnce sends all messages of a pattern. A rank sends to the ranks above it first.
 func (w *Writer) atOnce(p Pattern, n int, unit float64) {
 	type item struct {
 		dst   int
@@ -240,7 +240,7 @@ func (w *Writer) ringLoop(n int, data int64, steps int) {
 	}
 }
 
-// trees sends half of the data up each of two trees, adding up, and the sum down, piece by piece.
+// trees halves the data for two trees: each adds up its half to the root, and sends the sum down.
 func (w *Writer) trees(n int, size int64) {
 	if n < 2 {
 		return
@@ -316,13 +316,13 @@ func (w *Writer) tree(n, tree int, data int64, pieces int) {
 // parent, piece by piece.
 type Reduction struct {
 	Parent []int32 // by rank: a higher one; None for roots and for ranks outside the tree
-	Roots  []int32 // the first receives all; each then sends the sum to all, and reaches some
+	Roots  []int32 // the first receives all data; then each sends the sum by multicast, and reaches some ranks
 }
 
 const (
 	// None is no rank.
 	None = none
-	// A piece is a packet, which switches add up, or more if there would be over mostPieces.
+	// A piece has the size of a packet, as switches add up packets, but there are at most mostPieces.
 	pieceBytes = 4096
 	mostPieces = 256
 )
@@ -370,8 +370,8 @@ func (w *Writer) chain(n int, size int64) {
 	}
 }
 
-// binomial has rank 0 send data along a binomial tree. A rank that has all of it sends it to its
-// children, the one with most ranks below it first.
+// binomial has rank 0 send data along a binomial tree. A rank that has all data sends it to its
+// children; those with the most ranks below them come first.
 func (w *Writer) binomial(n int, size int64) {
 	if w.multicast(n, func(rank int) int64 { return size }, 1) {
 		return
@@ -399,7 +399,7 @@ func (w *Writer) gather(n int, size int64) {
 	}
 }
 
-// multicast has the first few ranks send to all. It returns false if Multicast is not set.
+// multicast lets the first few ranks send to all. It returns false if this is not wanted.
 func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	if !w.Multicast || n < 2 {
 		return n < 2
@@ -412,9 +412,9 @@ func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	return true
 }
 
-// pairwise is an all-to-all in which a rank sends in step k to the rank k places ahead. Its next
-// step begins when it has received its message of this one (Thakur, Rabenseifner, Gropp:
-// Optimization of collective communication operations in MPICH, 2005).
+// pairwise is an all-to-all. In step k a rank sends to the rank k places ahead; its next step
+// begins when it has received this step's message (Thakur, Rabenseifner, Gropp: Optimization of
+// collective communication operations in MPICH, 2005).
 func (w *Writer) pairwise(n int, size int64) {
 	begin := w.begin(n)
 	for by := 1; by < n && !w.full(); by++ {
@@ -441,8 +441,8 @@ func (w *Writer) begin(n int) []int32 {
 	return list
 }
 
-// exchange adds a step in which each rank sends by places ahead. It waits for begin, by rank, and
-// sets begin to what the next step waits for: the start of this one and its message.
+// exchange adds a step in which each rank sends by places ahead. begin has, by rank, the message
+// for which the step waits; it is set to the one for which the next step waits.
 func (w *Writer) exchange(begin []int32, by int, bytes func(dst int) int64) {
 	n := len(begin)
 	got := make([]int32, n)
@@ -456,5 +456,5 @@ func (w *Writer) exchange(begin []int32, by int, bytes func(dst int) int64) {
 	}
 }
 
-// bruckParts counts the numbers below n that have a bit.
+// bruckParts counts the numbers below n that contain bit.
 func bruckParts(n, bit int) int { return n/(2*bit)*bit + max(0, n%(2*bit)-bit) }

@@ -19,7 +19,7 @@ type Pattern struct {
 	Senders func(n, dst int) iter.Seq2[int, int64]
 }
 
-// On returns Senders of n ranks.
+// On returns Senders with n fixed.
 func (p Pattern) On(n int) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] { return p.Senders(n, dst) }
 }
@@ -41,13 +41,13 @@ var (
 	Broadcast = fromOne("broadcast", func(_, dst int) int { return dst & (dst - 1) })
 	// Chain is a broadcast along the ranks: each but the last sends to the next.
 	Chain = fromOne("broadcast-ring", func(_, dst int) int { return max(dst-1, 0) })
-	// Bruck is an all-to-all in which ranks pass parts on, to those 1, 2, 4 and so on places ahead; a
-	// unit is the part for one rank.
+	// Bruck is an all-to-all in which ranks pass parts on to the ranks 1, 2, 4 and so on places ahead.
+	// A unit is the part for one rank.
 	Bruck = Pattern{"alltoall-bruck", bruckSenders}
 )
 
-// Halo exchanges with the neighbors in a grid whose sides are dims. Each dimension is a ring; the
-// last counts fastest. There are as many ranks as the product of dims.
+// Halo is an exchange with the neighbors in a grid with sides dims, each of which is a ring. Ranks
+// count along the last side first; their number is the product of dims.
 func Halo(dims []int) Pattern {
 	return Pattern{"halo", func(_, dst int) iter.Seq2[int, int64] { return haloSenders(dims, dst) }}
 }
@@ -76,8 +76,7 @@ func Dims(n, dimensions int) []int {
 // Patterns lists the patterns of reductions and all-to-alls that work with any number of ranks.
 var Patterns = []Pattern{Ring, Tree, AllToAll}
 
-// fromOne has each rank receive from one sender; a rank that sender returns itself receives
-// nothing.
+// fromOne has each rank receive from the rank that sender returns; from none, if that is itself.
 func fromOne(name string, sender func(n, dst int) int) Pattern {
 	return Pattern{name, func(n, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {

@@ -45,9 +45,9 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Parse reads groups, in the order of the file; name is the file's, for
-// messages. The end ports must be in f. A group without senders has the slice
-// of its receivers as Senders, which must not be changed.
+// Parse reads groups, in the order of the file. name is the file's name, for
+// messages; end ports must be in f. If the file names no senders, Senders is
+// the same slice as Receivers, and must not be changed.
 //
 // Errors are *fabric.ParseError, and the groups are then nil: text that is
 // not as above, unknown or duplicate keys, two groups with one MGID or one
@@ -287,7 +287,7 @@ func (p *parser) nodePorts(ports []fabric.PortID, n fabric.NodeID) []fabric.Port
 	return slices.AppendSeq(ports, p.f.Cabled(n))
 }
 
-// guid appends the end port with the GUID that n has.
+// guid appends the end port whose GUID n is.
 func (p *parser) guid(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, error) {
 	g, err := fabric.ParseGUID(n.Value)
 	if err != nil {
