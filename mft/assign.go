@@ -85,11 +85,12 @@ func (e *BudgetError) Error() string {
 // bits that tell groups of one hash apart (the second in the list has 1), and 16 bits for the tree.
 // So a group keeps its MGID when others come and go.
 //
-// Each further tree of a group has an MGID by which a host tells the subnet manager which tree it
-// joins: tree k, from 0, ends with k+1. If the group came with an MGID, its further trees have that
-// MGID's scope, the hash of its 16 bytes instead of the name's, and bit 8000 set in the 16 bits
-// that tell groups apart. But an MGID of the form above is treated as made here, so the further
-// MGIDs stay the same when it is written into a file of groups.
+// Each further tree of a group has an MGID by which a host tells the subnet manager which
+// tree it joins: tree k, from 0, ends with k+1. If the group came with an MGID, its further
+// trees have that MGID's scope, the hash of its 16 bytes instead of the name's, and bit
+// 8000 set in the 16 bits that tell groups apart. But an MGID of the form above is treated
+// as made here, so the further MGIDs stay the same when it is written into a file of
+// groups.
 //
 // No MGID made here has a signature of IPoIB, or is one that a group came with.
 type IDs struct {

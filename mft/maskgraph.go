@@ -130,9 +130,10 @@ func (w *maskGraph) findFault(sender fabric.PortID) string {
 }
 
 // FindFault describes a fault of the masks of one MLID, given as ports in ascending order: two
-// copies of a packet of one of senders leave by one port, which is a loop or brings a receiver two
-// copies. It returns "" if there is no fault; then masks with only some of these ports have none
-// either. It takes O(ports), and O(ports x senders) if the links in the masks have a cycle.
+// copies of a packet of one of senders leave by one port, which is a loop or brings a receiver
+// two copies. It returns "" if there is no fault; then masks with only some of these ports have
+// none either. It takes O(ports), and O(ports x senders) if the links in the masks have a
+// cycle.
 func FindFault(f *fabric.Fabric, ports, senders []fabric.PortID) string {
 	w := newMaskGraph(f)
 	if w.load(ports); w.isForest() {

@@ -16,17 +16,19 @@ import (
 // UpdnTree gives each group one MLID for all its senders. Its tree consists of links from a switch
 // up to its parent, which comes before the switch in the up*/down* order of the unicast routing.
 //
-// A packet climbs from its sender towards the top of the tree, and at each switch copies go down
-// all other branches. A copy that came down only goes down. So multicast packets make only the
-// turns of up*/down* paths, and multicast and unicast together have no credit loop, whatever the
-// groups are. Every switch has at most one parent, so the tree is exact for every sender.
+// A packet climbs from its sender towards the top of the tree, and at each switch copies go
+// down all other branches. A copy that came down only goes down. So multicast packets make only
+// the turns of up*/down* paths, and multicast and unicast together have no credit loop,
+// whatever the groups are. Every switch has at most one parent, so the tree is exact for every
+// sender.
 //
-// The tree has few links. Among equals it is shallow, and with Options.Balance it takes links that
-// few trees before it took. Only switches above all members can be its top; those with the least
-// sum of distances to the members are tried. Then the members, in the up*/down* order, join the
-// tree one by one, on a shortest upward path. (Takahashi and Matsuyama, An Approximate Solution for
-// the Steiner Problem in Graphs, 1980, take the nearest first, which is much the same in an order
-// that grows by distance.) A mask has only ports with receivers behind them.
+// The tree has few links. Among equals it is shallow, and with Options.Balance it takes links
+// that few trees before it took. Only switches above all members can be its top; those with
+// the least sum of distances to the members are tried. Then the members, in the up*/down*
+// order, join the tree one by one, on a shortest upward path. (Takahashi and Matsuyama, An
+// Approximate Solution for the Steiner Problem in Graphs, 1980, take the nearest first, which
+// is much the same in an order that grows by distance.) A mask has only ports with receivers
+// behind them.
 //
 // Without Options.Balance a group's tree depends on no other group.
 type UpdnTree struct {

@@ -10,10 +10,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// UnionTurns gives each sender an MLID, as Union does, but a tree of its own that need not follow
-// the sender's unicast paths. A copy goes from one channel to the next only if some unicast packet
-// between CAs does. So multicast adds no channel dependency: if unicast has no credit loop, both
-// together have none.
+// UnionTurns gives each sender an MLID, as Union does, but a tree of its own
+// that need not follow the sender's unicast paths. A copy goes from one channel
+// to the next only if some unicast packet between CAs does. So multicast adds
+// no channel dependency: if unicast has no credit loop, both together have
+// none.
 //
 // It is for routings such as repaired meshes, where paths of a sender part and meet again, and
 // Union would deliver two copies. Receivers' switches join the tree one by one, by a shortest way;

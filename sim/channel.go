@@ -41,7 +41,7 @@ func (s *Sim) unqueue(b int32) {
 	}
 }
 
-// nextVL returns the VL after the one that a port served last, where its search for packets begins.
+// nextVL returns the VL after that which port pt served last; there it begins to look for packets.
 func (s *Sim) nextVL(pt *port) int32 {
 	if vl := int32(pt.vl) + 1; vl < s.vls {
 		return vl
@@ -49,14 +49,14 @@ func (s *Sim) nextVL(pt *port) int32 {
 	return 0
 }
 
-// choose returns the branch that may use a channel next, of those that wait
-// for it. At least one must wait.
+// choose returns the branch that may use a channel next. At least one must
+// wait for it.
 func (s *Sim) choose(o *channel) int32 {
 	first := o.first
 	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.ports[s.branches.items[first].port].isHost {
 		return first
 	}
-	least, after := none, none // the branch of the lowest input channel, and of the lowest above the one served last
+	least, after := none, none // branches of the lowest input channel, and of the lowest above the one served last
 	for b := first; b != none; b = s.branches.items[b].next {
 		in := s.branches.items[b].in
 		if least == none || in < s.branches.items[least].in {
@@ -97,7 +97,7 @@ func (s *Sim) enter(c, to, flits int32) {
 	in.tail = c
 }
 
-// makeRoom frees flits of channel in's buffer at time at, and sends the credit to its sender.
+// makeRoom frees flits of buffer in at time at, and sends the credit to the sender.
 func (s *Sim) makeRoom(in, flits int32, at Time) {
 	o := &s.channels[in]
 	o.used -= flits
@@ -279,7 +279,7 @@ func (s *Sim) verify() error {
 	for _, p := range s.packets.items {
 		refs += int64(p.refs)
 	}
-	waiting := int64(0) // for their message's startup
+	waiting := int64(0) // packets that wait for Startup
 	if s.cfg.Startup > 0 {
 		waiting = refs - s.counts.Copies
 		if waiting > s.counts.Queued {

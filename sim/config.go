@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// word is the value of a setting that has a name in texts and files, from the list of N.
+// word is the value of a setting; N has the setting's name and the names of its values.
 type word[N names] uint8
 
 // names returns the name of a setting, and the names of its values from 0 on.
@@ -39,7 +39,7 @@ func (w *word[N]) UnmarshalText(text []byte) error {
 }
 
 // Copying is how a switch sends a packet to several ports, with the names of verify. It also
-// determines how a packet with a single output port waits for it.
+// determines how a packet with only one output port waits for this port.
 type Copying = word[copyings]
 
 type copyings struct{}
@@ -68,12 +68,12 @@ const (
 	// them when it is first in all queues, and frees all together behind its
 	// last flit. Copies are asynchronous: see Config.OutputFlits.
 	Wormhole
-	// GreedyWormhole is Wormhole with output channels taken one by one, as they
-	// become free. verify does not check it, and its Wormhole is not enough: a
-	// worm that holds a channel and waits for another closes cycles that
-	// requests for all at once do not. Tables without findings for verify's
-	// Wormhole and LockStep both have never deadlocked here; TestRandomRoutings
-	// shows that, without a proof.
+	// GreedyWormhole is Wormhole, but a worm takes its output channels one by
+	// one, as they become free. verify does not check it, and a check for
+	// Wormhole is not enough: a worm that holds a channel and waits for another
+	// may close cycles that Wormhole cannot. Tables without findings for
+	// verify's Wormhole and for its LockStep have never deadlocked here
+	// (TestRandomRoutings), which is no proof.
 	GreedyWormhole
 )
 
@@ -99,13 +99,14 @@ const (
 	LowestPort
 )
 
-// Choice is how a switch chooses the output port of a packet whose adaptive entry is Free. It
-// compares the static port and those ports of the group that have a cable and a VL for the packet.
-// If several are equal in both measures, it takes the static port, or else the next higher one,
-// after the highest the lowest.
+// Choice is how a switch chooses the output port of a packet whose adaptive entry is
+// Free. It compares the static port and those ports of the group that have a cable
+// and a VL for the packet. Among ports equal in both measures it takes the static
+// port, or else the next port above the static one, and after the highest port the
+// lowest.
 //
 // A packet chooses once at each switch, when it is first in its input buffer and RoutingDelay has
-// passed. Only Config.ChooseAgain lets it change a choice, while it is blocked.
+// passed. Only Config.ChooseAgain lets it change its choice, while it is blocked.
 type Choice = word[choices]
 
 type choices struct{}
@@ -115,11 +116,11 @@ func (choices) names() (what string, list []string) {
 }
 
 const (
-	// LeastQueued takes the port that will first be done with what it sends and what waits for it at
-	// this switch, on any VL; among equals the one with the most credits.
+	// LeastQueued takes the port that will be done first with what it sends and with what waits for it
+	// at this switch, on any VL; among equals the port with the most credits.
 	LeastQueued Choice = iota
-	// MostCredits takes the port with the most credits for the next buffer on the packet's VL; among
-	// equals the least queued one.
+	// MostCredits takes the port with the most credits on the packet's VL; among equals the least
+	// queued port.
 	MostCredits
 )
 
@@ -129,10 +130,10 @@ type Config struct {
 	// Mbps is the data rate of all links in megabits a second; 0 takes each
 	// link's rate from the fabric.
 	Mbps int
-	// WireDelay is how long a bit travels along a cable, also of hosts.
+	// WireDelay is how long a bit travels along any cable.
 	WireDelay Time
-	// CreditDelay is the time between the last byte of a packet, or of a flit,
-	// leaving a buffer and the sender's getting the credit.
+	// CreditDelay is the time from when the last byte of a packet, or of a flit,
+	// leaves a buffer until the sender gets the credit.
 	CreditDelay Time
 	// RoutingDelay is the time from when a packet's first byte enters a switch
 	// until it asks for its output port. With flits it begins when the first
@@ -165,17 +166,18 @@ type Config struct {
 	// take the first that is free with room behind it. HBF entries never choose again. It needs
 	// Independent copying.
 	ChooseAgain bool
-	// FullChecks is the number of events after which all flits and credits are counted again; 0 only
-	// checks them as they move. Errors are *ConservationError.
+	// FullChecks is how many events pass between two full counts of flits and credits; if it is 0,
+	// they are only checked as they move. Errors are *ConservationError.
 	FullChecks int
 }
 
-// PortBuffer is the bytes of buffer that a switch port has by Defaults, for all VLs together: 1024
-// credits. It is an estimate, since vendors publish no sizes. The closest public figure is
-// Mellanox's own model of its switches, the InfiniBand Flit Level Model for OMNeT++ (2004-2013):
-// modules.ini gives an input buffer of InfiniScale IV 1000 flits in all, and examples set
-// ibuf.totalBufferSize to 1000 credits a port, which lanes share. A credit is 64 bytes (IBA 7.9).
-// Its authors warn that parameters are not exactly those of products.
+// PortBuffer is the bytes of buffer that a switch port has by Defaults, for all VLs
+// together: 1024 credits. It is an estimate, since vendors publish no sizes. The closest
+// public figure is Mellanox's own model of its switches, the InfiniBand Flit Level Model for
+// OMNeT++ (2004-2013): modules.ini gives an input buffer of InfiniScale IV 1000 flits in
+// all, and examples set ibuf.totalBufferSize to 1000 credits a port, which lanes share. A
+// credit is 64 bytes (IBA 7.9). Its authors warn that parameters are not exactly those of
+// products.
 const PortBuffer = 64 << 10
 
 // Defaults returns typical hardware: links at the rates of the fabric, packets of 4 KB, 100 ns in a
@@ -197,7 +199,7 @@ func (c *Config) DivideBuffer(bytes, vls int) {
 	c.BufferFlits = bytes / c.FlitBytes / vls
 }
 
-// PacketBuffers sets flits of at most 64 bytes, and buffers of exactly n
+// PacketBuffers sets FlitBytes, at most 64, and BufferFlits to the room of n
 // packets with the given bytes of data, headers not included.
 func (c *Config) PacketBuffers(n, bytes int) {
 	bytes += c.HeaderBytes
@@ -205,7 +207,7 @@ func (c *Config) PacketBuffers(n, bytes int) {
 	c.BufferFlits = n * c.flits(bytes)
 }
 
-// flits returns the number of flits of a packet with some bytes, headers included.
+// flits returns how many flits hold some bytes.
 func (c *Config) flits(bytes int) int { return (bytes + c.FlitBytes - 1) / c.FlitBytes }
 
 // maxBytes bounds packets, and buffers in bytes. It is far above any

@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Hop is a channel that leaves a switch. Its LID is the destination of a packet that holds the
-// channel, or is in the buffer behind it, and waits for the next channel of the cycle.
+// Hop is a channel that leaves a switch. Its LID is the destination of a packet that waits for the
+// next channel of the cycle, while it holds the channel or is in the buffer behind it.
 type Hop = lft.Hop
 
 // Reason tells why a packet waits.
@@ -36,12 +36,12 @@ const (
 	Starved
 )
 
-// Wait is a packet, with what keeps it waiting for the packet of the next Wait.
+// Wait is a packet, and why it waits for the packet of the next Wait.
 type Wait struct {
 	Src  fabric.GUID `json:"src"` // of the packet's sender: the CA or router
 	DLID fabric.LID  `json:"dlid"`
-	// For is the channel that it waits for or, if Starved, the channel by which
-	// it arrives. Its LID is the DLID of the packet that it waits for.
+	// For is the channel for which it waits or, if Starved, by which it arrives.
+	// Its LID is the DLID of the next Wait's packet.
 	For    Hop    `json:"for"`
 	Reason Reason `json:"reason"`
 }
@@ -57,7 +57,7 @@ type Deadlock struct {
 // DeadlockError reports a cycle of packets that wait for each other.
 type DeadlockError struct {
 	At     Time   // when it was found; it may have begun earlier
-	Copies int64  // of packets that were under way then
+	Copies int64  // packets under way then, each copy counted
 	Waits  []Wait // each waits for the next, the last for the first
 }
 
@@ -67,8 +67,8 @@ func (e *DeadlockError) Channels() []Hop {
 	waited := text.Each(text.Where(e.Waits, func(w Wait) bool { return w.Reason != Starved }), func(w Wait) Hop { return w.For })
 	var hops []Hop
 	for i, h := range waited {
-		// A worm that waits for a channel, and the worm that holds it and waits for
-		// room behind it, both name this channel: list it once.
+		// A worm that waits for a channel, and the worm that holds this channel and
+		// waits for room behind it, both name it: list it once.
 		next := waited[(i+1)%len(waited)]
 		if h.Switch != next.Switch || h.Port != next.Port || h.VL != next.VL {
 			hops = append(hops, h)
@@ -98,10 +98,11 @@ type edge struct {
 	reason Reason
 }
 
-// waitGraph finds which buffers' first packets wait for which others. A packet leaves only when all
-// its waits have ended, so a cycle of waits never ends. A packet that chooses again needs the end
-// of only one wait: see movable. A packet that waits for a link in use, or for credits on their
-// way, waits for no packet.
+// waitGraph finds which buffers' first packets wait for which others. A packet
+// leaves only when all its waits have ended, so a cycle of waits never ends. A
+// packet that chooses again needs the end of only one wait: see movable. A
+// packet that waits for a link in use, or for credits on their way, waits for no
+// packet.
 type waitGraph struct {
 	s       *Sim
 	stuck   bool   // no event is left, so no other packet will come
@@ -137,9 +138,9 @@ func (s *Sim) deadlock() error {
 	return g.report(path, edges)
 }
 
-// findMovable finds the buffers whose first packets can leave, now or later. All packets that such
-// a packet waits for can leave; one is enough if it chooses again. Each other packet waits for
-// another that cannot leave, so these have a cycle. It takes O(waits).
+// findMovable finds the buffers whose first packets can leave, now or later: all packets that they
+// wait for can leave or, for a packet that chooses again, one of them. Of the other packets each
+// waits for another of them, so these have a cycle. It takes O(waits).
 func (g *waitGraph) findMovable() {
 	n := len(g.s.channels)
 	g.movable = make([]bool, n)
@@ -234,7 +235,7 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 		if next := s.choose(o); next != b {
 			first := &s.branches.items[next]
 			if s.cfg.Copying == Independent && g.full(o, s.cells.items[first.cell].flits) {
-				g.add(br.out, br.out, NoRoom) // of a copy that waits for nothing else
+				g.add(br.out, br.out, NoRoom) // a copy that waits for nothing else is in the way
 			} else {
 				g.add(br.out, first.in, Behind)
 			}
@@ -290,7 +291,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 	}
 }
 
-// report makes the error; its Waits begin at the lowest channel waited for.
+// report makes the error, with the wait for the lowest channel first.
 func (g *waitGraph) report(path []int32, edges []edge) error {
 	s := g.s
 	f := s.net.Fabric

@@ -29,8 +29,8 @@ type Part struct {
 	Multicast []MulticastTo
 }
 
-// MulticastTo is the group to which a rank sends messages to all others. Each port in Receivers
-// except the sender's gets a copy.
+// MulticastTo tells where a rank's messages to all others go. Each port in Receivers gets a copy,
+// except the sender's own.
 type MulticastTo struct {
 	MLID      fabric.LID
 	SL        fabric.SL
@@ -40,9 +40,9 @@ type MulticastTo struct {
 // Jobs are the jobs of a simulation, which all begin at time 0.
 type Jobs struct {
 	Jobs []Job
-	// Background is the bytes that all ports of CAs and routers with a LID send to each other at
-	// random times, in packets of an MTU. Their rate is such that they take as long as the slowest job
-	// on a crossbar, or the rate of links if that is less, and stays until all jobs are done.
+	// Background is the bytes that all ports of CAs and routers with a LID send to each other, in
+	// packets of an MTU at random times. The rate is such that they take as long as the slowest job
+	// does on a crossbar, but at most that of links. It lasts until all jobs are done.
 	Background float64
 	Seed       uint64 // of Background
 	SLs        int    // as in Traffic
@@ -51,8 +51,8 @@ type Jobs struct {
 // JobsDone is the result of RunJobs.
 type JobsDone struct {
 	Jobs []JobDone // as in Jobs
-	// Waits has how long packets of jobs waited and for what, sampled at many moments, in the order of
-	// job, port and By. It is nil with flits.
+	// Waits tells how long packets of jobs waited and for what, from samples at many moments, in the
+	// order of job, port and By. It is nil with flits.
 	Waits []Waited
 	Loads []Load // by PortID: packets sent
 	Time  Time   // when the last job was done
@@ -122,7 +122,7 @@ type jobsDriver struct {
 	err     error
 }
 
-// jobPart is a part that runs.
+// jobPart is a running part.
 type jobPart struct {
 	*Part
 	job   int
@@ -137,23 +137,23 @@ type noise struct {
 	rngs  []*rand.Rand // by host
 	gap   float64      // mean ps between messages of a host, 0 without background
 	bytes int          // of each message
-	// By host: messages under way, and whether maxNoise stops it.
+	// By host: messages under way, and whether the next waits for these.
 	sent   []int
 	stands []bool
 }
 
-// maxNoise bounds a host's background messages under way. Without a bound queues would grow for
-// ever in a network that carries less than the background.
+// maxNoise bounds a host's background messages under way. Without it queues would grow for ever if
+// the network cannot carry the background.
 const maxNoise = 8
 
-// Ids of wakes: beginJobs starts the jobs; wakeHosts+i is host i of the background.
+// The ids of wakes: beginJobs starts the jobs; wakeHosts+i is for host i of the background.
 const (
 	beginJobs = iota
 	wakeHosts
 )
 
-// The tag of a job's message is its part, and in the lower messageBits bits its number there.
-// noiseTag-i is the tag of background messages of host i.
+// The tag of a job's message is the index of its part, and in the lower messageBits bits its index
+// in the part. Background messages of host i have the tag noiseTag-i.
 const (
 	messageBits = 32
 	noiseTag    = -1
@@ -218,7 +218,7 @@ func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
 	return p, nil
 }
 
-// count adds a part's messages to out and, by port, its bytes sent and received to bytes.
+// count adds a part's messages to out, and their bytes to bytes, by port sent and received.
 func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
 	add := func(port fabric.PortID, way int, n int64) {
 		if bytes[port] == nil {
@@ -260,7 +260,7 @@ func (p *jobPart) copiesOf(rank int32) int32 {
 	return int32(text.CountIf(p.Multicast[rank].Receivers, func(to fabric.PortID) bool { return to != p.Ports[rank] }))
 }
 
-// prepareNoise sets the gap such that the background takes the time of the slowest job.
+// prepareNoise sets the gap so that the background lasts as long as the slowest job.
 func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 	f := s.net.Fabric
 	for _, p := range f.CAPorts() {
@@ -338,7 +338,7 @@ func (d *jobsDriver) give(s *Sim, m Message) {
 	}
 }
 
-// begin sends a message whose waits have ended; one that does not cross the fabric has arrived.
+// begin sends message i, or takes it as arrived if it does not cross the fabric.
 func (d *jobsDriver) begin(s *Sim, part int, i int32) {
 	p := &d.parts[part]
 	tag := int64(part)<<messageBits | int64(i)
@@ -360,7 +360,7 @@ func (d *jobsDriver) begin(s *Sim, part int, i int32) {
 	d.give(s, out)
 }
 
-// Deliver counts arrivals, and begins the messages that waited for a complete one.
+// Deliver counts arrivals, and goes on with what waited for a message that is complete.
 func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
 	switch {
 	case !x.Last:
@@ -387,7 +387,7 @@ func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
 	d.finish(s)
 }
 
-// finish begins the messages whose last wait ends with the messages in d.arrived.
+// finish begins all messages that waited only for those in d.arrived.
 func (d *jobsDriver) finish(s *Sim) {
 	for k := 0; k < len(d.arrived); k++ {
 		part := int(d.arrived[k] >> messageBits)
@@ -401,7 +401,7 @@ func (d *jobsDriver) finish(s *Sim) {
 	d.arrived = d.arrived[:0]
 }
 
-// jobOf returns the index of a message's job; the background has the index after all jobs.
+// jobOf returns the index of a message's job; the background counts as one more job.
 func (d *jobsDriver) jobOf(tag int64) int {
 	if tag <= noiseTag {
 		return len(d.out.Jobs)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// batches is the most batches of a Latency; when it is reached, pairs are merged.
+// batches bounds the batches of a Latency; when it is reached, pairs of batches become one.
 const batches = 64
 
 // fine is how many bins the histogram has for each power of two.
@@ -104,7 +104,7 @@ func student95(df int) float64 {
 }
 
 // Quantile returns the time that a share q, 0 to 1, of observations does not
-// exceed, to 1/16.
+// exceed; it may be too long by a sixteenth.
 func (l *Latency) Quantile(q float64) Time {
 	left := int64(math.Ceil(q * float64(l.Count)))
 	for b, n := range l.bins {

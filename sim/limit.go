@@ -29,20 +29,21 @@ const (
 	// Buffer: no cable is full. Packets wait in buffers behind others that wait for a link; with
 	// larger buffers more would pass.
 	Buffer
-	// Credit: a buffer has room, but packets are still on the way to it, or credits on the way back.
-	// It is too small for the length of the cable, or for the delays of switch and credits.
+	// Credit: a buffer has room, but packets are still on their way to it, or credits on their way
+	// back. The buffer is too small for the cable's length, or for the delays of switch and credits.
 	Credit
 
 	numResources
 )
 
-// Full is the least share of the time that a full link sends.
+// Full is the share of the time that a link must send to count as full.
 const Full = 0.9
 
-// Limits tells what hosts did with their time, and what kept them from sending. It is sampled at
-// many moments after the warm-up. A host that cannot send its packet waits for room in a buffer,
-// whose first packet waits for a port, and so on, up to a link that sends or a credit that arrives.
-// It is not measured with flits.
+// Limits tells what hosts did with their time, and what kept them from sending.
+// It is sampled at many moments after the warm-up. A host that cannot send its
+// packet waits for room in a buffer, whose first packet waits for a port, and so
+// on, up to a link that sends or a credit that arrives. It is not measured with
+// flits.
 type Limits struct {
 	// Limit is the resource of which more would help most.
 	Limit Resource `json:"resource"`
@@ -54,13 +55,13 @@ type Limits struct {
 	Cable    float64 `json:"by_cable"`
 	Buffer   float64 `json:"by_buffer"`
 	Credit   float64 `json:"by_credit"`
-	// Link is the port whose link blocks hosts longest by the resource Limit, or that of the busiest
-	// link if none blocks.
+	// Link is the port whose link blocks hosts longest, of those that count for Limit; if none blocks,
+	// the port of the busiest link.
 	Link struct {
 		Sender
 		Busy float64 `json:"busy"` // share of the time that it sends
 	} `json:"link"`
-	FullHostLinks int `json:"full_host_links"` // directions of links that are full
+	FullHostLinks int `json:"full_host_links"` // number of full directions of links
 	FullCables    int `json:"full_cables"`
 
 	samples int // moments
@@ -88,17 +89,17 @@ type limits struct {
 	busy    []Time // by port, when sampling began
 	samples int
 	step    Time // between samples
-	// Sums of step over samples and hosts.
+	// Time of all hosts together, by samples.
 	sending, blocked, all Time
-	links                 []Time       // by port: hosts blocked by its sending link
-	credits               []Time       // by port: hosts blocked as it waits for credits
+	links                 []Time       // by port: time of hosts blocked by its link, which sends
+	credits               []Time       // by port: time of hosts blocked since it waits for credits
 	waits                 *waitCounter // of jobs; nil for none
 }
 
-// maxSamples is the number of samples after which the step doubles.
+// maxSamples is the number of samples after which their step doubles.
 const maxSamples = 2000
 
-// newLimits samples hosts from now on, first in the given step. It returns nil with flits.
+// newLimits begins to sample hosts, at first in the given step. It returns nil with flits.
 func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 	if s.worms {
 		return nil
@@ -114,7 +115,7 @@ func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 // firstStep is the time between the first samples of limits in closed loop.
 const firstStep = 100 * Nanosecond
 
-// run is Sim.Run with samples; without, if l is nil.
+// run is Sim.Run with samples, or without if l is nil.
 func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	if l == nil {
 		return s.Run(ctx, until)
@@ -131,8 +132,8 @@ func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	}
 }
 
-// runAll runs until nothing is left to do, or until maxTime if that is not 0. It returns *failed,
-// the error of a message that could not be sent, or a deadlock.
+// runAll runs until nothing is left to do, or until maxTime if that is not 0. It returns a
+// deadlock, or the error in *failed, of a message that could not be sent.
 func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error) error {
 	if err := l.run(ctx, s, cmp.Or(maxTime, Forever)); err != nil {
 		return err
@@ -143,7 +144,7 @@ func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error
 	return s.Deadlock()
 }
 
-// sample adds what each host does now.
+// sample adds up what each host does now.
 func (l *limits) sample() {
 	now := l.s.events.now
 	for _, h := range l.hosts {
@@ -170,9 +171,10 @@ func (l *limits) sample() {
 	}
 }
 
-// blockerOn follows, from port to port, what blocks the packets that wait for port p on VL vl. It
-// passes a port that sends if there is no room behind its link for another packet. It returns a
-// port whose link sends, or a port that waits for credits, with credit set.
+// blockerOn finds what blocks the packets that wait for port p on VL vl, by following what each
+// port waits for. It goes on past a port that sends if there is no room behind its link for another
+// packet. It ends at a port whose link sends, or at one that waits for credits; then credit is
+// true.
 func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	need := s.cells.items[s.branches.items[s.channels[s.ports[p].to*s.vls+vl].first].cell].flits
 	for range 64 { // packets that wait in a cycle are a deadlock, found elsewhere
@@ -193,7 +195,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 		}
 		next := none
 		switch {
-		case lane.freeAt > s.events.now: // the previous packet still leaves
+		case lane.freeAt > s.events.now: // the packet before the first one still leaves
 			next = s.leaving(out)
 		case s.room-lane.used < need && lane.head != none:
 			next = s.waitsFor(lane.head)
@@ -217,8 +219,8 @@ func (s *Sim) waitingVL(pt *port) int32 {
 	return vl
 }
 
-// waitsFor returns the first port that a cell waits for; none if it arrives, is routed or waits for
-// its own tail.
+// waitsFor returns the first port for which a cell waits; none if the cell still arrives, is routed
+// or waits for its own tail.
 func (s *Sim) waitsFor(c int32) int32 {
 	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
 		if br := &s.branches.items[b]; br.waits {
@@ -228,7 +230,7 @@ func (s *Sim) waitsFor(c int32) int32 {
 	return none
 }
 
-// leaving returns the port by which the previous packet is still leaving a buffer, or none.
+// leaving returns the port by which the packet before the first one still leaves a buffer, or none.
 func (s *Sim) leaving(in int32) int32 {
 	port := fabric.PortID(s.channels[in].port)
 	at := s.net.Fabric.Owner(port)
@@ -322,10 +324,10 @@ func (s *Sim) kind(p fabric.PortID) Resource {
 // Waited is how long packets of job Job waited for Port while the last packet that Port had sent
 // was of job By.
 type Waited struct {
-	Job, By int // indices in Jobs; the number of jobs stands for the background
+	Job, By int // indices in Jobs; the background has the next one
 	Port    fabric.PortID
-	// Time is the sum over packets: those in buffers of switches, and the first one of each host and
-	// VL, except a host's packets that wait for others of its own job.
+	// Time adds up all waiting packets: those in buffers of switches, and the first one of each host
+	// and VL. It leaves out packets that wait in their host for packets of the same job.
 	Time Time
 }
 
@@ -335,18 +337,18 @@ type waitCounter struct {
 	jobOf func(tag int64) int
 	count []Time // by job: packets that wait for a port; scratch
 	of    map[Waited]Time
-	// Packets looked at since the step last grew, and events until then.
+	// How many packets were looked at since the step last grew, and the number of events then.
 	looked, events int64
 }
 
-// Samples may look at one packet for each event, which costs about a third of the simulation, and
-// at 4 million more; then the step grows.
+// Samples may look at one packet for each event, which is about a third of a simulation's work, and
+// at 4 million more. Beyond that the step grows.
 const (
 	looksPerEvent = 1
 	freeLooks     = 1 << 22
 )
 
-// isCostly returns true, and starts to count again, if samples looked at too many packets.
+// isCostly returns true if samples have looked at too many packets since it last did.
 func (w *waitCounter) isCostly() bool {
 	events := w.s.counts.Events
 	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {

@@ -10,7 +10,7 @@ type Message struct {
 	Src   fabric.PortID // port of a CA or router, with a cable
 	DLID  fabric.LID    // LID or MLID
 	SL    fabric.SL     // 0 to 15, or PathSL
-	Flow  uint32        // number of a queue pair or the like, which HBF hashes and Reordering tells apart
+	Flow  uint32        // number of a queue pair or the like; HBF hashes it, and packets of one Flow have an order
 	Bytes int           // of data, 1 or more
 	Tag   int64         // for the driver
 }
@@ -18,30 +18,29 @@ type Message struct {
 // Delivery is the arrival of a packet's last byte at a host, or at port 0 of a
 // switch.
 type Delivery struct {
-	Message  // with the bytes of this packet
+	Message  // Bytes is of this packet's data only
 	Port     fabric.PortID
 	At       Time
 	Born     Time // when the message was sent
 	Injected Time // when the packet's first byte left the host
-	// Last is true if the message is complete with this packet. Its packets arrive in order, except
-	// with adaptive tables.
+	// Last is true if the message is complete with this packet. The packets of a message arrive in
+	// order, except with adaptive tables.
 	Last bool
 }
 
-// Reordering tells how many packets arrived out of order in their flow, with adaptive tables. A
-// flow is all unicast packets of one source, DLID, SL and Message.Flow.
+// Reordering tells how many packets arrived out of order, with adaptive tables. The order is that
+// of a flow: all unicast packets of one source, DLID, SL and Message.Flow.
 type Reordering struct {
 	Packets int64 `json:"packets"` // that arrived
-	// OutOfOrder counts packets that arrived after a later one of their flow. Share is its share of
-	// Packets.
+	// OutOfOrder counts packets that arrived after a packet sent later in their flow. Share is
+	// OutOfOrder / Packets.
 	OutOfOrder      int64   `json:"out_of_order"`
 	Share           float64 `json:"share"`
 	Flows           int64   `json:"flows"`              // flows with packets
 	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows with packets out of order
-	// Behind is the most places by which a packet came after the last one of its flow that had
-	// arrived.
+	// Behind is the most places by which a packet out of order came late in its flow.
 	Behind int64 `json:"max_behind"`
-	// Late has, for each packet out of order, how long its flow had lacked a packet when it arrived:
+	// Late has, for each packet out of order, how long its flow had missed a packet when it arrived:
 	// so long a receiver that wants order held packets back.
 	Late *Summary `json:"late_ns,omitempty"`
 }
@@ -58,7 +57,7 @@ type flowKey struct {
 type flow struct {
 	sent, arrived int64
 	next          int64 // 1 + the highest place that arrived
-	gap           Time  // when arrived fell below next
+	gap           Time  // since when arrived has been below next
 	late          bool  // some packet was out of order
 }
 

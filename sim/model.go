@@ -13,10 +13,12 @@ const unlimited int32 = math.MaxInt32 / 2
 
 // Network is the network to simulate. It must not change meanwhile.
 type Network struct {
-	// State has the tables. Adaptive, if not nil, forwards unicast packets instead of Tables, see
-	// Config.Choice; an HBF entry always gives a flow the same port. Multicast.Tables send a packet to
-	// all ports of the mask except the one where it arrived. SL2VL gives the VL of each hop, nil VL 0.
-	// PathSLs gives the SL of messages with PathSL, nil SL 0. Packets without an entry are dropped.
+	// State has the tables. Adaptive, if not nil, forwards unicast packets instead of
+	// Tables, see Config.Choice; an HBF entry always gives a flow the same port.
+	// Multicast.Tables send a packet to all ports of the mask except the one where it
+	// arrived. SL2VL gives the VL of each hop; nil means VL 0. PathSLs gives the SL
+	// of messages sent with PathSL; nil means SL 0. Packets without an entry are
+	// dropped.
 	state.State
 	// Router, if not nil, replaces all tables.
 	Router Router
@@ -25,10 +27,11 @@ type Network struct {
 // Router forwards packets without tables: adaptively, or along a route chosen
 // by the source.
 type Router interface {
-	// Route appends the ports by which a packet leaves switch at, which it entered by port in: ports
-	// of that switch, each once; port 0 takes a copy for the switch itself. If it appends none, the
-	// packet is dropped. It is called once for each packet and switch, when the packet is at the head
-	// of its buffer. Route may call s.Free and nothing else of s.
+	// Route appends the ports by which a packet leaves switch at, which it entered by port
+	// in: ports of that switch, each once; port 0 takes a copy for the switch itself. If it
+	// appends none, the packet is dropped. It is called once for each packet and switch,
+	// when the packet is at the head of its buffer. Route may call s.Free and nothing else
+	// of s.
 	Route(s *Sim, at fabric.NodeID, in fabric.PortID, m *Message, to []fabric.PortID) []fabric.PortID
 }
 
@@ -40,9 +43,9 @@ func (net *Network) VLs() int {
 	return max(1, net.SL2VL.VLs())
 }
 
-// Driver makes traffic, and gets its deliveries.
+// Driver makes traffic, and is told of deliveries.
 type Driver interface {
-	// Wake is called at the time set by Sim.Wake, with its id.
+	// Wake is called at the time given to Sim.Wake, with the same id.
 	Wake(s *Sim, id int64)
 	// Deliver is called for each delivery. d is valid only during the call.
 	Deliver(s *Sim, d *Delivery)
@@ -51,11 +54,11 @@ type Driver interface {
 // Counts are counts up to now. A flit-hop is one flit that crosses one cable.
 type Counts struct {
 	Messages  int64 // sent by hosts
-	Packets   int64 // in those messages
+	Packets   int64 // of these messages
 	Copies    int64 // of packets, now in buffers or on the way to hosts
 	Queued    int64 // packets that hosts have not begun to send
 	Delivered int64 // arrivals of packets at end ports
-	Dropped   int64 // copies for which a switch had no output port, or DropVL
+	Dropped   int64 // copies that a switch could not forward, or with DropVL
 	Strayed   int64 // unicast deliveries to a port without that LID
 	FlitHops  int64
 	Events    int64
@@ -71,8 +74,8 @@ type Load struct {
 // Sim is a simulation. It is not safe for concurrent use.
 type Sim struct {
 	// Every hop of a packet uses these fields.
-	cells     pool[cell] // see there
-	channels  []channel  // by PortID at the receiving end * vls + VL
+	cells     pool[cell] // all cells
+	channels  []channel  // index: PortID of the receiving port * vls + VL
 	ports     []port     // by PortID
 	hubs      []hub      // by switch
 	to        []int32    // by PortID: a copy of port.to, which fits into few cache lines
@@ -85,8 +88,8 @@ type Sim struct {
 	sameVL    lft.VLMap
 	counts    Counts
 	returning int64 // flits of credit on their way
-	// Numbers of events: at the next deadlock search, full check and look at the
-	// context, and the least of these.
+	// The numbers of events at which the next deadlock search, full check and
+	// look at the context are due, and the least of these.
 	nextSearch, nextFull, nextLook, nextCheck int64
 	broken                                    error // the error that ended the simulation
 
@@ -96,8 +99,8 @@ type Sim struct {
 	branches pool[branch]
 	packets  pool[packet]
 	dues     pool[due]
-	sent     []int64         // by PortID: tag of the last message sent; nil if not needed
-	hostFree []Time          // by PortID: when a host has prepared its messages
+	sent     []int64         // by PortID: tag of the message it sent last; nil if not needed
+	hostFree []Time          // by PortID: when a host has prepared all its messages
 	route    []fabric.PortID // scratch
 	outlets  []outlet        // scratch
 	groups   [][][]int32     // by switch and group of Network.Adaptive: its ports
@@ -120,31 +123,31 @@ type port struct {
 	to      int32  // port at the other end; itself for port 0 of a switch, none without a cable
 	taken   int32  // with LockStep: the branch that holds the port and does not send yet; with flits: the branch that sends
 	node    int32  // of the port at the other end
-	waiting uint16 // bits of VLs on which a branch waits
-	vl      uint8  // served last
-	sink    bool   // an end port or port 0 is at the other end
+	waiting uint16 // a bit for each VL on which a branch waits
+	vl      uint8  // VL served last
+	sink    bool   // it leads to an end port, or is port 0
 	asked   bool   // an evArbitrate is due
 	wakes   bool   // an evFree is due
 	isHost  bool   // of a CA or router, with a cable
 }
 
-// channel is one VL of a cable in one direction, with both of its ends, as a change at one soon
-// matters at the other; it fits a cache line.
+// channel has both ends of a VL of a cable in one direction, as a change at one end soon matters at
+// the other; it fits a cache line.
 type channel struct {
 	// For its sender.
 	first, last int32 // list of branches that wait for it
 	credits     int32 // flits of room at the other end
 	holder      int32 // with flits: the branch of the worm that has it
-	served      int32 // input channel of the packet sent last
+	served      int32 // input channel of the packet it sent last
 	dueFlits    int32 // credit that arrives at dueAt without an event; 0 for none
-	later       int32 // list of dues with later credits
+	later       int32 // list of dues, by time, after dueAt
 	lastLater   int32
 	dueAt       Time
 	// For its receiver, the buffer.
-	freeAt     Time  // when the previous first cell has left
+	freeAt     Time  // when the cell before the first has left
 	head, tail int32 // cells in it
 	used       int32 // flits of room taken by its cells
-	port       int32 // at its receiving end
+	port       int32 // the receiving port
 }
 
 // due is credit on its way to a channel that no packet waits for.
@@ -172,8 +175,8 @@ type cell struct {
 	parent  int32 // with flits: the branch that feeds it; none once all flits are sent
 	arrived int32 // with flits: how many have arrived
 	gone    int32 // with flits: how many have left the buffer
-	port    int32 // output port by its static entry; none if it is to be found yet
-	out     int32 // output channel at that port
+	port    int32 // output port of its static entry; none if it has yet to be found
+	out     int32 // channel at that port
 }
 
 type cellState uint8

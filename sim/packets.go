@@ -6,10 +6,11 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Virtual cut-through: a packet is sent when the next buffer has room for all of it, and then
-// arrives without a stop. So its further times are known when it is sent. Each hop of a packet has
-// one event, at which it may ask for its output ports. More events are needed only if it waits for
-// a port, for the packets before it in the buffer, or for credits.
+// Virtual cut-through: a packet is sent when the next buffer has room for all of it, and
+// then goes through without a stop. So all its times up to there are known when it is
+// sent. Each hop of a packet has one event, at which it may ask for its output ports.
+// There are more only if it waits for a port, for packets before it in the buffer, or for
+// credits.
 
 // ready lets cell c, which came by channel in, ask for its output ports if it is first in its
 // buffer.
@@ -33,8 +34,8 @@ func (s *Sim) askFirst(c int32, ce *cell) {
 	}
 }
 
-// stay makes the first packet of a buffer, which could not leave at once, choose
-// and wait for its output ports. A packet without an output port is dropped.
+// stay lets the first packet of a buffer choose its output ports and wait for
+// them, as it could not leave at once. A packet without an output port is dropped.
 func (s *Sim) stay(c int32, ce *cell) {
 	if ce.port == none && s.net.Adaptive != nil && ce.dlid < mft.MinMLID {
 		s.pick(ce)
@@ -76,7 +77,7 @@ func (s *Sim) waitForAny(c int32, ce *cell) {
 		return
 	}
 	ce.state = cellChoosing
-	var ports [256]int32 // an offer may make another packet choose, into s.outlets
+	var ports [256]int32 // an offer may let another packet choose, which sets s.outlets
 	n := 0
 	for i := len(s.outlets) - 1; i >= 0; i-- {
 		s.addBranch(c, s.outlets[i].port, s.outlets[i].out)
@@ -134,8 +135,8 @@ func (s *Sim) askAll(c int32) {
 		s.queue(b)
 	}
 	for b != none {
-		// Granting the last branch may free the cell with its branches. So b is either the last one here,
-		// or all were granted at once.
+		// Granting the last branch may free the cell and all its branches. But then b is the last one, or
+		// all were granted at once.
 		br := &s.branches.items[b]
 		if br.granted {
 			return
@@ -145,7 +146,7 @@ func (s *Sim) askAll(c int32) {
 	}
 }
 
-// offer lets a port choose a packet: now or, with LowestPort, after all events of this moment.
+// offer lets a port choose a branch, at once or, with LowestPort, after all events of this moment.
 func (s *Sim) offer(p int32) {
 	if s.cfg.Arbitration != LowestPort {
 		s.arbitrate(p)
@@ -268,7 +269,7 @@ func (s *Sim) move(c, port, out int32) {
 		return
 	}
 	copied := s.cells.get()
-	ce = &s.cells.items[c] // get may have moved the items
+	ce = &s.cells.items[c] // get may have moved the cells
 	to := &s.cells.items[copied]
 	to.clear()
 	to.packet, to.bytes, to.flits, to.dlid, to.sl = ce.packet, ce.bytes, ce.flits, ce.dlid, ce.sl
@@ -324,7 +325,7 @@ func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	return now + took
 }
 
-// carry counts a packet that a port sends on a VL until its tail has left.
+// carry records that a port sends a packet on a VL until its tail has left.
 func (p *port) carry(bytes int32, took, left Time, vl uint8) {
 	p.taken, p.freeAt, p.vl = none, left, vl
 	p.load.Packets++
@@ -332,7 +333,7 @@ func (p *port) carry(bytes int32, took, left Time, vl uint8) {
 	p.load.Busy += took
 }
 
-// sink adds the arrival of a packet at the end port behind a port, which the tail leaves at left.
+// sink lets a packet whose tail leaves a port at time left arrive at the end port behind.
 func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 	if pt.to != port {
 		left += s.cfg.WireDelay
@@ -363,7 +364,7 @@ func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 }
 
 // depart takes a packet out of its buffer at time at, now or later, when the
-// tail of its last copy leaves. The packet has no more events before.
+// tail of its last copy leaves. Until then nothing more happens to it.
 func (s *Sim) depart(c int32, at Time) {
 	ce := &s.cells.items[c]
 	in, next, flits := ce.in, ce.next, ce.flits
@@ -373,8 +374,8 @@ func (s *Sim) depart(c int32, at Time) {
 	}
 }
 
-// vacate takes the first cell, of some flits, out of a buffer at time at, now or later, when the
-// tail of its last copy leaves. Cell next becomes the first one.
+// vacate frees the room of a buffer's first cell, some flits, at time at, now or later, when the
+// tail of its last copy leaves. Cell next is then the first.
 func (s *Sim) vacate(in, next, flits int32, at Time) {
 	s.makeRoom(in, flits, at)
 	lane := &s.channels[in]

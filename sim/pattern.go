@@ -21,8 +21,8 @@ type Pattern struct {
 	bind func(n int, seed uint64) (Receivers, error)
 }
 
-// Receivers returns the host to which host i sends its k-th message, both from 0; below 0, or i
-// itself, means no message. rng is host i's.
+// Receivers returns the host to which host i sends its k-th message, both from 0. A result below 0,
+// or i, means no message. rng is host i's.
 type Receivers func(i int, k int64, rng *rand.Rand) int
 
 // For returns the receivers among n hosts; seed determines what is random. The error tells why n
@@ -53,9 +53,9 @@ var (
 		to := traffic.Cycle(n, seed)
 		return func(i int, _ int64, _ *rand.Rand) int { return to[i] }, nil
 	}}
-	// Bisection has random pairs of hosts exchange messages, so that half of the hosts are paired with
-	// the other half. If their number is odd, one sends nothing. The mean bandwidth of the pairs is
-	// the effective bisection bandwidth (Hoefler, Schneider and Lumsdaine, Cluster 2008).
+	// Bisection has random pairs of hosts exchange messages. If the number of hosts is odd, one sends
+	// nothing. The mean bandwidth of the pairs is the effective bisection bandwidth (Hoefler,
+	// Schneider and Lumsdaine, Cluster 2008).
 	Bisection = Pattern{"bisection", func(n int, seed uint64) (Receivers, error) {
 		order := rand.New(rand.NewPCG(seed, 0x62697365)).Perm(n)
 		to := make([]int, n)
@@ -92,8 +92,8 @@ func Shift(by int) Pattern {
 	}}
 }
 
-// HotSpot sends a share of all messages, 0 to 1, to one host. The others are Uniform, as are all of
-// the hot host.
+// HotSpot sends a share of all messages, 0 to 1, to one host, and the others, like all messages of
+// that host, as Uniform does.
 func HotSpot(host int, share float64) Pattern {
 	return Pattern{fmt.Sprintf("hot-spot:%d:%g", host, share), func(n int, _ uint64) (Receivers, error) {
 		if host < 0 || host >= n || !(share >= 0 && share <= 1) {
@@ -108,8 +108,8 @@ func HotSpot(host int, share float64) Pattern {
 	}}
 }
 
-// collective has each host send in turn to its rank's receivers in an operation, once for each
-// unit.
+// collective has each host send, in turn, to all receivers of its rank in an operation; a receiver
+// of several units has several turns.
 func collective(text string, o traffic.Operation) Pattern {
 	return Pattern{text, func(n int, _ uint64) (Receivers, error) {
 		p, err := o.Pattern(n)
@@ -203,7 +203,7 @@ func orderByLeaf(f *fabric.Fabric, list []fabric.PortID) {
 	})
 }
 
-// SourceCount returns Traffic.Sources for a number of hosts that may send to groups; nil is all.
+// SourceCount returns how many of some hosts that may send to groups do so; 0 is all, as is nil.
 type SourceCount func(senders int) int
 
 // ParseSources reads "all", "one", a number of hosts, or a share such as "40%".
@@ -224,7 +224,7 @@ func ParseSources(s string) (SourceCount, error) {
 	return nil, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
 }
 
-// Of returns Traffic.Sources, or an error if that is more than senders.
+// Of returns c's number for some senders, or an error if it is more than all of them.
 func (c SourceCount) Of(senders int) (int, error) {
 	n := 0
 	if c != nil {
@@ -236,7 +236,7 @@ func (c SourceCount) Of(senders int) (int, error) {
 	return n, nil
 }
 
-// CountSenders counts the ports that may send to a group with another receiver.
+// CountSenders counts the ports that may send to a group in which another port receives.
 func CountSenders(trees []mft.Tree) int {
 	senders := map[fabric.PortID]bool{}
 	for i := range trees {

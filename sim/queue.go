@@ -29,13 +29,13 @@ const (
 	evInject                     // packet a is ready at its host
 	evHead                       // with flits: the first flit of cell a has been routed
 	evBegin                      // cell a, which has been routed, is first in its buffer
-	evAsk                        // if branch a leaves now, its tail keeps up with the port
-	evFree                       // port a has sent its packet, and branches wait for it
+	evAsk                        // the tail of branch a can keep up with its port from now on
+	evFree                       // port a has sent a packet, and branches wait for the port
 	evCredit                     // output channel b gets a more flits of room
 	evArbitrate                  // port a chooses a branch
 	evDeliver                    // packet a has arrived at port b
 	evWake                       // for the driver: a and b are the halves of its id
-	evDrop                       // the tail of cell a, which has no output port, has arrived
+	evDrop                       // the tail of cell a, which is to be dropped, has arrived
 	evFlit                       // a flit has arrived in cell a
 	evLink                       // port a has sent a flit
 )
@@ -86,7 +86,7 @@ type later struct {
 	seq uint64
 }
 
-// init makes an empty queue of the zero value, at time 0; a bucket is 1<<shift ps wide.
+// init makes the zero value an empty queue at time 0, with buckets of 1<<shift ps.
 func (q *queue) init(shift uint) {
 	q.shift, q.free, q.far.Before = shift, none, later.before
 	text.Fill(q.last[:], none)
@@ -153,8 +153,8 @@ func (q *queue) turn() bool {
 	if last == none {
 		return true
 	}
-	// If this bucket has events, none came from the heap just now: it has been
-	// within the turn for longer. So cur is still empty.
+	// An event of this bucket is never in the heap if the bucket has events: it
+	// was within the turn before. So cur is still empty.
 	q.last[slot] = none
 	q.full[slot/64] &^= 1 << (slot % 64)
 	cur := q.cur

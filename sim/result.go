@@ -17,7 +17,7 @@ type Result struct {
 	// State is done; saturated, if ever more packets waited at hosts; StateMaxTime, if that ended it
 	// before the wanted precision; or deadlock.
 	State    string   `json:"state"`
-	Messages int64    `json:"messages"` // complete, after the warm-up
+	Messages int64    `json:"messages"` // complete; without the warm-up's
 	Latency  *Summary `json:"latency_ns,omitempty"`
 	Offered  float64  `json:"offered"`  // share of what the hosts' links carry
 	Accepted float64  `json:"accepted"` // the same
@@ -50,18 +50,18 @@ type JobResult struct {
 	Alone    float64 `json:"alone_ns"`
 	Together float64 `json:"together_ns"`
 	Slowdown float64 `json:"slowdown"` // Together / Alone
-	// Gain is how much faster the job is done than with the first routing: 0.1 is 10 %; nil for the
-	// first routing.
+	// Gain is how much more the job does in the same time than with the first routing: 0.1 is 10 %;
+	// nil for the first routing.
 	Gain *float64   `json:"gain"`
 	Left int64      `json:"left"` // messages not yet arrived
 	By   []WaitedBy `json:"waits_for"`
 }
 
-// WaitedBy tells how long the packets of a job waited for those of one job.
+// WaitedBy tells how long the packets of one job waited for packets of job Job.
 type WaitedBy struct {
-	Job     string  `json:"job"`     // whose packets are in the way: another job, or the same
-	Share   float64 `json:"share"`   // of all waits of the job's packets
-	Packets float64 `json:"packets"` // that wait so, on average over the time of all jobs
+	Job     string  `json:"job"`     // whose packets are in the way; may be the waiting job itself
+	Share   float64 `json:"share"`   // of the time that the job's packets wait
+	Packets float64 `json:"packets"` // that wait for it, on average over the time of all jobs
 	Cable   Sender  `json:"cable"`   // where most of them wait
 }
 
@@ -70,7 +70,7 @@ type WaitedCable struct {
 	Sender
 	Busy    float64    `json:"busy"`    // share of the time that it sends
 	Packets float64    `json:"packets"` // that wait for it, on average
-	Share   float64    `json:"share"`   // of all waits of packets
+	Share   float64    `json:"share"`   // of the time that all packets wait
 	Jobs    []JobWaits `json:"jobs"`    // most first
 }
 
@@ -81,8 +81,9 @@ type JobWaits struct {
 	Packets float64 `json:"packets"`
 }
 
-// JobResult returns the result of job k, compared with the same job alone and with the first
-// routing, if not nil. m and alone are nil if a deadlock ended the run. names are as for WaitsOf.
+// JobResult returns the result of job k. It compares it with the job alone and with the first
+// routing; alone and first are nil if there are none. m and alone are nil if the run ended with a
+// deadlock. names are as for WaitsOf.
 func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *JobsDone, first []JobResult) JobResult {
 	j := JobResult{Job: names[k], By: []WaitedBy{}}
 	if m != nil {
@@ -103,8 +104,8 @@ func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *Job
 	return j
 }
 
-// MeanOfJobs returns the geometric means of slowdowns and of gains over the first routing; 0 and 0
-// if some job was not done.
+// MeanOfJobs returns the geometric means of the slowdowns and of the gains over the first routing;
+// both are 0 if some job was not done.
 func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	for k := range list {
 		j := &list[k]
@@ -123,8 +124,8 @@ func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	return math.Exp(slowdown / n), math.Exp(gain/n) - 1
 }
 
-// WaitsOf lists the jobs whose packets a job waited for, the longest waits first. names has all
-// jobs and then the background.
+// WaitsOf lists the jobs for whose packets those of a job waited, the longest waits first. names
+// are those of all jobs, then of the background.
 func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []WaitedBy) {
 	total := Time(0)
 	by, most, at := make([]Time, len(names)), make([]Time, len(names)), make([]fabric.PortID, len(names))
@@ -170,7 +171,7 @@ func (m *JobsDone) Cables(f *fabric.Fabric, names []string) (list []WaitedCable)
 	return list
 }
 
-// mean divides a time by the time of all jobs.
+// mean returns a time as a multiple of the time of all jobs.
 func (m *JobsDone) mean(t Time) float64 { return float64(t) / 1000 / m.Time.Nanoseconds() }
 
 // Result sums up a measurement. In closed loop, closed leaves out confidence intervals.

@@ -44,8 +44,8 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 	}
 }
 
-// look sets the port and channel by which a cell that arrives at port in of a switch will leave by
-// its static entry; port none if it cannot.
+// look sets ce.port and ce.out, by the static entry, for a cell that arrives at port in of a
+// switch. ce.port is none if the cell cannot leave.
 func (s *Sim) look(ce *cell, node, in int32) {
 	ce.port = none
 	if int(ce.dlid) > s.topLID {
@@ -112,8 +112,8 @@ func groupPorts(f *fabric.Fabric, t *adaptive.Tables) [][][]int32 {
 	return all
 }
 
-// pick chooses, by the adaptive tables, the port and the channel by which a cell will leave its
-// switch. It leaves all outlets that the cell may wait for in s.outlets.
+// pick sets ce.port and ce.out by the adaptive tables of its switch. It puts all outlets into
+// s.outlets, for cells that may choose again.
 func (s *Sim) pick(ce *cell) {
 	ce.port = none
 	s.outlets = s.outlets[:0]
@@ -206,8 +206,8 @@ func (s *Sim) measure(x outlet) (wait Time, credits int32) {
 	return wait, s.channels[x.out].credits
 }
 
-// hashed returns the outlet of a packet's flow by a hash of source, destination, flow number and
-// switch. Without the switch, switches would use only a part of their ports.
+// hashed returns the outlet of a packet's flow, by a hash of source, destination, flow number and
+// switch. If all switches hashed alike, each would use only a part of its ports.
 func (s *Sim) hashed(ce *cell, at fabric.NodeID) outlet {
 	m := &s.packets.items[ce.packet].msg
 	key := uint64(s.net.Fabric.LID(m.Src))<<48 | uint64(m.DLID)<<32 | uint64(m.Flow)

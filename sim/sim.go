@@ -112,7 +112,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 	own := f.Num(p) == fabric.ManagementPort && f.IsSwitch(node)
 	mbps := s.cfg.Mbps
 	switch {
-	case own: // as fast as packets arrive
+	case own: // packets arrive at once
 		pt.to, pt.node, pt.sink = int32(p), int32(node), true
 	case peer != fabric.NoPort:
 		pt.to, pt.node, pt.sink = int32(peer), int32(f.Owner(peer)), !f.IsSwitch(f.Owner(peer))
@@ -257,7 +257,7 @@ func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 // ordered returns true if s.order follows packets to a LID.
 func (s *Sim) ordered(dlid fabric.LID) bool { return s.order != nil && dlid < mft.MinMLID }
 
-// inject puts a packet into its host's queue, and takes over its one reference.
+// inject puts packet i into its host's queue. The cell takes over the packet's reference.
 func (s *Sim) inject(i int32) {
 	p := &s.packets.items[i]
 	vl := s.vl(0, p.msg.Src, p.msg.SL)
@@ -345,7 +345,7 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 	}
 }
 
-// end checks the simulation when no event is left up to the time until.
+// end is called when no event is left before until; it looks for a deadlock, and may count again.
 func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)
@@ -362,7 +362,7 @@ func (s *Sim) end(until Time) error {
 	return nil
 }
 
-// check runs the checks that are due after the number of events so far.
+// check runs the checks that are due now, and sets nextCheck.
 func (s *Sim) check(ctx context.Context) error {
 	if s.broken != nil {
 		return s.broken
@@ -438,7 +438,7 @@ func (s *Sim) handle(e event) {
 	}
 }
 
-// deliver lets packet i arrive at an end port, and releases one reference.
+// deliver lets packet i arrive at an end port, and drops one reference to it.
 func (s *Sim) deliver(i int32, at fabric.PortID) {
 	p := &s.packets.items[i]
 	s.counts.Delivered++

@@ -38,8 +38,8 @@ type Traffic struct {
 	Hosts   []fabric.PortID
 	Pattern Pattern
 	// Load is the bytes that a host offers, headers not included, as a share of
-	// its link's data rate, above 0. A message to a group counts once. Closed
-	// loop ignores Load.
+	// its link's data rate; more than 0. A message to a group counts once.
+	// Closed loop ignores it.
 	Load     float64
 	Arrivals Arrivals
 	Bytes    int // of each message
@@ -55,8 +55,8 @@ type Traffic struct {
 	// ascending LIDs: the comparison of the mesh papers (X19). Trees then need no MLID.
 	Repeat bool
 	// SLs spreads messages over SL 0 to SLs-1, by the sum of the host's number
-	// and its message's (X16); Repeat counts each unicast message. 0 uses path
-	// SLs for unicast, and the SLs of trees for multicast.
+	// and the message's (X16). With Repeat each unicast message counts. 0 means
+	// path SLs for unicast, and the SLs of trees for multicast.
 	SLs int
 	// Flows is the number of flows from a host to each other: its k-th message
 	// is in flow k mod Flows. 0 is 1.
@@ -66,17 +66,17 @@ type Traffic struct {
 
 // Stop tells when a measurement ends.
 type Stop struct {
-	// WarmUp is the time from which on messages are measured.
+	// WarmUp is when measuring begins; earlier messages do not count.
 	WarmUp Time
 	// RelativeError ends it when the 95 % confidence interval of the mean
-	// latency, by batch means, is within this share of the mean; 0 never does.
+	// latency, by batch means, is within this share of the mean; 0 never ends it.
 	RelativeError float64
 	// MinMessages must be complete before RelativeError ends it; 0 is 10,000.
 	MinMessages int64
 	// MaxTime ends it in any case.
 	MaxTime Time
-	// MaxQueue ends it as saturated when hosts on average have this many more
-	// packets waiting than after the warm-up. 0 is 1000.
+	// MaxQueue ends it as saturated when hosts have this many more packets
+	// waiting, on average, than at the end of the warm-up. 0 is 1000.
 	MaxQueue int64
 }
 
@@ -87,14 +87,14 @@ type Measured struct {
 	Unicast, Multicast, All Latency
 	// Receiver is the latency of multicast messages, counted for each receiver.
 	Receiver Latency
-	// Offered and Accepted are the bytes of data that hosts sent, and that
-	// arrived, after the warm-up, as shares of what the hosts' links carry. Each
+	// Offered and Accepted are shares of what the hosts' links carry: the bytes
+	// of data that hosts sent after the warm-up, and those that arrived. Each
 	// copy of a message counts.
 	Offered, Accepted float64
-	// Saturated is true if ever more packets waited at hosts: Stop.MaxQueue was
-	// reached, or a tenth of it at MaxTime.
+	// Saturated is true if packets pile up at hosts: Stop.MaxQueue was reached,
+	// or a tenth of it when the time was up.
 	Saturated bool
-	// TimeUp is true if MaxTime ended it: before the wanted precision and not
+	// TimeUp is true if MaxTime ended it: without the wanted precision but not
 	// Saturated, or in closed loop with packets under way.
 	TimeUp bool
 	// Time is when it ended. In closed loop it is the makespan, when the last
@@ -134,7 +134,7 @@ type source struct {
 	rate  float64 // ps a byte
 	mean  float64 // ps between messages
 	drawn int64   // number of messages
-	sl    int32   // of the next message, counting each one of Repeat, if Traffic.SLs is set
+	sl    int32   // SL of its next message, or of the next one of Repeat, if Traffic.SLs is set
 }
 
 // flight is a message under way.
@@ -264,7 +264,7 @@ func (o *open) Wake(s *Sim, id int64) {
 	s.Wake(Time(h.next), id)
 }
 
-// draw sends the next message of host i, or draws that it sends none.
+// draw sends the next message of host i, if there is one.
 func (o *open) draw(s *Sim, i int) {
 	h := &o.sources[i]
 	rng := h.rng
@@ -309,7 +309,7 @@ func (o *open) sendGroup(s *Sim, m Message, i int, tree int32) {
 	}
 }
 
-// fly begins to follow a message to copies receivers, and returns its tag.
+// fly begins to follow a message to some receivers, by its number of copies; it returns the tag.
 func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 	k := o.flights.get()
 	o.flights.items[k] = flight{s.Now(), int32(copies), multi, s.Now() >= o.warm}
@@ -333,7 +333,7 @@ func (o *open) send(s *Sim, m Message, i, copies int) {
 	}
 }
 
-// Deliver counts latencies of messages that are complete.
+// Deliver adds the latency of a message that is complete.
 func (o *open) Deliver(s *Sim, d *Delivery) {
 	if d.At >= o.warm {
 		o.bytesGot += int64(d.Bytes)
@@ -433,8 +433,8 @@ func (o *open) meanGap() float64 {
 	return 1 / rate
 }
 
-// result returns the measurement at its end. It is saturated if it lacks the
-// wanted precision and more than crowded packets wait.
+// result returns the measurement. If it lacks the wanted precision, it is
+// saturated if more than crowded packets wait at hosts.
 func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	m := o.out
 	m.Time, m.Counts, m.Reordering = s.Now(), s.Counts(), s.Reordering()
@@ -466,11 +466,12 @@ func (o *open) shares(warm Time) {
 	}
 }
 
-// Burst measures a closed loop: at time 0 every host sends the given number of messages, and the
-// measurement ends when all have arrived. Messages are as in open loop, except that a host takes
-// the groups to which it may send in turn. Hosts begin in the order of Traffic.Hosts. With
-// Traffic.Multicast 1, Sources 1 and one message it is one multicast, and Measured.Time is how long
-// the last receiver waits for it.
+// Burst measures a closed loop: at time 0 every host sends the given number of
+// messages, and the measurement ends when all have arrived. Messages are as in open
+// loop, except that a host takes the groups to which it may send in turn. Hosts
+// begin in the order of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one
+// message it is one multicast, and Measured.Time is how long the last receiver waits
+// for it.
 //
 // Latencies count from time 0. Offered and Accepted are the bytes that were sent and that arrived
 // as shares of what the hosts' links carry in the whole time. maxTime, if not 0, ends what would
@@ -514,7 +515,7 @@ func (b *burst) Wake(s *Sim, _ int64) {
 	}
 }
 
-// closed fills in how a closed loop ended.
+// closed sets the results of a closed loop.
 func (m *Measured) closed(s *Sim, l *limits) {
 	m.Counts, m.Reordering = s.Counts(), s.Reordering()
 	m.Time = m.Counts.LastAt

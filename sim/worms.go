@@ -17,8 +17,8 @@ func (s *Sim) askWorm(c int32) {
 		return
 	}
 	for b := ce.branch; b != none; {
-		// The cell stays while it waits, and it stops waiting only at its last
-		// branch.
+		// The cell stays as long as a branch waits; so it may only be freed with
+		// its last branch.
 		next := s.branches.items[b].sibling
 		s.takeOne(s.branches.items[b].out)
 		b = next
@@ -167,7 +167,7 @@ func (s *Sim) flit(c int32) {
 	}
 }
 
-// link lets an idle port send the next flit that can go, VL by VL.
+// link lets an idle port send the next flit that can go, one VL after another.
 func (s *Sim) link(p int32) {
 	pt := &s.ports[p]
 	if pt.taken != none || pt.waiting == 0 {

@@ -20,8 +20,8 @@ type searcher struct {
 	c       *class
 	dests   []dest
 	last    []uint64 // at the root: the ports to the owners
-	sets    []uint64 // by node reached: the ports by which packets may leave, in words
-	bind    []uint64 // likewise: the ports that they wait for; the same slice as sets unless escape
+	sets    []uint64 // by node reached, in words: the set of ports by which packets may leave
+	bind    []uint64 // likewise: the set of ports that they wait for; the same slice unless escape
 	order   []int32  // the nodes reached
 	fromCAs int      // how many of order packets from CAs reach; these are first
 
@@ -72,7 +72,7 @@ func newSearcher(p *choicePlan, unicast, all *sharedGraph, escape bool) *searche
 	return w
 }
 
-// set is a node's part of sets.
+// set returns the part of sets that is node x's.
 func (w *searcher) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
 
 // owns returns true if a sender's only port is the owner of the single LID in w.dests.
@@ -163,7 +163,7 @@ func (w *searcher) choose(x int32) (ok bool) {
 		}
 	}
 	if tables > 1 {
-		copy(bind, set) // static ports of which PLFT a packet is offered is not known
+		copy(bind, set) // which PLFT's static port a packet is offered is not known
 	}
 	return w.filter(x, set, bind) && ok && tables > 0
 }
@@ -256,8 +256,8 @@ func (w *searcher) arrives(x int32) bool {
 	return false
 }
 
-// keepLive keeps the choices that lead to nodes from which packets can arrive. If these do not
-// include the static port, packets wait for all of them.
+// keepLive keeps the choices that lead to nodes from which packets can arrive. If the static port
+// is none of them, packets wait for all of them.
 func (w *searcher) keepLive() {
 	s := w.nodes
 	w.order = append(w.order, s.reached.Order...)

@@ -88,7 +88,7 @@ func (p *choicePlan) findGroups() {
 	}
 }
 
-// findKept makes, by node, the sets of ports to which packets are kept.
+// findKept makes, by node, the sets of ports to which packets are not dropped.
 func (p *choicePlan) findKept() {
 	for _, c := range p.classes {
 		if c.lane == nil {

@@ -54,8 +54,8 @@ func (w *searcher) aim(lid fabric.LID) bool {
 	return ok
 }
 
-// searchFor searches, for the LID of a finding, the classes until packets of a sender come to a
-// node for which is returns true. It returns the path to the nearest such node, with the node.
+// searchFor searches the classes, for the LID of a finding, until packets of a sender reach a node
+// where is returns true. It returns the path to the nearest such node.
 func (w *searcher) searchFor(f *Finding, from *senderGroup, is func(x int32) bool) (way []int32) {
 	w.aim(f.LID)
 	for _, w.c = range w.classes {
@@ -163,7 +163,7 @@ func (p *choicePlan) choiceText(at node, lid fabric.LID, num fabric.PortNum) str
 	return ""
 }
 
-// fate returns a port by which a node loses packets, the static one first, and in words how.
+// fate returns a port by which a node loses packets, the static one first, and describes how.
 func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	at, d := w.c.nodes[x], &w.dests[0]
 	s := fabric.NodeID(at.s)

@@ -61,16 +61,18 @@ func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64)
 	return idle
 }
 
-// reportIdle adds a finding of the channels between switches that carry no route though a shortest
-// path between hosts takes them. It is a note, or a warning if the tables use less than three
-// fifths of the channels that they could: so half of the cables idle, as behind a slow or a single
-// one, is a warning. There is no finding for tables that do not deliver all pairs, and no note if
-// notes is false.
+// reportIdle adds a finding of the channels between switches that carry no route
+// though a shortest path between hosts takes them. It is a note, or a warning if
+// the tables use less than three fifths of the channels that they could: so half
+// of the cables idle, as behind a slow or a single one, is a warning. There is no
+// finding for tables that do not deliver all pairs, and no note if notes is
+// false.
 //
-// Forwarding tables lead all packets for a LID through one port of a switch. So a switch uses at
-// most as many ports as there are LIDs beyond, and channels into a leaf with fewer LIDs than cables
-// count in part. It takes O(switches x channels) if channels between switches without hosts are
-// idle, else O(channels).
+// Forwarding tables lead all packets for a LID through one port of a switch. So
+// a switch uses at most as many ports as there are LIDs beyond, and channels
+// into a leaf with fewer LIDs than cables count in part. It takes O(switches x
+// channels) if channels between switches without hosts are idle, else
+// O(channels).
 //
 // order is the up*/down* order of tables t, or nil. Finding channels that shortest paths take, but
 // no legal path, takes O(switches with hosts x channels).

@@ -184,10 +184,11 @@ func (g *dependencyGraph) union(o *dependencyGraph) {
 	}
 }
 
-// order lists the channels of cables so that each comes after those that depend on it; ok is false
-// if a cycle makes that impossible. It is a depth-first search with sets of channels as bits: one
-// AND finds the next channels to visit, so it takes O(channels x words). graph.TopologicalOrder
-// would look at every dependency; in a fat tree a channel has some 50.
+// order lists the channels of cables so that each comes after those that depend on it; ok is
+// false if a cycle makes that impossible. It is a depth-first search with sets of channels
+// as bits: one AND finds the next channels to visit, so it takes O(channels x words).
+// graph.TopologicalOrder would look at every dependency; in a fat tree a channel has some
+// 50.
 func (g *dependencyGraph) order() (list []int32, ok bool) {
 	unseen, open := make([]uint64, g.f.NumSwitches()*g.words), make([]uint64, g.f.NumSwitches()*g.words)
 	for ch := range int32(g.count()) {
@@ -242,8 +243,8 @@ func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	return -1
 }
 
-// components returns the strongly connected components with a cycle, each as
-// ascending channels, the one with the lowest channel first.
+// components returns the strongly connected components with a cycle, as lists
+// of channels, ascending; the one with the lowest channel comes first.
 func (g *dependencyGraph) components() [][]int32 {
 	return graph.StronglyConnected(g.count(), g.Next())
 }
@@ -264,7 +265,7 @@ func (g *dependencyGraph) shortestCycle(members []int32, least, budget int) (cyc
 	return graph.ShortestCycle(members, g.Next(), least, budget)
 }
 
-// NumberedChannel is a VL of a cable in one direction.
+// NumberedChannel is a channel, a VL of a cable in one direction, with its number.
 type NumberedChannel struct {
 	GUID   fabric.GUID // node that the channel leaves
 	Port   fabric.PortNum

@@ -24,10 +24,12 @@ import (
 //
 //	ibweave certificate 1 traffic unicast+management vls 1 channels 80 fabric sha256:<64 digits>
 //
-// then one for each channel, in ascending order: the GUID of the node that it leaves, the port, the
-// VL and the number. vls is one more than the highest VL: the form is the same for one VL and
-// several. It holds for the nodes and cables of the fabric. LIDs, tables, SL-to-VL tables, path SLs
-// and multicast groups may change as long as the numbers increase along the dependencies.
+// then one for each channel, in ascending order: the GUID of the node that it
+// leaves, the port, the VL and the number. vls is one more than the highest VL:
+// the form is the same for one VL and several. The certificate is for the nodes
+// and cables of one fabric. LIDs, tables, SL-to-VL tables, path SLs and
+// multicast groups may change as long as the numbers increase along the
+// dependencies.
 type Certificate struct {
 	// Management is true if the proof also covers packets to and from port 0 of
 	// switches, not only those between CA and router ports.
@@ -56,10 +58,11 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// Certificate returns a proof that there is no credit loop. It is nil if there is one, if multicast
-// packets loop, or if switches do not copy independently, which numbers do not cover. It includes
-// management traffic unless that adds a credit loop. The number of a channel is the length of the
-// longest chain of dependencies that ends there: 0 for channels that leave CAs.
+// Certificate returns a proof that there is no credit loop. It is nil if there is one, if
+// multicast packets loop, or if switches do not copy independently, which numbers do not
+// cover. It includes management traffic unless that adds a credit loop. The number of a
+// channel is the length of the longest chain of dependencies that ends there: 0 for channels
+// that leave CAs.
 func (r *Result) Certificate() *Certificate {
 	if r.proof == nil {
 		return nil

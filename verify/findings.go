@@ -43,7 +43,7 @@ type Finding struct {
 	more bool   // stands for findings left out, and comes last
 }
 
-// IsRest returns true if the finding stands for further findings of its rule, left out.
+// IsRest returns true if the finding stands for the findings of its rule that are left out.
 func (x *Finding) IsRest() bool { return x.more }
 
 // Pairs counts ordered pairs of a port and a LID, by the constants LostHosts and so on.
@@ -157,8 +157,8 @@ func NewCollector(findings *[]Finding, rules []Rule, limit int) *Collector {
 	return &Collector{findings, int64(limit), rules, make([]struct{ made, left, count int64 }, len(rules)), make(map[int32]bool)}
 }
 
-// Add adds a finding that stands for count and that fill fills in, or counts it if that is too
-// many.
+// Add adds a finding that stands for count, and calls fill to fill it in. Beyond the limit it only
+// counts findings.
 func (c *Collector) Add(rule string, count int64, fill func(*Finding)) {
 	i := slices.IndexFunc(c.rules, func(r Rule) bool { return r.Name == rule })
 	at := &c.counts[i]
@@ -221,8 +221,8 @@ func hopOf(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum) Hop {
 	return Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: num}
 }
 
-// fateBy describes how port num of a switch, which may lack it, fails packets for another LID.
-// choice is how the switch may choose the port, or "" if it has no choice.
+// fateBy describes why packets that a switch sends by port num, which it may lack, do not arrive.
+// choice tells how the switch may choose the port; "" if it has no choice.
 func fateBy(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum, choice string) string {
 	can, more, lids := "", "s", lidOf
 	if choice != "" {

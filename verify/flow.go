@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// tree is a destination that a worker follows: the i-th of g whose cells it has.
+// tree is a destination that a worker follows: the i-th of the g destinations with cells.
 type tree struct {
 	*dest
 	g, i int
@@ -35,7 +35,7 @@ func (w *worker) followLanes(t *tree, all bool) {
 			continue
 		}
 		ca, may := i < f.ports0, x.may
-		if !ca { // of the switch: classes that it does not drop at once
+		if !ca { // own packets of the switch: classes that it does not drop at once
 			may = 0
 			for _, c := range f.classes {
 				if f.laneOf(c, c.node[x.in], w.out(t, x.s)) != noLane {

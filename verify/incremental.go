@@ -11,15 +11,17 @@ import (
 // guarantee of Check. Each time it checks what changed since the last time. The zero value knows no
 // tables yet.
 //
-// It keeps a copy of the last tables without fault, and how many routes and LIDs make each channel
-// dependency. It compares new tables with the copy, so it need not trust anyone about what changed.
-// For each LID that has a changed entry, or whose packets used a cable that is gone, it finds in
-// the old tables the switches with another path. It subtracts the counts of their old paths, and
-// follows the new ones. All other switches keep their paths.
+// It keeps a copy of the last tables without fault, and how many routes and LIDs make each
+// channel dependency. It compares new tables with the copy, so it need not trust anyone
+// about what changed. For each LID that has a changed entry, or whose packets used a cable
+// that is gone, it finds in the old tables the switches with another path. It subtracts
+// the counts of their old paths, and follows the new ones. All other switches keep their
+// paths.
 //
-// There is no credit loop as long as each channel has a number and all dependencies lead to greater
-// ones. It looks only at new dependencies, and at those on a channel whose cable leads elsewhere
-// now. If one does not rise, it numbers all channels again from all dependencies. If this fails,
+// There is no credit loop as long as each channel has a number and all
+// dependencies lead to greater ones. It looks only at new dependencies, and at
+// those on a channel whose cable leads elsewhere now. If one leads to no greater
+// number, it numbers all channels again from all dependencies. If this fails,
 // there is a loop.
 //
 // It leaves to Check what it does not follow: tables with a pair that is not delivered or with a
@@ -52,7 +54,7 @@ type IncrementalChecker struct {
 // pairUse counts what goes from one port of a switch to another.
 type pairUse struct {
 	sent uint32 // delivered pairs of CAs
-	lids uint16 // whose packets come from the switch behind the former port
+	lids uint16 // LIDs with packets from the switch behind the former port
 }
 
 // checkerScratch is the scratch space of an update.

@@ -46,7 +46,7 @@ func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, op
 	return r
 }
 
-// Holds returns true if the checker knows the last tables for v.
+// Holds returns true if the last tables that the checker knows are for v.
 func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
 
 // follow calls update. If that returns false, the checker knows no tables afterwards.
@@ -217,11 +217,12 @@ func (w *IncrementalChecker) countAll() bool {
 	return true
 }
 
-// MayMix returns true if packets may meet entries of the last tables and of t, for the same fabric,
-// in any mixture, as they do while a subnet manager writes t. Then all dependencies of both tables,
-// and those from an entry of one to an entry of the other, lead to greater numbers: there is no
-// credit loop and no forwarding loop. It returns false if the checker knows no tables. It takes
-// O(switches x LIDs).
+// MayMix returns true if packets may meet entries of the last tables and of t, for
+// the same fabric, in any mixture, as they do while a subnet manager writes t. Then
+// all dependencies of both tables, and those from an entry of one to an entry of
+// the other, lead to greater numbers: there is no credit loop and no forwarding
+// loop. It returns false if the checker knows no tables. It takes O(switches x
+// LIDs).
 func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {
 	if w.now == nil || w.now.Present != t.Switches() {
 		return false

@@ -71,7 +71,7 @@ const anyPLFT = -1
 // senderGroup has end ports whose packets enter a switch at the same nodes with the same SLs.
 type senderGroup struct {
 	s     int32
-	in    fabric.PortID   // the switch port where packets of the first end port enter
+	in    fabric.PortID   // the switch port that packets of the first end port enter
 	ports []fabric.PortID // the end ports
 	hosts int             // number of ports that count for load
 	row   []fabric.SL     // SL by LID; nil for any

@@ -109,8 +109,8 @@ func (k *portGraph) channelsOf(class int32) []int32 {
 	return []int32{class}
 }
 
-// nextClasses returns the classes for which a class waits. A class is its lowest channel; other
-// channels have none.
+// nextClasses returns the classes for which a class waits. Its lowest channel stands for a class;
+// for other channels there are none.
 func (k *portGraph) nextClasses() graph.Next[int32] {
 	next := k.Next()
 	var list []int32
@@ -167,8 +167,8 @@ type sharedPair struct{ a, b int32 }
 // outputPairs lists, for LockStep, at most one pair of ports for each switch by which packets of
 // several input ports leave together. A port is given by its first channel.
 func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
-	own := graph.NewUnionFind[int32](k.count())    // joins of one input port
-	shared := graph.NewUnionFind[int32](k.count()) // joins of the input ports before it
+	own := graph.NewUnionFind[int32](k.count())    // ports that packets of one input port join
+	shared := graph.NewUnionFind[int32](k.count()) // ports that packets of the input ports before it join
 	said := make(map[int32]bool)                   // switches in found
 	for len(splits) > 0 {
 		n := 1

@@ -376,8 +376,8 @@ func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 // maxCopies bounds counts of copies.
 const maxCopies = 1 << 40
 
-// countCopies counts the copies of the last packet flooded on each arc, in
-// the order of arcs. It returns false if the packet loops.
+// countCopies counts the copies of the last packet flooded on each arc, after
+// those on the arcs before it. It returns false if the packet loops.
 func (w *mcWorker) countCopies(sl fabric.SL) bool {
 	for _, h := range w.sent {
 		w.copies[h.arc] = 0
@@ -498,8 +498,8 @@ func (c *mcPlan) lane(vl fabric.VL) int32 {
 	return int32(i)
 }
 
-// leave sends a packet that came by channel in out of a switch by all its ports. in is negative at
-// the first switch, see split.
+// leave sends a packet, which came by channel in, out of a switch by all its ports. in is negative
+// at the first switch, see split.
 func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
 	first, vls := int32(-1), int32(w.graph.vls)
 	w.outs(sl, at, func(k int32) {

@@ -98,7 +98,7 @@ func (c *mcPlan) reportUnknown(r *Result, out *Collector) {
 	r.leave(message, MulticastRules...)
 }
 
-// nearlyFull is the tenths of a table from which on it is nearly full.
+// nearlyFull is how many tenths of a table, or more, make it nearly full.
 const nearlyFull = 9
 
 // reportUse reports on multicast tables: MLIDs beyond capacity, groups with one member, and masks

@@ -46,7 +46,7 @@ func (o *Options) setDefaults() {
 	o.Findings = cmp.Or(max(o.Findings, 0), DefaultFindings)
 }
 
-// eachPart calls do, with a goroutine's worker, for each of n parts, and reports progress.
+// eachPart calls do for each of n parts, with a worker for each goroutine, and reports progress.
 func eachPart[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
 	var done atomic.Int32
 	return par.ForEachWith(ctx, opt.Workers, n, start, func(w W, i int) error {

@@ -38,12 +38,13 @@ func (e *DependencyError) Error() string {
 		lid, e.in, number(e.In), e.out, number(e.Out))
 }
 
-// Check proves the certificate against the static tables of a state, with its SL-to-VL tables, path
-// SLs and multicast tables: the certificate must be of this fabric, and its numbers must increase
-// along every dependency that the covered traffic makes. It trusts nothing, and finds the
-// dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL tables for
-// each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a switch). It
-// returns a *DependencyError for a dependency along which the number does not increase.
+// Check proves the certificate against the static tables of a state, with its SL-to-VL tables,
+// path SLs and multicast tables: the certificate must be of this fabric, and its numbers must
+// increase along every dependency that the covered traffic makes. It trusts nothing, and finds
+// the dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL
+// tables for each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
+// switch). It returns a *DependencyError for a dependency along which the number does not
+// increase.
 //
 // It is an error if there are multicast tables and the certificate does not cover multicast
 // packets, or the other way round, or if switches do not copy independently, which no certificate
@@ -81,10 +82,11 @@ func (c *Certificate) Check(s *state.State, copying Copying) error {
 	return (&recheckMulticast{recheck: k, m: s.Multicast, sl2vl: s.SL2VL, came: make([]uint16, k.f.NumPorts())}).trees()
 }
 
-// CheckAdaptive is Check for adaptive tables: the numbers must increase along every dependency of
-// packets that can still arrive, whatever ports the switches choose. If there are several PLFTs and
-// no selector, packets may take any of them at each switch. Multicast packets are an error. It
-// takes O(switches x ports) for each LID, and with SL-to-VL tables, selectors or path SLs for each
+// CheckAdaptive is Check for adaptive tables: the numbers must increase along
+// every dependency of packets that can still arrive, whatever ports the switches
+// choose. If there are several PLFTs and no selector, packets may take any of
+// them at each switch. Multicast packets are an error. It takes O(switches x
+// ports) for each LID, and with SL-to-VL tables, selectors or path SLs for each
 // SL.
 func (c *Certificate) CheckAdaptive(s *state.State) error {
 	if err := s.Adaptive.Check(s.Fabric); err != nil {
@@ -122,7 +124,7 @@ type recheckStop struct {
 	in      fabric.PortNum // one of the input ports
 	plft    int            // -1 for any
 	senders []recheckSender
-	rows    [][]fabric.SL // rows of the senders, without repetitions in sequence
+	rows    [][]fabric.SL // rows of the senders; a row of several in sequence once
 	top     int32         // the greatest number of CAs' channels to it; math.MaxInt32 if one has none
 
 	// For one LID: whether packets come here, and can arrive; the ways on; the stops with a way to
@@ -309,8 +311,8 @@ func (k *recheck) findStops() {
 // sends returns true if a port sends packets for the LID with the SL.
 func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// anySends returns true if any sender of a stop sends, as sends has it. It is mostly the first, or
-// none if their rows are one.
+// anySends returns true if a sender of a stop sends. Mostly the first does, or none if all have one
+// row.
 func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
@@ -322,7 +324,7 @@ func (k *recheck) anySends(at *recheckStop) bool {
 	return some
 }
 
-// hasSL returns true if paths to k.lid may have k.sl by row, of path SLs.
+// hasSL returns true if row, of path SLs, allows SL k.sl on paths to k.lid.
 func (k *recheck) hasSL(row []fabric.SL) bool {
 	return row == nil || row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
 }
@@ -575,8 +577,8 @@ func (k *recheckMulticast) tree(mlid fabric.LID, senders []fabric.PortID, sl fab
 	return nil
 }
 
-// forward copies a packet that entered by port in of a switch, from channel
-// held and its VL; held is NoPort for port 0.
+// forward copies a packet that entered a switch by port in. The packet holds
+// channel held on VL vl; held is NoPort for a packet of port 0.
 func (k *recheckMulticast) forward(mlid fabric.LID, sl fabric.SL, in, held fabric.PortID, vl fabric.VL) error {
 	for _, out := range k.m.Tables.Mask(k.f.Owner(in), mlid) {
 		to := k.f.Peer(out)

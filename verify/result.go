@@ -105,7 +105,7 @@ type UnicastCounts struct {
 	Unreachable  int64     `json:"unreachable"` // including misdelivered pairs
 	Loops        int64     `json:"loops"`
 	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed; without aggregation nodes
-	MaxDetour    int       `json:"max_detour"`    // the most switches by which one of these passes more
+	MaxDetour    int       `json:"max_detour"`    // the most switches that such a pair passes beyond those needed
 	HopHistogram Histogram `json:"hop_histogram"` // delivered pairs by switches passed
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`

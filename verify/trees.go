@@ -89,8 +89,8 @@ func (w *worker) route(dests []dest) {
 	}
 }
 
-// minimal checks destinations of one root and one kind of owner whose paths
-// are all minimal, after fill.
+// minimal checks destinations of one root and one kind of owner, after fill
+// has found that all their paths are minimal.
 func (w *worker) minimal(dests []dest) {
 	if w.flow != nil {
 		for i := range dests {

@@ -343,7 +343,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 	}
 }
 
-// cycleOf returns a cycle of packets for a LID without a port, or none. It takes O(switches).
+// cycleOf returns a cycle in which packets for a LID without a port loop, or none: O(switches).
 func (p *plan) cycleOf(lid fabric.LID) []Hop {
 	to := make([]int32, 1)
 	cycle := graph.FirstCycle(p.n, func(s int32) []int32 {

@@ -4,63 +4,70 @@
 //
 // # What is bounded
 //
-// The traffic is one route from each CA or router port to each LID of another one. The load of a
-// channel, which is one direction of a cable between two switches, is the number of routes on it.
-// Its relative load is its load, times the rate of the fastest channel, divided by its own rate:
-// the number of routes that take the same time on the fastest cable. An unknown rate counts as the
-// commonest. Tables that deliver all pairs have a greatest relative load. A bound is a number that
-// it cannot be below.
+// The traffic is one route from each CA or router port to each LID of another one.
+// The load of a channel, which is one direction of a cable between two switches, is
+// the number of routes on it. Its relative load is its load, times the rate of the
+// fastest channel, divided by its own rate: the number of routes that take the same
+// time on the fastest cable. An unknown rate counts as the commonest. Tables that
+// deliver all pairs have a greatest relative load. A bound is a number that it cannot
+// be below.
 //
 // # The theorem
 //
-// Give each channel c a length l(c) of 0 or more. Choose some switches with hosts, the sources, and
-// a unit g of 1 or more. Let h(s) be the hosts of source s, D(t) the LIDs of the hosts on switch t,
-// and dist(s, t) the least length of a path from s to t that the tables may take. Let r(c) be the
-// rate of channel c, and F the fastest rate. With
+// Give each channel c a length l(c) of 0 or more. Choose some switches with hosts,
+// the sources, and a unit g of 1 or more. Let h(s) be the hosts of source s, D(t) the
+// LIDs of the hosts on switch t, and dist(s, t) the least length of a path from s to
+// t that the tables may take. Let r(c) be the rate of channel c, and F the fastest
+// rate. With
 //
 //	N    = sum over sources s and switches t of g floor(h(s) / g) D(t) dist(s, t)
 //	C(L) = sum over channels c of l(c) g floor(L r(c) / (g F))
 //
 // no tables have a greatest relative load of L unless C(L) >= N.
 //
-// Proof. A switch has one output port for a LID, so the h(s) routes from the hosts of s to a LID
-// take the same channels. Count g floor(h(s) / g) of them. Then the counted routes x(c) on channel
-// c are a multiple of g, and no more than its load, which is at most L r(c) / F. So x(c) <= g
-// floor(L r(c) / (g F)), and the sum of l(c) x(c) is at most C(L). The same sum is the sum of the
-// lengths of the counted routes' paths, which is at least N.
+// Proof. A switch has one output port for a LID, so the h(s) routes from the hosts of s to
+// a LID take the same channels. Count g floor(h(s) / g) of them. Then the counted routes
+// x(c) on channel c are a multiple of g, and no more than its load, which is at most L
+// r(c) / F. So x(c) <= g floor(L r(c) / (g F)), and the sum of l(c) x(c) is at most C(L).
+// The same sum is the sum of the lengths of the counted routes' paths, which is at least
+// N.
 //
-// C does not fall as L grows, so there is a least L with C(L) >= N: this is the bound. It is a
-// rational number, because C changes only where some L r(c) / (g F) is an integer. All numbers are
-// integers, lengths too, and no proof rests on floating point. Any lengths prove a bound; rounding
-// them may make it worse, and never wrong.
+// C does not fall as L grows, so there is a least L with C(L) >= N: this is the
+// bound. It is a rational number, because C changes only where some L r(c) / (g F)
+// is an integer. All numbers are integers, lengths too, and no proof rests on
+// floating point. Any lengths prove a bound; rounding them may make it worse, and
+// never wrong.
 //
 // Instead there may be one source, a gate, which need not have hosts. Then h(s) is, for each t, the
 // hosts that reach t through s alone: those of s, and those that are not joined to t without s.
 // Their routes to a LID leave s by one port and go on together, so the proof is the same.
 //
-// Without a unit, routes may be divided. N counts h(s) for each source, C(L) is the sum of l(c) L
-// r(c) / F, and the bound is F N divided by the sum of l(c) r(c). By linear programming duality the
-// best lengths then give the least greatest relative load of a fractional multicommodity flow: no
-// bound for divisible routes is better.
+// Without a unit, routes may be divided. N counts h(s) for each source, C(L) is the
+// sum of l(c) L r(c) / F, and the bound is F N divided by the sum of l(c) r(c). By
+// linear programming duality the best lengths then give the least greatest relative
+// load of a fractional multicommodity flow: no bound for divisible routes is
+// better.
 //
 // # Legal ports
 //
-// An up*/down* engine has an order of the switches. A channel goes up if it leads to a switch that
-// comes before its own in the order, else down. Distances from a switch t grow from 0 on. A switch
-// without a distance gets d + 1 if it has a way up, a channel up to a switch of distance d, or a
-// way down, a channel down to a switch of distance d that only sends down. A switch only sends down
-// if it has a way down, and either no way up or a neighbor above whose distance is greater than its
-// own; t only sends down, too. The legal channels are all ways down, and the ways up of switches
-// that do not only send down. So the order alone determines them. With dist over legal paths, the
-// theorem bounds the tables that keep to them, and its proof is the same.
+// An up*/down* engine has an order of the switches. A channel goes up if it leads to a switch
+// that comes before its own in the order, else down. Distances from a switch t grow from 0 on.
+// A switch without a distance gets d + 1 if it has a way up, a channel up to a switch of
+// distance d, or a way down, a channel down to a switch of distance d that only sends down. A
+// switch only sends down if it has a way down, and either no way up or a neighbor above whose
+// distance is greater than its own; t only sends down, too. The legal channels are all ways
+// down, and the ways up of switches that do not only send down. So the order alone determines
+// them. With dist over legal paths, the theorem bounds the tables that keep to them, and its
+// proof is the same.
 //
 // # What it contains
 //
 // A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere. With the
-// switches of the set as sources, N is their hosts times the LIDs beyond. For example, a leaf with
-// h hosts and k cables sends to D LIDs beyond by k ports, in lumps of h routes: the unit h gives h
-// ceil(D / k). Cuts of single switches, pods, planes, islands, groups and the first switches are
-// tried, and lengths are sought by multiplicative weights, see [Options].
+// switches of the set as sources, N is their hosts times the LIDs beyond. For example, a
+// leaf with h hosts and k cables sends to D LIDs beyond by k ports, in lumps of h routes:
+// the unit h gives h ceil(D / k). Cuts of single switches, pods, planes, islands, groups and
+// the first switches are tried, and lengths are sought by multiplicative weights, see
+// [Options].
 package bound
 
 import (
@@ -158,7 +165,7 @@ type sum struct {
 	gate fabric.NodeID
 }
 
-// count is how many switches have a number of hosts.
+// count is a number of switches that have the same number of hosts.
 type count struct{ hosts, switches int64 }
 
 // sumHosts returns the number of hosts.
@@ -224,7 +231,7 @@ func addCount(list []count, c count) []count {
 }
 
 // traffic counts, by switch, the CA and router ports and their LIDs. If no such port of the fabric
-// has a LID, each counts as if it had.
+// has a LID, each counts as if it had its LIDs.
 func traffic(f *fabric.Fabric) (hosts, lids []int64) {
 	n := f.NumSwitches()
 	hosts, lids = make([]int64, n), make([]int64, n)
@@ -307,11 +314,12 @@ func (s Scale) Load(routes int64, l fabric.Link) float64 {
 	return float64(routes) * float64(s.Fastest.Mbps()) / float64(rate)
 }
 
-// Digest identifies what a bound depends on: switches with the numbers of their hosts and LIDs, and
-// the channels between them with their rates. It is the SHA-256 of these, big-endian, in the order
-// of NodeIDs and ports: for each switch its GUID in 8 bytes and its numbers of hosts, of their LIDs
-// and of channels in 4 bytes each; for each channel its port in 1 byte, the NodeID that it leads to
-// in 4 and its rate in 8. Names, LIDs and the cables of hosts may change.
+// Digest identifies what a bound depends on: switches with the numbers of their hosts and LIDs,
+// and the channels between them with their rates. It is the SHA-256 of these, big-endian, in
+// the order of NodeIDs and ports: for each switch its GUID in 8 bytes and its numbers of hosts,
+// of their LIDs and of channels in 4 bytes each; for each channel its port in 1 byte, the
+// NodeID that it leads to in 4 and its rate in 8. Names, LIDs and the cables of hosts may
+// change.
 func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	var b []byte
 	hosts, lids := traffic(f)
@@ -332,9 +340,9 @@ func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// least returns the bound of the theorem: the least L with C(L) >= need. length has, for each rate,
-// the sum of the lengths of its channels, some more than 0. unit 0 divides routes. For need 0 it is
-// 0.
+// least returns the bound of the theorem: the least L with C(L) >= need; 0 for need 0. length has,
+// for each rate, the sum of its channels' lengths, of which some is not 0. If unit is 0, routes may
+// be divided.
 func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 	if unit == 0 {
 		sum := new(big.Int)
@@ -348,7 +356,7 @@ func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 		if length[i] == 0 {
 			continue
 		}
-		// On channels of rate r, L is k lumps; find the least k that is enough.
+		// Let L be k units on channels of rate r, for the least k with C(L) >= need.
 		holds := func(k *big.Int) bool {
 			sum, x := new(big.Int), new(big.Int)
 			for j, l := range length {

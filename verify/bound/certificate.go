@@ -23,12 +23,13 @@ import (
 //
 //	ibweave bound 1 paths any unit 16 bound 128/1 sources 1 channels 15 fabric sha256:<64 digits>
 //
-// then a line for each source, with the GUID of the switch, in ascending order, and a line for each
-// channel with a length: the GUID of its switch, the port and the length, in the order of GUIDs and
-// ports. "sources all" has no such lines: all switches with hosts are sources. "sources gate" has
-// one, the gate. A fraction is in lowest terms. For legal paths the first line has "order N" before
-// the fabric, and the GUIDs of all N switches follow at the end, in the order that determines the
-// legal ports. A bound under a demand has "demand sha256:<64 digits>" before the fabric.
+// then a line for each source, with the GUID of the switch, in ascending order, and a line for
+// each channel with a length: the GUID of its switch, the port and the length, in the order of
+// GUIDs and ports. "sources all" has no such lines: all switches with hosts are sources. "sources
+// gate" has one, the gate. A fraction is in lowest terms. For legal paths the first line has
+// "order N" before the fabric, and the GUIDs of all N switches follow at the end, in the order
+// that determines the legal ports. A bound under a demand has "demand sha256:<64 digits>" before
+// the fabric.
 type Certificate struct {
 	Paths    Paths
 	Unit     int64             // 0 for routes that may be divided
@@ -130,7 +131,7 @@ func (r *Lines) Fail(name string, err error) error {
 	return &fabric.ParseError{File: name, Line: r.line, Text: r.Text, Err: err}
 }
 
-// Next reads a line; what describes the line that is missing if the text ends.
+// Next reads a line. If the text ends, the error says that it wants what.
 func (r *Lines) Next(what string) error {
 	text, rest, ok := bytes.Cut(r.Rest, []byte("\n"))
 	r.line++

@@ -33,11 +33,12 @@ func (x *candidate) improve(y candidate) {
 // maxUnits bounds the units tried for a cut, which are numbers of hosts on a switch.
 const maxUnits = 16
 
-// partitions returns the partitions whose classes' cuts are tried. They have as classes single
-// switches; the parts that are joined by channels below a level, at or above it, or between levels,
-// where the level is the number of channels to the nearest switch with hosts; and parts that are
-// joined inside a level by channels whose ends have at least some number of neighbors in common, as
-// groups of a dragonfly or rows of a HyperX.
+// partitions returns the partitions whose classes' cuts are tried. They have as classes
+// single switches; the parts that are joined by channels below a level, at or above it,
+// or between levels, where the level is the number of channels to the nearest switch
+// with hosts; and parts that are joined inside a level by channels whose ends have at
+// least some number of neighbors in common, as groups of a dragonfly or rows of a
+// HyperX.
 func (w *network) partitions() []*partition {
 	n := w.f.NumSwitches()
 	list := []*partition{{of: text.Numbers[int32](n), n: n}}
@@ -134,8 +135,8 @@ func (w *network) isTree() bool {
 }
 
 // cut is a set of channels that some routes must cross: those that leave a class of a partition or
-// those that enter it, all or only from one switch. The routes lead from some switches to some
-// LIDs.
+// those that enter it, either all or only those from one switch. The routes lead from some switches
+// to some LIDs.
 type cut struct {
 	hosts []count // on switches that send
 	lids  int64   // to which they send
@@ -150,9 +151,9 @@ type cut struct {
 	apart      bool // the class is not connected: routes inside of it may take the channels, too
 }
 
-// edges returns the channels that leave a class of a partition, those that enter it, and the latter
-// again with a gate, if all come from one switch and hosts beyond send. They are for hosts and LIDs
-// in the component of the class.
+// edges returns three cuts of a class: the channels that leave it, those that enter it, and the
+// latter with a gate, if all come from one switch and hosts beyond send. Their hosts and LIDs are
+// those of the class's component.
 func (w *network) edges(p *partition, class int) [3]cut {
 	x := &p.sums[class]
 	all := &w.whole[x.part]
@@ -267,7 +268,8 @@ func (w *network) bestUnit(x *cut, limit *float64) (value *big.Rat, unit int64) 
 	return value, unit
 }
 
-// candidate returns what the greatest cut proves with its unit; 0 divides routes.
+// candidate returns the proof of the greatest cut, with its unit; 0 means that routes may be
+// divided.
 func (w *greatest) candidate() candidate {
 	x, unit := &w.cut, w.unit
 	if w.value == nil {
@@ -340,7 +342,7 @@ func (w *network) cables(rates []int64) string {
 	return s
 }
 
-// lumps adds that routes are in lumps if the bound of a cut depends on it, else "".
+// lumps returns words on lumps of routes if the bound of a cut depends on them, else "".
 func (w *network) lumps(x *candidate, rates []int64, need int64) string {
 	if x.unit == 1 || x.value.Cmp(w.least(big.NewInt(need), rates, 1)) <= 0 {
 		return ""

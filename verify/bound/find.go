@@ -22,8 +22,8 @@ type Options struct {
 }
 
 // A default search visits at most maxVisits channels for each kind of paths, about 10 ms of CPU
-// time. It is left out if that is less than minRounds. A scale of lengthScales takes as many visits
-// as a round.
+// time. It is left out if that allows less than minRounds. Each of lengthScales takes as many
+// visits as a round.
 const (
 	maxVisits     = 1 << 19
 	minRounds     = 4

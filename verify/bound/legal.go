@@ -10,8 +10,8 @@ import (
 )
 
 // LegalPorts returns, by PortID, whether packets to hosts of switch t may take a channel between
-// switches. rank is by switch its place in an up*/down* order, see lft.SwitchesByRank and the head
-// of the package. It takes O(channels).
+// switches. rank has the place of each switch in an up*/down* order, see lft.SwitchesByRank and the
+// head of the package. It takes O(channels).
 func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	hops, climbs := make([]int32, len(rank)), make([]bool, len(rank)) // by switch: channels on its paths, -1 for none; whether it may send up
 	for s := range hops {
@@ -62,7 +62,7 @@ func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	return true
 }
 
-// KeepsTo returns true if all entries for hosts of switch d use its LegalPorts, in legal.
+// KeepsTo returns true if all entries for hosts of switch d use legal, its LegalPorts.
 func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
 	hosts := f.HostsOn(d)
 	for s := range fabric.NodeID(f.NumSwitches()) {

@@ -11,15 +11,16 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// blocks is the number of parts of the targets. Each part adds up its loads one target after the
-// other, so sums do not depend on the number of CPUs.
+// blocks is the number of parts into which targets are divided. Each part adds up its loads one
+// target after the other, so sums do not depend on the number of CPUs.
 const blocks = 32
 
-// seeker seeks the lengths of the best fractional bound by multiplicative weights (Garg and
-// Könemann, Faster and simpler algorithms for multicommodity flow, FOCS 1998; Arora, Hazan and
-// Kale, The multiplicative weights update method, 2012). The price of a channel is its share of the
-// sum of l(c) r(c). In each round all routes take the cheapest paths, and in part paths nearly as
-// cheap. Then the price of a channel rises with its load.
+// seeker seeks the lengths of the best fractional bound by multiplicative weights (Garg
+// and Könemann, Faster and simpler algorithms for multicommodity flow, FOCS 1998; Arora,
+// Hazan and Kale, The multiplicative weights update method, 2012). The price of a
+// channel is its share of the sum of l(c) r(c). In each round all routes take the
+// cheapest paths, and in part paths nearly as cheap. Then the price of a channel rises
+// with its load.
 type seeker struct {
 	*ways
 	price  []float64   // by channel; their sum is 1
@@ -133,7 +134,7 @@ const (
 	firstStep = 2.0
 	stepGrows = 1.2
 	stepFalls = 0.7
-	maxExcess = 4.0 // bounds the load above the bound, in units of the bound
+	maxExcess = 4.0 // the most load above the bound that counts, in units of the bound
 )
 
 // seek returns the prices of the best fractional bound that it finds in some rounds. It starts with
@@ -172,7 +173,7 @@ func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err erro
 // much or more, as prices that tend to 0 become 0.
 var lengthScales = []float64{1, 8, 128, 1 << 16}
 
-// improve seeks lengths for ways, and returns the best bound that they prove, or x.
+// improve seeks lengths for the paths of ways, and returns the best bound that they prove, or x.
 func (w *network) improve(ctx context.Context, x candidate, ways *ways, rounds int) (candidate, error) {
 	price, err := newSeeker(ways).seek(ctx, rounds)
 	if err != nil || price == nil {

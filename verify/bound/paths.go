@@ -37,7 +37,7 @@ func newWays(w *network, paths Paths, order []int32) *ways {
 	return x
 }
 
-// number is the type of lengths: float64 as they are sought, then int64.
+// number is the type of lengths: float64 while they are sought, then int64.
 type number interface{ int64 | float64 }
 
 // tree has the shortest paths to one target; each worker has one.

@@ -267,7 +267,7 @@ func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) e
 		}
 		// c.Bound x rate / (unit x fastest)
 		whole.Mul(c.Bound.Num(), big.NewInt(rate[i]))
-		if c.Unit == 0 { // times fastest and the denominator, as need below
+		if c.Unit == 0 { // C times fastest and the denominator, like need below
 			at.Add(at, whole.Mul(whole, big.NewInt(length[p])))
 			continue
 		}
