@@ -63,9 +63,9 @@ func IsIPoIB(m MGID) bool {
 	return m.Is6() && (s == signatureIPv4 || s == signatureIPv6)
 }
 
-// IsNamedBySA returns true if only a subnet administrator can create a group
-// with this MGID, by making it up for a request without one. OpenSM refuses
-// requests that name it (osm_sa_mcmember_record.c, validate_requested_mgid).
+// IsNamedBySA returns true for an MGID of those that a subnet administrator makes up
+// when a request for a group has none. OpenSM refuses requests for a group with such
+// an MGID (osm_sa_mcmember_record.c, validate_requested_mgid).
 func IsNamedBySA(m MGID) bool {
 	return m.Is6() && signature(m) == signatureSA && m.As16()[1]&15 == linkLocal
 }

@@ -127,8 +127,8 @@ func (m *meter) measure(t *Tree, ports []fabric.PortID) TreeCost {
 	return c
 }
 
-// countCopies counts the copies of a packet of each of n senders on switch s, each port once. It
-// returns the number of links to the farthest receiver.
+// countCopies counts the copies if each of n senders on switch s sends a packet; a packet counts
+// once at each port. It returns the number of links to the farthest receiver.
 func (m *meter) countCopies(s fabric.NodeID, n int64) int {
 	m.follow(edge{span: m.mask[s], back: -1}, true)
 	m.depth = resize(m.depth, len(m.hops))

@@ -19,8 +19,8 @@ import (
 // port seen twice takes O(ports in masks).
 //
 // A sender cannot get its own packet back unless two copies leave by some
-// port. For a switch that the packet comes back to sends it on by all ports
-// but one, so that one must be the only port by which it left before; the
+// port. A switch to which the packet comes back sends it on by all ports
+// except one. So this one must be the only port by which it left before; the
 // same holds at the next switch, without end.
 type maskGraph struct {
 	f        *fabric.Fabric

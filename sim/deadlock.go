@@ -229,8 +229,8 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 			g.add(br.out, s.branches.items[pt.taken].in, Held)
 		}
 	}
-	// If sizes differ, the packet whose turn it is may lack room that is enough
-	// for this one.
+	// If sizes differ, the packet whose turn it is may lack room although this
+	// one has enough.
 	if g.stuck && !full && br.waits && pt.taken == none && s.cfg.Copying != Reserving {
 		if next := s.choose(o); next != b {
 			first := &s.branches.items[next]
@@ -291,7 +291,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 	}
 }
 
-// report makes the error, with the wait for the lowest channel first.
+// report makes the error; its first Wait is for the lowest channel.
 func (g *waitGraph) report(path []int32, edges []edge) error {
 	s := g.s
 	f := s.net.Fabric

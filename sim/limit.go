@@ -92,7 +92,7 @@ type limits struct {
 	// Time of all hosts together, by samples.
 	sending, blocked, all Time
 	links                 []Time       // by port: time of hosts blocked by its link, which sends
-	credits               []Time       // by port: time of hosts blocked since it waits for credits
+	credits               []Time       // by port: time of hosts blocked as it waits for credits
 	waits                 *waitCounter // of jobs; nil for none
 }
 
@@ -200,7 +200,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 		case s.room-lane.used < need && lane.head != none:
 			next = s.waitsFor(lane.head)
 		}
-		if next == none { // packets arrive or are routed, or credits arrive
+		if next == none { // it waits for packets that arrive or are routed, or for credits
 			return p, true
 		}
 		p = next

@@ -224,7 +224,7 @@ func ParseSources(s string) (SourceCount, error) {
 	return nil, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
 }
 
-// Of returns c's number for some senders, or an error if it is more than all of them.
+// Of returns c(senders), 0 for all, or an error if that is more than senders.
 func (c SourceCount) Of(senders int) (int, error) {
 	n := 0
 	if c != nil {

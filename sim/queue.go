@@ -153,8 +153,8 @@ func (q *queue) turn() bool {
 	if last == none {
 		return true
 	}
-	// An event of this bucket is never in the heap if the bucket has events: it
-	// was within the turn before. So cur is still empty.
+	// The bucket was within the turn before. So none of its events came from the
+	// heap just now, and cur is empty.
 	q.last[slot] = none
 	q.full[slot/64] &^= 1 << (slot % 64)
 	cur := q.cur

@@ -399,7 +399,7 @@ func (w *Writer) gather(n int, size int64) {
 	}
 }
 
-// multicast lets the first few ranks send to all. It returns false if this is not wanted.
+// multicast lets the first few ranks send to all. It returns false if Multicast is not set.
 func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	if !w.Multicast || n < 2 {
 		return n < 2

@@ -123,7 +123,7 @@ func (w *mcWorker) mlid(ctx context.Context, i int) error {
 		w.addDependencies(t)
 		looped = looped || len(w.loopers) > 0
 	}
-	if looped { // taken lacks what only these packets reach
+	if looped { // taken lacks ports that only packets that loop reach
 		return nil
 	}
 	idle := deadMask{mlid: w.current}

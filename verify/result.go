@@ -528,8 +528,8 @@ func countFindings(list []Finding, rule string) (n int64) {
 	return n
 }
 
-// keepDoubts leaves a rule undecided if any, the result for any SLs, has more findings of it than
-// r.
+// keepDoubts leaves each of the rules undecided of which r has fewer findings than any, the Result
+// if packets of unknown SL may have any SL.
 func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
 	for _, rule := range rules {
 		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {

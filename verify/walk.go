@@ -194,8 +194,8 @@ func (w *worker) failAlone(d *dest) {
 	}
 }
 
-// noteDead counts an entry that leads nowhere, but no missing entry, and none
-// that leads to a wrong CA.
+// noteDead counts an entry that leads nowhere. Missing entries, and entries
+// that lead to a wrong CA, do not count.
 func (w *worker) noteDead(s int32, port fabric.PortNum, lid fabric.LID) {
 	if port == fabric.NoPath || w.paths.next[s] == toCA {
 		return

@@ -161,7 +161,7 @@ type sum struct {
 	lids    int64
 	part    int32   // component of the fabric
 	out, in []int64 // by rate: channels that leave the class, and enter it
-	// gate is the switch from which all channels into the class come, NoNode if they are several.
+	// gate is the switch from which all channels into the class come, NoNode if there are several.
 	gate fabric.NodeID
 }
 
@@ -341,8 +341,8 @@ func Digest(f *fabric.Fabric) [sha256.Size]byte {
 }
 
 // least returns the bound of the theorem: the least L with C(L) >= need; 0 for need 0. length has,
-// for each rate, the sum of its channels' lengths, of which some is not 0. If unit is 0, routes may
-// be divided.
+// for each rate, the sum of its channels' lengths; one at least is above 0. If unit is 0, routes
+// may be divided.
 func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 	if unit == 0 {
 		sum := new(big.Int)

@@ -143,7 +143,7 @@ type cut struct {
 	rates []int64 // by rate: number of channels
 
 	*partition               // nil for two classes: the first switches by NodeID, and the others
-	class      int32         // with nil, the last of the first switches
+	class      int32         // or, if partition is nil, the last of the first switches
 	in         bool          // the channels enter the class
 	from       fabric.NodeID // the switch they all leave, NoNode for any
 	gate       bool          // from is the only source, a gate

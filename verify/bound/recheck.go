@@ -285,7 +285,7 @@ func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) e
 	if c.Unit == 0 {
 		need = new(big.Int).Mul(need, big.NewInt(fastest))
 		need.Mul(need, c.Bound.Denom())
-		below.Sub(at, big.NewInt(1)) // as good as just below
+		below.Sub(at, big.NewInt(1)) // the next lower integer
 	}
 	switch {
 	case below.Cmp(need) >= 0:
