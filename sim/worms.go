@@ -251,9 +251,9 @@ func (s *Sim) sendFlit(b int32) {
 }
 
 // linked ends the sending of a flit by port p. When a worm's last flit has
-// left by all branches, their channels become free. With output buffers each
-// branch has its copy of the last flit at once, so its channel becomes free
-// when that copy has left.
+// left by all branches, their channels become free. With output buffers all
+// branches take their copies of the last flit at once, and each channel becomes
+// free when its own copy has left.
 func (s *Sim) linked(p int32) {
 	pt := &s.ports[p]
 	b := pt.taken

@@ -195,8 +195,8 @@ const (
 	ncclChunk = 4 * ncclStep
 )
 
-// window is the most pieces that a rank has under way to another in trees and chains. NCCL has 8,
-// which network cards send in turn with those to others; simulated hosts send in order.
+// window is the most pieces under way from a rank to another in trees and chains. NCCL has 8: a
+// network card sends to several ranks in turn, whereas simulated hosts send in order.
 const window = 2
 
 // ring moves a block of each rank along a ring, the given number of steps. A rank sends its own

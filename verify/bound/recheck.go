@@ -91,7 +91,7 @@ type recheck struct {
 	paths   Paths
 	rank    []int32 // by switch: for legal paths, its place in the order
 	length  []int64 // by PortID; 0 without a length
-	counted []int64 // by switch: routes to each LID that count
+	counted []int64 // by switch: number of routes to each LID that count
 	gate    fabric.NodeID
 	behind  []int64 // by switch: hosts that reach it only through the gate; nil without a gate
 	unit    int64
