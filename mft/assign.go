@@ -10,13 +10,12 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// NumMLIDs is how many multicast LIDs there are.
+// NumMLIDs is the number of multicast LIDs.
 const NumMLIDs = int(MaxMLID) - int(MinMLID) + 1
 
-// The signatures of MGIDs, in their bytes 2 and 3. IPoIB has one for IPv4 and one
-// for IPv6 (RFC 4391, 4). A subnet administrator that makes MGIDs uses the
-// third (osm_sa_mcmember_record.c, build_new_mgid). MGIDs made by this package have
-// the fourth.
+// The signatures of MGIDs, in bytes 2 and 3: IPoIB's for IPv4 and IPv6 (RFC
+// 4391, 4), a subnet administrator's own (osm_sa_mcmember_record.c,
+// build_new_mgid), and this package's.
 const (
 	signatureIPv4   = 0x401b
 	signatureIPv6   = 0x601b
@@ -24,7 +23,7 @@ const (
 	signatureWeaved = 0x1b3e
 )
 
-// linkLocal is the scope of MGIDs that are given out: one subnet.
+// linkLocal is the scope of the MGIDs that this package makes: one subnet.
 const linkLocal = 2
 
 // ParseMGID reads an MGID such as ff12:a01d::1. Errors are those of CheckMGID.
@@ -36,8 +35,8 @@ func ParseMGID(s string) (MGID, error) {
 	return a, CheckMGID(a)
 }
 
-// CheckMGID returns an error unless a group can have the MGID: it must be multicast, with
-// no other flag than that of a transient group (IBA 4.1.1).
+// CheckMGID returns an error if no group can have the MGID: it must be multicast and have no flag
+// other than that of a transient group (IBA 4.1.1).
 func CheckMGID(m MGID) error {
 	if !m.Is6() || m.Zone() != "" {
 		return errors.New("no MGID; want 128 bits like ff12:a01d::1")
@@ -57,60 +56,57 @@ func signature(m MGID) uint16 {
 	return binary.BigEndian.Uint16(b[2:])
 }
 
-// IsIPoIB returns true if an MGID is one of IPoIB. OpenSM creates such groups
-// only with the P_Key, the rate and the MTU of the broadcast group.
+// IsIPoIB returns true for an MGID of IPoIB. OpenSM creates such groups only
+// with the P_Key, the rate and the MTU of the broadcast group.
 func IsIPoIB(m MGID) bool {
 	s := signature(m)
 	return m.Is6() && (s == signatureIPv4 || s == signatureIPv6)
 }
 
-// IsNamedBySA returns true if only a subnet administrator makes a group with this
-// MGID, when it is asked to create one without: OpenSM refuses requests to
-// create it (osm_sa_mcmember_record.c, validate_requested_mgid).
+// IsNamedBySA returns true for an MGID of those that a subnet administrator makes up
+// when a request for a group has none. OpenSM refuses requests for a group with such
+// an MGID (osm_sa_mcmember_record.c, validate_requested_mgid).
 func IsNamedBySA(m MGID) bool {
 	return m.Is6() && signature(m) == signatureSA && m.As16()[1]&15 == linkLocal
 }
 
-// BudgetError says that there are more trees than MLIDs.
+// BudgetError says that there are more trees than free MLIDs.
 type BudgetError struct {
-	MLIDs int // that were free when the first was given out
+	MLIDs int // free at first
 }
 
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("no MLID is left, of %d that were free", e.MLIDs)
 }
 
-// IDs gives out MGIDs and MLIDs to groups, the same ones for the same calls.
+// IDs gives MGIDs and MLIDs to groups, the same ones for the same calls.
 //
-// An MGID that is given out is ff12, the signature 1b3e, 64 bits of the FNV-1a
-// hash of the group's name, 16 bits to tell groups apart whose names have one
-// hash (the second by index in the list has 1), and 16 bits that are 1. So a
-// group keeps its MGID when others come and go.
+// An MGID made here is ff12, the signature 1b3e, the 64-bit FNV-1a hash of the group's name, 16
+// bits that tell groups of one hash apart (the second in the list has 1), and 16 bits for the tree.
+// So a group keeps its MGID when others come and go.
 //
-// Trees of a group beyond the first have MGIDs of their own, by which a
-// host tells the subnet manager which tree it wants to join. Tree k, from 0, has k+1 in
-// the last 16 bits of the group's new MGID. If the group came with an MGID, its further
-// trees have that MGID's scope, the hash of its 16 bytes instead of the name's,
-// and the bit 8000 set in the 16 bits that distinguish groups. But an MGID of
-// the form above is treated as one made here, so that the further MGIDs stay the
-// same when it is written into a file of groups.
+// Each further tree of a group has an MGID by which a host tells the subnet manager which
+// tree it joins: tree k, from 0, ends with k+1. If the group came with an MGID, its further
+// trees have that MGID's scope, the hash of its 16 bytes instead of the name's, and bit
+// 8000 set in the 16 bits that tell groups apart. But an MGID of the form above is treated
+// as made here, so the further MGIDs stay the same when it is written into a file of
+// groups.
 //
-// None of these has a signature of IPoIB, and none is an MGID that a group
-// came with.
+// No MGID made here has a signature of IPoIB, or is one that a group came with.
 type IDs struct {
 	groups []Group
-	prefix [][14]byte // by group: what the MGIDs of its trees begin with
-	given  []MGID     // those that groups came with
-	taken  []uint64   // by MLID less MinMLID, a bit
+	prefix [][14]byte // by group: first 14 bytes of its trees' MGIDs
+	given  []MGID     // MGIDs that groups came with
+	taken  []uint64   // a bit for each MLID, MinMLID first
 	limit  int        // MLIDs that the switches have
-	next   int        // MLIDs below are taken
+	next   int        // all MLIDs below are taken, counted from MinMLID
 	free   int
-	total  int // free when nothing had been given out
+	total  int // free at first
 }
 
 // NewIDs prepares for groups, which must not change while it is used. Errors
-// name the group: an MGID that CheckMGID refuses, an MLID that the switches do
-// not have or that opt reserves, two groups with one MGID or MLID.
+// name the group: an MGID that CheckMGID refuses, an MLID that the switches
+// do not have or that opt reserves, two groups with one MGID or MLID.
 func NewIDs(groups []Group, opt Options) (*IDs, error) {
 	a := &IDs{groups: groups, limit: NumMLIDs, taken: make([]uint64, NumMLIDs/64+1), prefix: make([][14]byte, len(groups))}
 	if opt.Capacity > 0 {
@@ -166,9 +162,9 @@ func NewIDs(groups []Group, opt Options) (*IDs, error) {
 	return a, nil
 }
 
-// prefixes chooses what the MGIDs of each group begin with.
+// prefixes chooses the first 14 bytes of the MGIDs of each group.
 func (a *IDs) prefixes() error {
-	used := make(map[[14]byte]int) // how many MGIDs that groups came with, or -1
+	used := make(map[[14]byte]int) // by prefix: MGIDs that groups came with; -1 if chosen here
 	for _, m := range a.given {
 		if signature(m) == signatureWeaved {
 			b := m.As16()
@@ -188,7 +184,7 @@ func (a *IDs) prefixes() error {
 				continue
 			}
 			b[1] = 0x10 | m[1]&15
-			b[12] = 0x80 // apart from those of names
+			b[12] = 0x80 // differs from those of names
 			kind = 0x8000
 			binary.BigEndian.PutUint64(b[4:], fnv1a(m[:]))
 		} else {
@@ -213,7 +209,6 @@ func (a *IDs) prefixes() error {
 	return nil
 }
 
-// fnv1a is the 64-bit FNV-1a hash.
 func fnv1a(data []byte) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write(data) // it never fails
@@ -235,7 +230,7 @@ func (a *IDs) MGID(group, tree int) MGID {
 	return netip.AddrFrom16(b)
 }
 
-// Free is how many MLIDs Next has still to give.
+// Free is the number of MLIDs that are left.
 func (a *IDs) Free() int { return a.free }
 
 // Next gives out the lowest free MLID, from MinMLID+1 on. Its error is a
@@ -253,7 +248,7 @@ func (a *IDs) Next() (fabric.LID, error) {
 	return l, nil
 }
 
-// MLID is the group's own MLID, or else the next free one: to be called once
+// MLID returns the group's own MLID, or takes the next free one: call it once
 // for a group. Its error is a *BudgetError.
 func (a *IDs) MLID(group int) (fabric.LID, error) {
 	if l := a.groups[group].MLID; l != 0 {
@@ -262,8 +257,8 @@ func (a *IDs) MLID(group int) (fabric.LID, error) {
 	return a.Next()
 }
 
-// AssignIDs returns the groups with an MGID and an MLID each: those that the first tree of
-// a group has. Errors are those of NewIDs, and a *BudgetError.
+// AssignIDs returns the groups with the MGID and MLID of their first trees. Errors are those of
+// NewIDs, and a *BudgetError.
 func AssignIDs(groups []Group, opt Options) ([]Group, error) {
 	ids, err := NewIDs(groups, opt)
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// draft is a tree that has no MLID yet.
+// draft is a tree before it has an MLID.
 type draft struct {
 	senders []fabric.PortID // ascending
-	ports   []fabric.PortID // the masks, ascending
+	ports   []fabric.PortID // in the masks, ascending
 }
 
-// drafted is the trees of one group, or why there are none.
+// drafted has the trees of one group, or the error why there are none.
 type drafted struct {
 	trees []draft
 	err   error
@@ -29,14 +29,14 @@ type drafted struct {
 // drafter is a scheme that makes trees before MLIDs are given out.
 type drafter interface {
 	Scheme
-	// atLeast is how many MLIDs a group takes at least.
+	// atLeast bounds from below how many MLIDs a group takes.
 	atLeast(r *lft.Routing, g *Group) int
 	// draft makes the trees of all groups. Its own error is ctx's, or says that
 	// the scheme was set up wrongly.
 	draft(ctx context.Context, r *lft.Routing, groups []Group, opt Options) ([]drafted, error)
 }
 
-// build is Scheme.Build for all drafters.
+// build implements Build of all drafters.
 func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt Options) (*Plan, error) {
 	ids, err := NewIDs(groups, opt)
 	if err != nil {
@@ -65,7 +65,7 @@ func build(ctx context.Context, s drafter, r *lft.Routing, groups []Group, opt O
 	return a.plan(), nil
 }
 
-// draftEach is for schemes whose trees of a group depend on no other group.
+// draftEach drafts groups in parallel, for schemes whose trees of a group depend on no other group.
 func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) ([]draft, error)) ([]drafted, error) {
 	list := make([]drafted, len(groups))
 	_, err := par.ForEachWith(ctx, 0, len(groups), worker, func(work func(*Group) ([]draft, error), i int) error {
@@ -75,7 +75,7 @@ func draftEach(ctx context.Context, groups []Group, worker func() func(*Group) (
 	return list, err
 }
 
-// fresh is how many MLIDs a group takes beyond its own.
+// fresh returns how many free MLIDs a group needs besides its own, for some trees.
 func fresh(g *Group, trees int) int {
 	if g.MLID != 0 && trees > 0 {
 		return trees - 1
@@ -96,7 +96,7 @@ func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
 	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
-// add is for the trees of one group; a group is added once.
+// add gives MLIDs to the trees of a group; why tells why earlier schemes refused it.
 func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)
@@ -138,19 +138,19 @@ func (a *assembly) plan() *Plan {
 	return &Plan{Trees: a.trees, Tables: t}
 }
 
-// Fit makes trees with the first of schemes, and with the next ones for as many
-// groups as must step down so that the MLIDs suffice: those that take the most
-// MLIDs first, of equal ones the last. Where the last scheme, which should take
-// one MLID for a group, still takes too many, groups share MLIDs: those first
-// whose packets then reach the fewest end ports beyond their own receivers,
-// which costs nothing where receivers are equal; a host drops what is not for
-// its MGIDs. A share of stray copies above opt.MaxStray is not accepted: then the
-// groups with the fewest receivers get no MLID and are left to repeated unicast.
-// Plan.Notes says what was done.
+// Fit makes the trees of all groups, by the first of schemes. If MLIDs do not
+// suffice, groups step down to the next scheme: first those that take the
+// most MLIDs, and among equals the last in the list. If the last scheme,
+// which should take one MLID for a group, still takes too many, groups share
+// MLIDs: first those whose packets then reach the fewest end ports besides
+// their own receivers. Equal receivers cost nothing, as a host drops packets
+// of other MGIDs. If there would be more stray copies than opt.MaxStray, the
+// groups with the fewest receivers get no MLID and are left to repeated
+// unicast. Plan.Notes tells what was done.
 //
-// Errors: those of the first scheme of a group, when it refuses and opt.Yield is not
-// set, and those of the last; a *BudgetError,
-// when the MLIDs do not suffice and the last scheme takes several for a group.
+// Errors: that of a group's first scheme, if it refuses and opt.Yield is not
+// set; that of the last scheme; a *BudgetError, if MLIDs do not suffice and
+// the last scheme takes several for a group.
 func Fit(ctx context.Context, r *lft.Routing, groups []Group, opt Options, schemes ...Scheme) (*Plan, error) {
 	ids, err := NewIDs(groups, opt)
 	if err != nil {
@@ -211,18 +211,18 @@ type budget struct {
 	schemes []Scheme
 	steps   []steps // by group
 	free    int
-	refused []refusal // by index in schemes, of groups that stepped down for it
-	notes   []string  // that schemes had
+	refused []refusal // by index in schemes: groups that it refused
+	notes   []string  // of schemes
 }
 
 // steps is how far down a group has stepped. Levels are indices in schemes.
 type steps struct {
-	first int // the level that it began with
+	first int // the level where it began
 	level int
-	made  int // the level that trees are of, -1 for none
+	made  int // the level of trees, -1 if there are none
 	trees []draft
-	mlids int      // that its trees take, at least
-	why   []string // what schemes said that refused it
+	mlids int      // at least; exact once trees are made
+	why   []string // why schemes refused it
 }
 
 // refusal counts the groups that a scheme refused, with the reason for the first.
@@ -231,7 +231,7 @@ type refusal struct {
 	why    error
 }
 
-// need is how many MLIDs the trees take beyond the groups' own.
+// need returns how many free MLIDs the trees take.
 func (b *budget) need() int {
 	n := 0
 	for i := range b.groups {
@@ -240,8 +240,8 @@ func (b *budget) need() int {
 	return n
 }
 
-// fit makes trees for all groups, and steps down until they fit or no scheme is
-// left below.
+// fit makes trees for all groups, and steps down until MLIDs suffice or no
+// scheme is left below.
 func (b *budget) fit(ctx context.Context) error {
 	b.stepDown()
 	for {
@@ -260,7 +260,7 @@ func (b *budget) fit(ctx context.Context) error {
 	}
 }
 
-// atLeast is how many MLIDs group i takes at its level, as far as that is known.
+// atLeast bounds from below how many MLIDs group i takes at its level.
 func (b *budget) atLeast(i int) int {
 	if d, ok := b.schemes[b.steps[i].level].(drafter); ok {
 		return d.atLeast(b.r, &b.groups[i])
@@ -268,8 +268,8 @@ func (b *budget) atLeast(i int) int {
 	return 1
 }
 
-// stepDown moves groups to the next scheme until the MLIDs fit, and says whether it
-// moved any. Moved groups count as what the next scheme takes at least.
+// stepDown moves groups to their next schemes until MLIDs suffice, and returns
+// true if it moved any. A moved group counts with atLeast of its new scheme.
 func (b *budget) stepDown() bool {
 	need := b.need()
 	moved := false
@@ -301,8 +301,8 @@ func (b *budget) stepDown() bool {
 	return moved
 }
 
-// draft makes the trees that are missing. A group that a scheme refuses steps down
-// once more, unless it is the last one, or its first without Options.Yield.
+// draft makes the missing trees. A refused group steps down. It returns a
+// refusal of the last scheme or, without Options.Yield, of a group's first.
 func (b *budget) draft(ctx context.Context) error {
 	for level, scheme := range b.schemes {
 		var which []int
@@ -345,10 +345,10 @@ func (b *budget) draft(ctx context.Context) error {
 	return nil
 }
 
-// chunk is how many groups a scheme that gives out MLIDs is asked for at a time.
+// chunk is how many groups a scheme that gives out MLIDs gets at a time.
 const chunk = NumMLIDs - 1
 
-// draftWith makes trees with any scheme.
+// draftWith makes trees with any scheme, without MLIDs.
 func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, opt Options) (list []drafted, notes []string, err error) {
 	if d, ok := s.(drafter); ok {
 		list, err = d.draft(ctx, r, groups, opt)
@@ -380,15 +380,15 @@ func draftWith(ctx context.Context, s Scheme, r *lft.Routing, groups []Group, op
 	return list, notes, nil
 }
 
-// stepping is "1 of 5 groups steps down".
+// stepping returns "1 of 5 groups steps down".
 func (b *budget) stepping(n int) string {
 	groups := "of " + text.Count(len(b.groups), "group", "groups")
 	return text.Count(n, groups+" steps down", groups+" step down")
 }
 
-// notesOfSteps tells which groups took which scheme, and why.
+// notesOfSteps tells how many groups stepped down, to which scheme and why.
 func (b *budget) notesOfSteps() []string {
-	below := make([]int, len(b.schemes)) // groups that went past it
+	below := make([]int, len(b.schemes)) // groups that stepped down from it
 	for _, x := range b.steps {
 		for k := x.first; k < x.level; k++ {
 			below[k]++

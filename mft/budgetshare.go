@@ -12,44 +12,43 @@ import (
 )
 
 const (
-	ownMLID = -1 // the group's MLIDs are its own
-	noMLID  = -2 // a packet for each receiver instead
+	ownMLID = -1 // the group shares no MLID
+	noMLID  = -2 // each receiver gets a unicast packet instead
 )
 
-// sharing is which groups share MLIDs, found by agglomeration: the two clusters
-// of groups are joined whose packets then reach the fewest end ports beyond
-// their receivers, again and again.
+// sharing joins groups that share MLIDs into clusters. Each step joins the two
+// clusters whose packets then reach the fewest end ports besides their receivers.
 type sharing struct {
 	f        *fabric.Fabric
 	groups   []Group
 	maxStray float64
 
-	of       []int     // by group: the first group of those on its MLID, ownMLID or noMLID
-	clusters []cluster // by group, at the first of them
-	byPort   [][]int   // by PortID: clusters that it is a receiver of
-	list     []int     // the clusters there are, ascending
+	of       []int     // by group: the first group of its cluster, or ownMLID or noMLID
+	clusters []cluster // by first group of the cluster
+	byPort   [][]int   // by PortID: clusters of which the port is a receiver
+	list     []int     // first groups of all clusters, ascending
 }
 
-// cluster is groups on one MLID.
+// cluster has the groups that share one MLID.
 type cluster struct {
 	groups    []int           // ascending
 	receivers []fabric.PortID // of all groups, ascending
-	wanted    int             // copies to receivers, when each group sends a packet
-	stray     int             // copies to others then, at most: a sender gets none of its own
+	wanted    int             // copies to receivers, if each group sends a packet
+	stray     int             // then the most copies to others: a sender gets none of its own
 	own       bool            // a group came with an MLID
-	sl        fabric.SL       // of all groups: a scheme's trees may depend on it
+	sl        fabric.SL       // the same for all groups, as trees may depend on it
 	ports     []fabric.PortID // the masks, of several groups
 }
 
-// partner is the cheapest cluster for another one to join.
+// partner is the cluster that costs another cluster the least to join.
 type partner struct {
-	cost    int // stray copies that it adds; -1 for no partner
+	cost    int // stray copies added; -1 for no partner
 	cluster int
-	groups  int // that it had when it was found
+	groups  int // its groups when it was found
 }
 
-// share makes groups share MLIDs, and leaves some without, until the rest
-// suffices. It takes O(groups x groups) at first, and O(groups) for each step.
+// share lets groups share MLIDs, and leaves some groups without, until MLIDs
+// suffice. It takes O(groups x groups) at first, and O(groups) for each join.
 func (b *budget) share(ctx context.Context) (*sharing, error) {
 	s := newSharing(b)
 	excess, err := s.join(ctx, b.need()-b.free)
@@ -107,7 +106,7 @@ func newSharing(b *budget) *sharing {
 	return s
 }
 
-// several is the clusters with several groups.
+// several lists the clusters of more than one group.
 func (s *sharing) several() (list []*cluster) {
 	for _, i := range s.list {
 		if c := &s.clusters[i]; len(c.groups) > 1 {
@@ -117,9 +116,9 @@ func (s *sharing) several() (list []*cluster) {
 	return list
 }
 
-// join joins clusters until excess MLIDs are saved, or none can be joined
-// without too many stray copies; it returns what is left. Of equally cheap pairs
-// the one with the first clusters comes first.
+// join joins clusters until excess MLIDs are saved, or every further pair has
+// too many stray copies. It returns how many MLIDs are still to be saved. Of
+// equally cheap pairs it takes the first.
 func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	found := make([]partner, len(s.clusters))
 	newScratch := func() []int { return make([]int, len(s.clusters)) }
@@ -155,8 +154,7 @@ func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	return excess, nil
 }
 
-// merge makes one cluster of two, at the index of the first, with that many stray
-// copies more.
+// merge adds cluster from to cluster into; cost is the stray copies that this adds.
 func (s *sharing) merge(into, from, cost int) {
 	a, b := &s.clusters[into], &s.clusters[from]
 	for _, i := range b.groups {
@@ -184,9 +182,9 @@ func (s *sharing) remove(cluster int) {
 	s.list = slices.Delete(s.list, i, i+1)
 }
 
-// findPartner finds the cheapest cluster to join cluster i with, the first of equal
-// ones. common is scratch, by cluster. It takes O(receivers x clusters of each +
-// clusters).
+// findPartner returns the cheapest cluster for cluster i to join, the first
+// among equals. common is scratch, by cluster. It takes O(receivers x
+// clusters of each + clusters).
 func (s *sharing) findPartner(i int, common []int) partner {
 	c := &s.clusters[i]
 	clear(common)
@@ -209,8 +207,8 @@ func (s *sharing) findPartner(i int, common []int) partner {
 	return best
 }
 
-// drop leaves the clusters with the fewest receivers without MLIDs until excess
-// MLIDs are saved, and returns what is left.
+// drop leaves the clusters with the fewest receivers without MLIDs until
+// excess MLIDs are saved. It returns how many are still to be saved.
 func (s *sharing) drop(excess int) int {
 	order := slices.Clone(s.list)
 	slices.SortFunc(order, func(i, j int) int {
@@ -232,7 +230,7 @@ func (s *sharing) drop(excess int) int {
 	return excess
 }
 
-// unite is the groups of a cluster as one.
+// unite makes one group of the groups of a cluster.
 func (s *sharing) unite(c *cluster) Group {
 	g := Group{Name: s.groups[c.groups[0]].Name, Receivers: c.receivers, SL: c.sl}
 	for _, i := range c.groups {
@@ -243,7 +241,7 @@ func (s *sharing) unite(c *cluster) Group {
 	return g
 }
 
-// add gives MLIDs to the groups that share them.
+// add gives one MLID to each cluster of several groups.
 func (s *sharing) add(a *assembly, scheme string) error {
 	for _, c := range s.several() {
 		first := c.groups[0]
@@ -264,10 +262,10 @@ func (s *sharing) add(a *assembly, scheme string) error {
 	return nil
 }
 
-// mostNotes is how many shared MLIDs, and names in a note, are listed.
+// mostNotes bounds the MLIDs that notes list, and the names in each note.
 const mostNotes = 16
 
-// notes lists who shares an MLID and what strays, and who has none.
+// notes tells which groups share an MLID, what strays, and which have none.
 func (s *sharing) notes() []string {
 	several := s.several()
 	shared, stray, wanted := 0, 0, 0
@@ -299,7 +297,7 @@ func (s *sharing) notes() []string {
 	return notes
 }
 
-// note is the stray copies of one MLID.
+// note describes the stray copies of one MLID.
 func (s *sharing) note(c *cluster) string {
 	var names, strays []string
 	for _, i := range c.groups {

@@ -9,40 +9,39 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Cost is the cost of multicast with a plan, when every sender of every tree
-// sends one packet. Links are those between switches, each direction separately.
+// Cost is the cost of multicast with a plan if every sender of every tree
+// sends one packet. Links join switches; each direction is counted by itself.
 type Cost struct {
-	// Trees is by index of Plan.Trees.
+	// Trees has an item for each of Plan.Trees.
 	Trees []TreeCost
-	// Load is the copies by PortID of the switch port that they go out by, ports
-	// of hosts included.
+	// Load counts copies by PortID of the switch port that they leave by, to
+	// hosts too.
 	Load []int64
-	// MaxLink and MeanLink are the greatest and the mean load of the
-	// links of the fabric. Hottest is the link with the greatest load; NoPort if there is none.
+	// MaxLink and MeanLink are the greatest and the mean load of links. Hottest is the port of the
+	// link with MaxLink, or NoPort.
 	MaxLink  int64
 	MeanLink float64
 	Hottest  fabric.PortID
-	// MaxHost is the greatest load of a port that leads to an end port, switches'
-	// ports 0 included: what the busiest receiver takes.
+	// MaxHost is the greatest load of a port to an end port, switches' ports 0
+	// included: the copies to the busiest receiver.
 	MaxHost int64
-	// Links is the sum of the trees' Links. Crossings is the copies that cross
-	// links; Unicast is how many would with a unicast packet from each sender to
-	// each of its receivers instead, over the paths of the routing, as far as
-	// there are paths.
+	// Links is the sum of the trees' Links. Crossings counts how often copies
+	// cross links. Unicast is the same count if senders instead send a unicast
+	// packet to each of their receivers; receivers without a path count 0.
 	Links, Crossings, Unicast int64
 }
 
-// TreeCost is the part of one tree.
+// TreeCost is the part of one tree in Cost.
 type TreeCost struct {
 	Links     int   // cables between switches in the masks
-	Depth     int   // links that a packet crosses at most on its way to a receiver
+	Depth     int   // most links to a receiver
 	Crossings int64 // as in Cost
 	Unicast   int64
 }
 
-// Measure counts the copies of every sender's packets. For each tree it takes O(switches
-// with senders x ports in masks), with packets that loop followed once; and for the
-// comparison with unicast O(switches x LIDs of receivers + senders x receivers).
+// Measure counts the copies of every sender's packets; a packet that loops is followed around once.
+// For each tree it takes O(switches with senders x ports in masks), and for the comparison with
+// unicast O(switches x LIDs of receivers + senders x receivers).
 func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 	f := r.Fabric
 	c := &Cost{Trees: make([]TreeCost, len(p.Trees)), Load: make([]int64, f.NumPorts()), Hottest: fabric.NoPort}
@@ -92,12 +91,12 @@ func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 type meter struct {
 	maskGraph
 	load  []int64 // by PortID
-	count []int64 // by index in the masks: copies
-	depth []int32 // by hop: links
+	count []int64 // copies, by index in the masks
+	depth []int32 // links, by hop
 }
 
-// measure adds a tree to the loads. Packets of senders on one switch make the same copies, except that a
-// sender gets none back.
+// measure adds a tree to load. Senders on one switch make the same copies, except that none gets
+// its own back.
 func (m *meter) measure(t *Tree, ports []fabric.PortID) TreeCost {
 	var c TreeCost
 	m.maskGraph.load(ports)
@@ -128,8 +127,8 @@ func (m *meter) measure(t *Tree, ports []fabric.PortID) TreeCost {
 	return c
 }
 
-// countCopies counts the copies of one packet of each of n senders on a switch, each port once, and returns the
-// links to the farthest receiver.
+// countCopies counts the copies if each of n senders on switch s sends a packet; a packet counts
+// once at each port. It returns the number of links to the farthest receiver.
 func (m *meter) countCopies(s fabric.NodeID, n int64) int {
 	m.follow(edge{span: m.mask[s], back: -1}, true)
 	m.depth = resize(m.depth, len(m.hops))
@@ -145,11 +144,11 @@ func (m *meter) countCopies(s fabric.NodeID, n int64) int {
 	return int(deepest)
 }
 
-// unicastLinks counts for each tree the links on the unicast paths from all its senders to
-// all its receivers: O(switches x receivers + senders x receivers of each tree).
+// unicastLinks returns, by tree, the links on unicast paths from its senders to its receivers. It
+// takes O(switches x receivers + senders x receivers of each tree).
 func unicastLinks(ctx context.Context, r *lft.Routing, trees []Tree) ([]int64, error) {
 	f := r.Fabric
-	from := make([][]fabric.NodeID, len(trees)) // the senders' switches
+	from := make([][]fabric.NodeID, len(trees)) // by tree: the senders' switches
 	byPort := make([][]int32, f.NumPorts())     // by receiver: its trees
 	var receivers []fabric.PortID
 	for i := range trees {

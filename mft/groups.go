@@ -2,9 +2,9 @@
 // the MLIDs that stand for them in the switches, multicast forwarding tables,
 // and the schemes that make them from a unicast routing. It is supported.
 //
-// A switch forwards a multicast packet by its MLID alone: to every port of the
-// MLID's mask but the one that it came in by (IBA 18.2.4.3.3). So a mask that
-// suits one sender may loop or duplicate the packets of another.
+// A switch forwards a multicast packet by its MLID alone, to all ports in the
+// MLID's mask except the one where it came in (IBA 18.2.4.3.3). So a mask
+// that suits one sender may loop or duplicate the packets of another.
 package mft
 
 import (
@@ -31,8 +31,8 @@ type MGID = netip.Addr
 // Group is a multicast group as an operator asks for it.
 type Group struct {
 	Name string
-	MGID MGID       // not valid: to be given out
-	MLID fabric.LID // 0: to be given out
+	MGID MGID       // not valid: NewIDs chooses one
+	MLID fabric.LID // 0: a free one is taken
 	// Receivers and Senders are end ports, ascending and without repetition:
 	// ports of CAs and routers, and ports 0 of switches. A sender need not be
 	// a receiver.
@@ -41,8 +41,8 @@ type Group struct {
 	SL        fabric.SL
 }
 
-// Tree is what one MLID is for: some senders of a group, and all its
-// receivers. A group whose senders cannot share a mask has several.
+// Tree is the use of one MLID: some senders of a group, and all its
+// receivers. A group has several trees if its senders cannot share a mask.
 type Tree struct {
 	Group     int // index of the group
 	Name      string
@@ -52,8 +52,8 @@ type Tree struct {
 	Receivers []fabric.PortID // ascending
 	SL        fabric.SL
 	Scheme    string // by its name on the command line
-	// Why has the reasons of the schemes that were tried before and did not serve the
-	// group, "union-row: reason"; empty if this scheme is the first.
+	// Why has the reasons of the schemes that refused the group before, as
+	// "union-row: reason"; empty if this scheme was the first.
 	Why []string
 }
 
@@ -61,16 +61,16 @@ type Tree struct {
 type Plan struct {
 	Trees  []Tree // by MLID, ascending
 	Tables *Tables
-	// Unserved is the groups, by index, that got no MLID and are left to repeated
-	// unicast; ascending.
+	// Unserved has the indices, ascending, of groups that got no MLID and are
+	// left to repeated unicast.
 	Unserved []int
-	// Notes say in words what was given up where a scheme did not fit: steps
-	// down to another scheme, groups that share an MLID, stray copies.
+	// Notes tell what did not fit: groups that step down to another scheme or
+	// share an MLID, and stray copies.
 	Notes []string
 }
 
-// NewPlan makes the plan of a scheme that gives each group an MLID of its own. The groups
-// must have their MLIDs; masks has for each group the ports in its masks, ascending.
+// NewPlan makes a plan of one scheme that has one MLID, set before, for each group; masks has the
+// ports in each group's masks, ascending.
 func NewPlan(f *fabric.Fabric, scheme string, groups []Group, masks [][]fabric.PortID) *Plan {
 	a := newAssembly(f, groups, nil)
 	for i := range groups {
@@ -89,17 +89,17 @@ type Entry struct {
 	Senders   []fabric.LID `json:"senders"`   // base LIDs, ascending
 	Receivers []fabric.LID `json:"receivers"` // base LIDs, ascending
 	Scheme    string       `json:"scheme"`
-	// Why has the reasons of the schemes that come before this one by default; it is set in the first
-	// Entry of a group.
+	// Why has the reasons of the schemes that refused the group before; only the first Entry of a
+	// group has it.
 	Why string    `json:"why,omitempty"`
 	SL  fabric.SL `json:"sl,omitempty"`
-	// Shared says that another MGID has the same MLID, which OpenSM never
-	// does: only a program that writes the switches' tables can install it.
+	// Shared is true if another MGID has the same MLID. OpenSM never shares
+	// MLIDs: only a program that writes the switches' tables can install it.
 	Shared bool `json:"shared_mlid,omitempty"`
 }
 
-// Entries is one Entry for each tree, in the order of the trees. An end port
-// without a LID is an error.
+// Entries returns an Entry for each tree, in the order of the trees, or an
+// error for an end port without a LID.
 func Entries(f *fabric.Fabric, trees []Tree) ([]Entry, error) {
 	mgid := make(map[fabric.LID]MGID, len(trees))
 	shared := make(map[fabric.LID]bool)

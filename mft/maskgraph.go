@@ -9,45 +9,45 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// maskGraph is the masks of one MLID as a graph of ports, in which packets are
-// followed: scratch of one worker.
+// maskGraph has the masks of one MLID as a graph of ports in which packets
+// are followed. Each worker has one.
 //
-// A packet's state is the switch it is in and the port that it came in by. It
-// leaves by every port of the mask except that one. The masks are exact for a
-// sender when no two copies leave by one port and every receiver but the sender
-// gets a copy. A search through the states that stops at the first port seen
-// twice takes O(ports in masks).
+// A packet's state is the switch that it is in and the port where it came in.
+// It leaves by all other ports of the mask. The masks are exact for a sender
+// if at most one copy leaves by each port and every receiver except the
+// sender gets a copy. A search through the states that stops at the first
+// port seen twice takes O(ports in masks).
 //
-// A sender cannot get a copy of its own unless two copies leave by some port: a
-// switch that it comes back to sends it on by all ports but one, so that one
-// must be the only port that it left by, and so on to the next switch without
-// end.
+// A sender cannot get its own packet back unless two copies leave by some
+// port. A switch to which the packet comes back sends it on by all ports
+// except one. So this one must be the only port by which it left before; the
+// same holds at the next switch, without end.
 type maskGraph struct {
 	f        *fabric.Fabric
-	ports    []fabric.PortID // of the MLID, ascending
+	ports    []fabric.PortID // in the masks, ascending
 	edges    []edge          // by index in ports
 	mask     []span          // by switch: its part of ports
 	switches []fabric.NodeID // those with a mask
 
-	seen   []bool // by index in ports: a copy of the packet left by it
+	seen   []bool // by index in ports: a copy left by it
 	hops   []hop
-	joined graph.UnionFind[int32] // by index in ports of the start of a mask, for isForest
+	joined graph.UnionFind[int32] // by index in ports of each mask's first port, for isForest
 }
 
 // span is a part of ports.
 type span struct{ from, to int32 }
 
-// edge tells where a port of a mask leads.
+// edge describes the other end of a port in the masks.
 type edge struct {
-	span       // the mask of the switch there, empty for none
-	back int32 // the index in ports of the port there, -1 when it is not in the mask
-	host bool  // no switch is there
+	span       // the mask of the switch there; empty if it has none
+	back int32 // index in ports of the port there; -1 if it is not in the mask
+	host bool  // the port leads to an end port
 }
 
-// hop is a copy that has come to a switch or an end port.
+// hop is a copy that has arrived at a switch or an end port.
 type hop struct {
 	edge
-	out  int32 // index in ports of the port that it left by before, -1 for the sender's
+	out  int32 // index in ports of the port that it left by; -1 for the sender's packet
 	prev int32 // index of the hop before
 }
 
@@ -55,8 +55,8 @@ func newMaskGraph(f *fabric.Fabric) maskGraph {
 	return maskGraph{f: f, mask: make([]span, f.NumSwitches())}
 }
 
-// load takes the masks of an MLID, ascending, and keeps the list until the
-// next load.
+// load takes the masks of an MLID, as ports in ascending order, and keeps the
+// list until the next load.
 func (w *maskGraph) load(ports []fabric.PortID) {
 	for _, s := range w.switches {
 		w.mask[s] = span{}
@@ -80,7 +80,7 @@ func (w *maskGraph) load(ports []fabric.PortID) {
 	}
 }
 
-// enter is where a packet is that came in by port in of a switch.
+// enter returns where a packet goes on that came in by port in of a switch.
 func (w *maskGraph) enter(in fabric.PortID) edge {
 	e := edge{span: w.mask[w.f.Owner(in)], back: -1}
 	if i, is := slices.BinarySearch(w.ports[e.from:e.to], in); is {
@@ -89,14 +89,14 @@ func (w *maskGraph) enter(in fabric.PortID) edge {
 	return e
 }
 
-// sendPacket lets a packet come in by port in of a switch; see follow.
+// sendPacket follows a packet that comes in by port in of a switch; see follow.
 func (w *maskGraph) sendPacket(in fabric.PortID) (twice, from int32) {
 	return w.follow(w.enter(in), false)
 }
 
-// follow follows a packet from an edge on in w.hops, until two copies leave by one
-// port: twice is that port, as an index in ports, and from the hop of the second
-// copy; twice is -1 for none. With all set it goes on without the second copies.
+// follow follows a packet from start on, and lists its hops in w.hops. It ends when two copies
+// leave by one port. Then it returns the port, as an index in ports, in twice, and the hop of the
+// second copy in from; else twice is -1. If all is set, it goes on without the second copies.
 func (w *maskGraph) follow(start edge, all bool) (twice, from int32) {
 	w.seen = resize(w.seen, len(w.ports))
 	clear(w.seen)
@@ -120,8 +120,8 @@ func (w *maskGraph) follow(start edge, all bool) (twice, from int32) {
 	return twice, from
 }
 
-// findFault sends a packet of a sender, and describes that two copies of it leave by one port, which is
-// a loop or brings somebody two copies; "" if none do.
+// findFault follows a sender's packet. If two copies leave by one port, which is a loop or brings a
+// receiver two copies, it returns a description, else "".
 func (w *maskGraph) findFault(sender fabric.PortID) string {
 	if twice, from := w.sendPacket(w.f.Attachment(sender)); twice >= 0 {
 		return w.describeFault(sender, twice, from)
@@ -129,11 +129,11 @@ func (w *maskGraph) findFault(sender fabric.PortID) string {
 	return ""
 }
 
-// FindFault describes what packets of some senders do in the masks of one MLID, given as ports
-// in ascending order, that packets must not: two copies leave by one port, which is a loop or
-// brings somebody two copies. It is "" if none do so, and then none do in masks that have a
-// part of these ports either. It takes O(ports), times the senders if the links in the masks
-// have a cycle.
+// FindFault describes a fault of the masks of one MLID, given as ports in ascending order: two
+// copies of a packet of one of senders leave by one port, which is a loop or brings a receiver
+// two copies. It returns "" if there is no fault; then masks with only some of these ports have
+// none either. It takes O(ports), and O(ports x senders) if the links in the masks have a
+// cycle.
 func FindFault(f *fabric.Fabric, ports, senders []fabric.PortID) string {
 	w := newMaskGraph(f)
 	if w.load(ports); w.isForest() {
@@ -150,8 +150,8 @@ func FindFault(f *fabric.Fabric, ports, senders []fabric.PortID) string {
 	return ""
 }
 
-// explainInexact explains why the masks are not exact for a sender; it returns "" if
-// they are exact. All ports in the masks that lead to no switch must lead to
+// explainInexact returns why the masks are not exact for a sender, or "" if
+// they are. All ports in the masks that lead to no switch must lead to
 // receivers.
 func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.PortID) string {
 	if fault := w.findFault(sender); fault != "" {
@@ -173,17 +173,16 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 	return fmt.Sprintf("packets of sender %s reach %d end ports that are no receivers", w.f.PortName(sender), delivered-want)
 }
 
-// isForest returns true if the links in the masks, regardless of direction, have
-// no cycle. Then no packet can loop or arrive twice, whichever sender sends it and whichever
-// of the ports are in the masks, since a copy never turns back; and there is only one path
-// from a sender to a receiver.
+// isForest returns true if the links in the masks, regardless of direction, have no cycle. Then
+// there is at most one path from a sender to a receiver. Since copies never turn back, no packet
+// loops or arrives twice, whichever its sender, and even if some ports are left out of the masks.
 func (w *maskGraph) isForest() bool {
 	w.joined = resize(w.joined, len(w.ports))
 	w.joined.Reset()
 	for i, p := range w.ports {
 		e := &w.edges[i]
 		if e.from == e.to || e.back >= 0 && int(e.back) < i {
-			continue // a leaf, or a link that was seen from its other end
+			continue // to an end port or an empty mask, or seen from its other end
 		}
 		if !w.joined.Join(w.mask[w.f.Owner(p)].from, e.from) {
 			return false
@@ -192,8 +191,8 @@ func (w *maskGraph) isForest() bool {
 	return true
 }
 
-// describeFault is in words that two copies leave by port twice, with the ports
-// that they left by before; the second is in hop from.
+// describeFault describes how two copies leave by port twice, with the ports
+// by which each left before. The second copy is in hop from.
 func (w *maskGraph) describeFault(sender fabric.PortID, twice, from int32) string {
 	name, port := w.f.PortName(sender), w.ports[twice]
 	second := w.pathTo(from)
@@ -205,7 +204,7 @@ func (w *maskGraph) describeFault(sender fabric.PortID, twice, from int32) strin
 		name, w.f.PortName(port), w.portNames(w.pathTo(int32(i))), w.portNames(second))
 }
 
-// pathTo is the ports that led to a hop.
+// pathTo returns the ports on the way to hop i.
 func (w *maskGraph) pathTo(i int32) []fabric.PortID {
 	var list []fabric.PortID
 	for ; w.hops[i].out >= 0; i = w.hops[i].prev {
@@ -215,8 +214,7 @@ func (w *maskGraph) pathTo(i int32) []fabric.PortID {
 	return list
 }
 
-// portNames joins the names of ports, with the middle left out where they are
-// many.
+// portNames joins the names of ports; it leaves out the middle of many.
 func (w *maskGraph) portNames(ports []fabric.PortID) string {
 	const most = 12
 	if len(ports) == 0 {
@@ -225,5 +223,5 @@ func (w *maskGraph) portNames(ports []fabric.PortID) string {
 	return text.Ends(text.Each(ports, w.f.PortName), most, ", ", "... %d more ...")
 }
 
-// resize makes a list of length n, whose elements may be any.
+// resize returns a list of length n, whose elements are not cleared.
 func resize[L ~[]T, T any](list L, n int) L { return slices.Grow(list[:0], n)[:n] }

@@ -12,23 +12,23 @@ import (
 )
 
 // OpenSM gives each group the tree that OpenSM makes with the hops of its
-// minhop engine (osm_mcast_mgr.c), to compare with. It is exact for every
-// sender, and promises nothing about credit loops.
+// minhop engine (osm_mcast_mgr.c), for comparison. It is exact for every
+// sender; credit loops are possible.
 //
-// The root is a switch from which the farthest member is nearest, counting one
-// hop more for a switch with hosts in the group, unless its own port 0 is a
-// member, too. Of equal ones it is the first in OpenSM's table of switches,
-// which is sorted by GUIDs as the machine reads their big-endian bytes: on
-// little-endian machines, and so here, by the last byte first. From the root on
-// every switch takes, for each member, the lowest of its ports on a shortest
-// path to the member's switch. There is no balancing. A group with one member
-// has no tree.
+// The root is the switch whose farthest member is nearest. Members on a
+// switch are one hop further than the switch, unless its own port 0 is a
+// member too. Among equals the first in OpenSM's table of switches wins. The
+// table is sorted by GUIDs as the machine reads their big-endian bytes: on
+// little-endian machines, and so here, by the last byte first. At each switch
+// from the root on, the tree takes for each member the lowest port on a
+// shortest path to the member's switch. Nothing is balanced. A group with one
+// member has no tree.
 //
-// OpenSM treats senders that are no receivers like all other members, so that
-// they get copies.
+// Like OpenSM, it treats senders that are no receivers as members, so they
+// get copies.
 type OpenSM struct{}
 
-// opensmDepth is the depth from which on OpenSM gives up (ERR 0A21).
+// opensmDepth is the depth of a tree at which OpenSM gives up (ERR 0A21).
 const opensmDepth = 64
 
 // Name is "opensm".
@@ -56,7 +56,7 @@ func (o OpenSM) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opt
 	})
 }
 
-// opensmOrder is the switches as OpenSM's table has them.
+// opensmOrder lists the switches in the order of OpenSM's table.
 func opensmOrder(f *fabric.Fabric) []fabric.NodeID {
 	list := f.Switches()
 	slices.SortFunc(list, func(a, b fabric.NodeID) int {
@@ -76,7 +76,7 @@ type opensmTree struct {
 // opensmTarget is a switch with members.
 type opensmTarget struct {
 	s    fabric.NodeID
-	hops int32 // 1 when its members are hosts only
+	hops int32 // hops from the switch to its members: 1 if all are hosts, else 0
 }
 
 func (t *opensmTree) growTree(g *Group) ([]fabric.PortID, error) {
@@ -115,8 +115,8 @@ func (t *opensmTree) growTree(g *Group) ([]fabric.PortID, error) {
 	return slices.Clone(slices.Compact(t.ports)), nil
 }
 
-// join adds the links of the path from the root to a switch, and says why there
-// is none.
+// join adds the links of a path from the root to a switch. It returns why
+// that fails, or "".
 func (t *opensmTree) join(root, to fabric.NodeID) string {
 	dist := t.dist.To(to)
 	if dist[root] == fabric.Unreachable {

@@ -11,26 +11,26 @@ import (
 
 // Options are choices that a caller can make for a scheme.
 type Options struct {
-	// Capacity is how many MLIDs a switch's table has (MulticastFDBCap), from
-	// MinMLID on; 0 stands for all there are.
+	// Capacity is the number of MLIDs in a switch's table (MulticastFDBCap),
+	// from MinMLID on; 0 stands for NumMLIDs.
 	Capacity int
-	// Reserved MLIDs are never given out. MinMLID, that of IPoIB's broadcast
-	// group, is reserved unless a group asks for it.
+	// Reserved MLIDs are never given out. MinMLID, of IPoIB's broadcast group,
+	// is given only to a group that asks for it.
 	Reserved []fabric.LID
-	// Balance lets schemes that choose their trees divide them over links.
+	// Balance lets schemes that have a choice of trees spread them over links.
 	Balance bool
-	// First is the index of the scheme that Fit begins with for a group, by index;
-	// nil stands for 0.
+	// First returns the index in schemes at which Fit begins for a group, given
+	// by its index; nil stands for 0.
 	First func(group int) int
-	// Yield lets Fit give a group that its first scheme refuses to the next one.
+	// Yield lets a group step down in Fit even from its first scheme.
 	Yield bool
-	// MaxStray is the greatest permitted number of stray copies for each copy to a
-	// receiver, on an MLID that groups share, when each of these groups
-	// sends one packet. 0 stands for DefaultMaxStray; a negative value permits none.
+	// MaxStray is the most stray copies, for each copy to a receiver, that Fit
+	// permits on an MLID that groups share, if each group sends one packet. 0
+	// stands for DefaultMaxStray; a negative value permits none.
 	MaxStray float64
 }
 
-// DefaultMaxStray is a tenth.
+// DefaultMaxStray permits one stray copy for ten copies to receivers.
 const DefaultMaxStray = 0.1
 
 // Scheme makes the multicast tables of groups for a unicast routing. Schemes
@@ -39,20 +39,19 @@ const DefaultMaxStray = 0.1
 type Scheme interface {
 	// Name is the scheme's name on the command line.
 	Name() string
-	// Build makes trees for all groups, whose MGIDs and MLIDs it gives out
-	// where they are missing. It returns a *RefusedError when a group cannot
-	// be exact on the paths of the routing, and ctx's error when that ends
-	// first.
+	// Build makes trees for all groups, and gives MGIDs and MLIDs to groups
+	// without. It returns a *RefusedError if the masks of a group cannot be
+	// exact on the paths of the routing, and ctx's error if ctx ends first.
 	Build(ctx context.Context, r *lft.Routing, groups []Group, opt Options) (*Plan, error)
 }
 
-// RefusedError says that a scheme cannot serve a group, why, and what can.
+// RefusedError tells why a scheme cannot serve a group, and which schemes can.
 type RefusedError struct {
 	Scheme  string
 	Group   string
-	Reason  string   // with the witness: switches and ports
-	Suggest []string // names of schemes
-	// Tried has the reasons of the schemes that Fit tried before, "union-row: reason".
+	Reason  string   // names the switches and ports at fault
+	Suggest []string // names of schemes that can
+	// Tried has the reasons of schemes that refused the group before, as "union-row: reason".
 	Tried []string
 }
 
@@ -72,5 +71,5 @@ func (e *RefusedError) Error() string {
 	return s
 }
 
-// said is the scheme and its reason.
+// said returns "scheme: reason".
 func (e *RefusedError) said() string { return e.Scheme + ": " + e.Reason }

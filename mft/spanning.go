@@ -8,9 +8,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// SpanningTree is a tree of all switches, or several where cables are missing. A group takes the
-// part that joins its members, by any of the cables between a switch and its parent. Switches are
-// known by rank: a parent comes before its children.
+// SpanningTree is a tree of all switches, or several trees if cables are missing. A group uses the
+// part that joins its members, over any of the cables between a switch and its parent. Switches are
+// known by rank; a parent has a lower rank than its children.
 type SpanningTree struct {
 	Fabric *fabric.Fabric
 	Rank   []int32         // by NodeID
@@ -18,31 +18,31 @@ type SpanningTree struct {
 	Parent []int32         // by rank, NoParent for a root
 }
 
-// NoParent is the parent of a root.
+// NoParent stands for the parent of a root.
 const NoParent = -1
 
-// TreeWalk finds the parts of spanning trees that join groups: scratch of one worker.
+// TreeWalk finds the parts of spanning trees that join groups. Each worker has one.
 type TreeWalk struct {
 	Links []TreeLink // of the last part
 
-	touched            []uint64 // by rank, a bit: members in the subtree; all 0 between calls
-	senders, receivers []int32  // by rank: of the group, in the subtree; likewise
+	touched            []uint64 // by rank, a bit: the subtree has members; all 0 between calls
+	senders, receivers []int32  // by rank: the group's in the subtree; all 0 between calls
 }
 
 // TreeLink is the link between a switch and its parent.
 type TreeLink struct {
 	Below    int32 // rank of the switch
-	Up, Down int32 // copies that cross it when each sender sends one packet
+	Up, Down int32 // copies that cross it if each sender sends one packet
 }
 
-// NewTreeWalk makes the scratch for trees with that number of switches.
+// NewTreeWalk makes a TreeWalk for trees with some number of switches.
 func NewTreeWalk(switches int) *TreeWalk {
 	return &TreeWalk{touched: make([]uint64, (switches+63)/64), senders: make([]int32, switches), receivers: make([]int32, switches)}
 }
 
-// Join fills Links with the part of a tree that joins the group's members. Where cables are missing
-// it returns the rank of a root that has some members below it, but not all; else -1. All members must
-// have a switch. It takes O(members + links).
+// Join fills Links with the part of a tree that joins the group's members, and returns -1. If
+// cables are missing, it may return the rank of a root with only some of the members below it. All
+// members must have a switch. It takes O(members + links).
 func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
 	w.Links = w.Links[:0]
 	top := 0 // the last word of touched that is not 0
@@ -65,7 +65,7 @@ func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
 			in, out := w.receivers[r], w.senders[r]
 			w.receivers[r], w.senders[r] = 0, 0
 			if in == receivers && out == senders || stuck >= 0 {
-				continue // the highest switch of the part, or there is none
+				continue // r is above all members, or Join is stuck
 			}
 			u := t.Parent[r]
 			if u == NoParent {
@@ -90,8 +90,8 @@ func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
 	return stuck
 }
 
-// Masks is the ports in the masks of a group after Join, ascending. Of several cables of a link it takes the
-// one with the number cable, modulo how many there are, by the port numbers of the lower switch.
+// Masks returns the ports in a group's masks after Join, ascending. Of the n cables of a link,
+// sorted by port of the lower switch, it takes number cable modulo n.
 func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 	f := t.Fabric
 	ports := make([]fabric.PortID, 0, len(g.Receivers)+2*len(w.Links))

@@ -7,21 +7,21 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Tables is the multicast forwarding tables of all switches: for each MLID the
-// ports of switches that are in its masks. Only masks with a port take memory.
+// Tables has the multicast forwarding tables of all switches: for each MLID,
+// the switch ports in its masks. Empty masks take no memory.
 type Tables struct {
 	fab   *fabric.Fabric
 	mlids []fabric.LID // ascending
-	start []int64      // by index in mlids, one more: its part of ports
+	start []int64      // by index in mlids, and one more: where its ports begin
 	ports []fabric.PortID
 }
 
 // NewTables makes empty tables.
 func NewTables(f *fabric.Fabric) *Tables { return &Tables{fab: f, start: []int64{0}} }
 
-// Add appends the masks of an MLID, which must be above those added before:
-// ports are ports of switches, ascending and without repetition, port 0 where
-// the switch itself is a member. It keeps no reference to ports.
+// Add appends the masks of an MLID, which must be above all added before.
+// ports are ports of switches, ascending and without repetition, and port 0
+// of switches that are members themselves. Add copies ports.
 func (t *Tables) Add(mlid fabric.LID, ports []fabric.PortID) {
 	if mlid < MinMLID || mlid > MaxMLID {
 		panic(fmt.Sprintf("mft: MLID %#x", uint16(mlid)))
@@ -34,14 +34,14 @@ func (t *Tables) Add(mlid fabric.LID, ports []fabric.PortID) {
 	t.start = append(t.start, int64(len(t.ports)))
 }
 
-// Fabric is the fabric whose ports are in the masks.
+// Fabric returns the fabric of the ports.
 func (t *Tables) Fabric() *fabric.Fabric { return t.fab }
 
-// MLIDs is the MLIDs that were added, ascending, those with empty masks too.
+// MLIDs lists the MLIDs that were added, ascending, those with empty masks too.
 func (t *Tables) MLIDs() []fabric.LID { return t.mlids }
 
-// Ports is all ports in the masks of an MLID, ascending, and therefore switch
-// by switch. It must not be changed.
+// Ports lists all ports in the masks of an MLID, ascending, so switch by
+// switch. It must not be changed.
 func (t *Tables) Ports(mlid fabric.LID) []fabric.PortID {
 	i, ok := slices.BinarySearch(t.mlids, mlid)
 	if !ok {
@@ -50,12 +50,12 @@ func (t *Tables) Ports(mlid fabric.LID) []fabric.PortID {
 	return t.PortsAt(i)
 }
 
-// PortsAt is Ports of the MLID with index i in MLIDs.
+// PortsAt returns Ports of MLIDs()[i].
 func (t *Tables) PortsAt(i int) []fabric.PortID {
 	return t.ports[t.start[i]:t.start[i+1]:t.start[i+1]]
 }
 
-// Mask is the ports of switch s in the mask of an MLID, ascending.
+// Mask lists the ports of switch s in the mask of an MLID, ascending.
 func (t *Tables) Mask(s fabric.NodeID, mlid fabric.LID) []fabric.PortID {
 	ports := t.Ports(mlid)
 	base := t.fab.PortBase(s)
@@ -64,8 +64,8 @@ func (t *Tables) Mask(s fabric.NodeID, mlid fabric.LID) []fabric.PortID {
 	return ports[from:to]
 }
 
-// EndPorts lists the end ports behind the ports of an MLID, ascending: CAs and routers, and ports 0 of
-// switches.
+// EndPorts lists the end ports to which an MLID's masks lead, ascending: ports of CAs and routers,
+// and ports 0 of switches.
 func (t *Tables) EndPorts(m fabric.LID) (list []fabric.PortID) {
 	f := t.Fabric()
 	for _, p := range t.Ports(m) {

@@ -13,42 +13,40 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// UpdnTree gives each group one MLID, for all its senders: a tree of links, each
-// of which goes up from a switch to its parent, which is before the switch in the
-// up*/down* order of the unicast routing.
+// UpdnTree gives each group one MLID for all its senders. Its tree consists of links from a switch
+// up to its parent, which comes before the switch in the up*/down* order of the unicast routing.
 //
-// A packet climbs from its sender towards the top of the tree and goes down all
-// other branches on the way. A copy that came down only goes down. So multicast
-// packets make no other turns than up*/down* paths, and multicast and unicast
-// together have no credit loop, whatever the groups are. Every switch has at most one
-// parent, so the tree is exact for every sender.
+// A packet climbs from its sender towards the top of the tree, and at each switch copies go
+// down all other branches. A copy that came down only goes down. So multicast packets make only
+// the turns of up*/down* paths, and multicast and unicast together have no credit loop,
+// whatever the groups are. Every switch has at most one parent, so the tree is exact for every
+// sender.
 //
-// The tree is one with few links; among equal ones it is shallow, and with
-// Options.Balance it takes links that few trees before it took. A
-// top is chosen from the switches that are above all members: those with the
-// least sum of distances to the members are tried. Then member by member, in the
-// order, is joined to the tree by a shortest upward path (like Takahashi and
-// Matsuyama, An Approximate Solution for the Steiner Problem in Graphs, 1980, who
-// take the nearest first; in an order that grows by distance that is much the
-// same). A mask has a port only when there are receivers behind it.
+// The tree has few links. Among equals it is shallow, and with Options.Balance it takes links
+// that few trees before it took. Only switches above all members can be its top; those with
+// the least sum of distances to the members are tried. Then the members, in the up*/down*
+// order, join the tree one by one, on a shortest upward path. (Takahashi and Matsuyama, An
+// Approximate Solution for the Steiner Problem in Graphs, 1980, take the nearest first, which
+// is much the same in an order that grows by distance.) A mask has only ports with receivers
+// behind them.
 //
 // Without Options.Balance a group's tree depends on no other group.
 type UpdnTree struct {
-	// Order is by NodeID, 0 on top, like lft.Routing.Order, which is used when
-	// this is nil.
+	// Order is by NodeID, 0 on top, like lft.Routing.Order, which is used if
+	// Order is nil.
 	Order []int32
 }
 
 const (
 	// tops is how many switches are tried as the top of a tree.
 	tops = 4
-	// round is the number of trees that are grown at a time on the loads that
-	// earlier rounds left, so that the result does not depend on the number
-	// of CPUs.
+	// round is the number of trees that grow in parallel. They see the loads
+	// that earlier rounds left, so the result does not depend on the number of
+	// CPUs.
 	round = 16
-	// loadUnit is the load of one tree. What is less decides between equal
-	// loads, by group and link, so that the trees of one round do not all
-	// take the same.
+	// loadUnit is the load of one tree. Jitter below it, by group and link,
+	// decides between equal loads, so that not all trees of one round take the
+	// same link.
 	loadUnit = 64
 )
 
@@ -106,24 +104,24 @@ func (u UpdnTree) draft(ctx context.Context, r *lft.Routing, groups []Group, opt
 	return list, nil
 }
 
-// heights is the upward channels of an order, and who is above whom. It knows
-// switches by rank.
+// heights has the upward channels of an order, and which switches are above
+// which. It knows switches by rank.
 type heights struct {
 	f     *fabric.Fabric
 	n     int
 	rank  []int32         // by NodeID
 	at    []fabric.NodeID // by rank
-	first []int32         // by rank: its part of up and port
+	first []int32         // by rank: where its part of up and port begins
 	up    []int32         // the ranks that upward channels lead to
 	port  []fabric.PortID
 	words int
 	above []uint64 // by rank: a bit for each rank that is above it, and for itself
-	hops  []uint8  // by rank on top, then by rank below: upward links, Unreachable
-	load  []uint32 // by PortID of the lower end: trees on the link, in loadUnit
+	hops  []uint8  // by rank on top, then by rank below: fewest upward links, or Unreachable
+	load  []uint32 // by PortID of a link's lower end: trees on it, in loadUnit
 }
 
-// newHeights takes O(switches x upward channels) / 64 word operations. Errors are those of
-// lft.SwitchesByRank.
+// newHeights computes heights in O(switches x upward channels) / 64 word operations. Errors are
+// those of lft.SwitchesByRank.
 func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, error) {
 	at, err := lft.SwitchesByRank(f, rank)
 	if err != nil {
@@ -156,8 +154,8 @@ func newHeights(ctx context.Context, f *fabric.Fabric, rank []int32) (*heights, 
 		}
 		h.first = append(h.first, int32(len(h.up)))
 	}
-	// One pass in the order of ranks: a switch is one link further from a top
-	// than the nearest of its upward neighbours.
+	// By rank: a switch is one link further from t than the nearest of its upper
+	// neighbors.
 	err = par.ForEach(ctx, 0, n, func(t int) error {
 		row := h.hops[t*n : (t+1)*n]
 		for r := range row[:t] {
@@ -197,7 +195,7 @@ func (h *heights) count(ports []fabric.PortID) {
 	}
 }
 
-// treeGrower grows trees: scratch of one worker.
+// treeGrower grows trees. Each worker has one.
 type treeGrower struct {
 	h       *heights
 	balance bool
@@ -222,14 +220,14 @@ type treeGrower struct {
 	ports []fabric.PortID
 }
 
-// top is a switch that could be on top of a tree.
+// top is a switch that may become the top of a tree.
 type top struct {
 	rank int32
 	sum  int32  // of the links down to the members
-	turn uint32 // of equal ones the least is best
+	turn uint32 // breaks ties: the least is best
 }
 
-// treeShape is a tree: every switch but the top by its channel to its parent.
+// treeShape is a tree: each switch except the top, with the channel to its parent.
 type treeShape struct {
 	nodes []int32 // ranks, parents before their children, the top first
 	via   []int32 // by node: index in up; -1 for the top
@@ -253,7 +251,7 @@ func newTreeGrower(h *heights, balance bool) *treeGrower {
 	}
 }
 
-// tree is the one tree of group i.
+// tree returns the only tree of group i.
 func (t *treeGrower) tree(g *Group, i uint32) ([]draft, error) {
 	if err := t.collect(g); err != nil {
 		return nil, err
@@ -291,8 +289,8 @@ func (t *treeGrower) collect(g *Group) error {
 	return err
 }
 
-// Attachments is the ports of switches that the members of a group hang on,
-// ascending. Its error is a *RefusedError.
+// Attachments lists the switch ports to which the members of a group are
+// cabled, ascending. Its error is a *RefusedError.
 func Attachments(f *fabric.Fabric, scheme string, g *Group) ([]fabric.PortID, error) {
 	var ports []fabric.PortID
 	for _, p := range slices.Concat(g.Receivers, g.Senders) {
@@ -306,8 +304,8 @@ func Attachments(f *fabric.Fabric, scheme string, g *Group) ([]fabric.PortID, er
 	return slices.Compact(ports), nil
 }
 
-// chooseTops lists the switches to try on top: above all members, and in sum
-// nearest to them.
+// chooseTops puts into t.tops the switches that are above all members and
+// have the least sums of links to them.
 func (t *treeGrower) chooseTops(g *Group, group uint32) error {
 	h := t.h
 	for i, m := range t.members {
@@ -345,7 +343,7 @@ func (t *treeGrower) chooseTops(g *Group, group uint32) error {
 	return nil
 }
 
-// offer keeps c when it is among the best tops.
+// offer puts c into t.tops if it is among the best.
 func (t *treeGrower) offer(c top) {
 	i, _ := slices.BinarySearchFunc(t.tops, c, func(a, b top) int {
 		return cmp.Or(cmp.Compare(a.sum, b.sum), cmp.Compare(a.turn, b.turn), cmp.Compare(a.rank, b.rank))
@@ -359,7 +357,7 @@ func (t *treeGrower) offer(c top) {
 	t.tops = slices.Insert(t.tops, i, c)
 }
 
-// jitter is less than loadUnit, different for each group.
+// jitter returns a number below loadUnit that differs by group.
 func jitter(group, what uint32) uint32 {
 	x := group*0x9e3779b1 ^ what*0x85ebca6b
 	x ^= x >> 15
@@ -367,7 +365,7 @@ func jitter(group, what uint32) uint32 {
 	return (x >> 13) % loadUnit
 }
 
-// growTree grows a tree below a top.
+// growTree grows a tree below a top into t.grown.
 func (t *treeGrower) growTree(top int32, group uint32) {
 	clear(t.inTree)
 	h := t.h
@@ -381,7 +379,7 @@ func (t *treeGrower) growTree(top int32, group uint32) {
 			x.load += t.join(m, row, group)
 		}
 	}
-	// A top that is no member and has one branch only is not needed.
+	// A top that is no member and has only one branch is dropped.
 	drop := 0
 	for !t.isMember[x.nodes[drop]] && drop+1 < len(x.nodes) && t.onlyChild(drop) {
 		drop++
@@ -394,8 +392,8 @@ func (t *treeGrower) growTree(top int32, group uint32) {
 	x.via[0] = -1
 }
 
-// onlyChild returns true if all nodes after i, the top, are below the one that
-// follows it.
+// onlyChild returns true if node i, the top, has only one child, the node
+// after it.
 func (t *treeGrower) onlyChild(i int) bool {
 	x := &t.grown
 	for k, via := range x.via {
@@ -406,9 +404,9 @@ func (t *treeGrower) onlyChild(i int) bool {
 	return true
 }
 
-// join connects member m to the tree below a top whose row of hops is given, by
-// the shortest upward path, and of several by the one to the node nearest to
-// the top, then by the least load. It returns the load of the path.
+// join connects member m to the tree by a shortest upward path: of several,
+// to the node nearest to the top, then with the least load. row is the top's
+// row of hops. It returns the path's load.
 func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 	for _, v := range t.queue {
 		t.seen[v] = false
@@ -458,14 +456,14 @@ func (t *treeGrower) join(m int32, row []uint8, group uint32) uint64 {
 	}
 }
 
-// compare is negative if x is better than y: it has fewer links, or else is
-// shallower, or else its links have less load.
+// compare is negative if x is better than y: fewer links, then less depth,
+// then less load.
 func (x *treeShape) compare(y *treeShape) int {
 	return cmp.Or(cmp.Compare(len(x.nodes), len(y.nodes)), cmp.Compare(x.depth, y.depth), cmp.Compare(x.load, y.load))
 }
 
-// masks is the ports of the best tree, ascending, those with receivers behind
-// them.
+// masks lists the switch ports of the best tree that have receivers behind
+// them, ascending.
 func (t *treeGrower) masks(g *Group) []fabric.PortID {
 	h, x := t.h, &t.best
 	for _, r := range x.nodes {

@@ -10,14 +10,15 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// UnionTurns gives each sender an MLID, as Union does, on a tree of its own that need
-// not follow the sender's unicast paths: a copy goes on from one channel to another
-// only if some unicast packet between CAs does. So multicast adds no channel dependency to
-// those of unicast, and if unicast has no credit loop, both together have none.
+// UnionTurns gives each sender an MLID, as Union does, but a tree of its own
+// that need not follow the sender's unicast paths. A copy goes from one channel
+// to the next only if some unicast packet between CAs does. So multicast adds
+// no channel dependency: if unicast has no credit loop, both together have
+// none.
 //
-// It is for routings on which the paths of a sender part and meet again, such as
-// repaired meshes, where Union would deliver two copies. Receivers' switches join the
-// tree one by one, by a shortest way; if one finds no way, the next attempt begins with it.
+// It is for routings such as repaired meshes, where paths of a sender part and meet again, and
+// Union would deliver two copies. Receivers' switches join the tree one by one, by a shortest way;
+// if one finds no way, the next attempt begins with it.
 type UnionTurns struct{}
 
 // Name is "union-turns".
@@ -64,7 +65,7 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 // turnSet is the channel dependencies of unicast packets between CAs.
 type turnSet struct {
 	words int
-	bits  []uint64 // by PortID of a switch, words of bits by port of the switch that its cable leads to
+	bits  []uint64 // by PortID of a switch: a bit for each output port of the next switch that some packet takes
 }
 
 func newTurnSet(r *lft.Routing) *turnSet {
@@ -97,27 +98,27 @@ func newTurnSet(r *lft.Routing) *turnSet {
 	return t
 }
 
-// has returns true if some packet goes on from channel c by port n.
+// has returns true if some packet that came by channel c goes on by port n.
 func (t *turnSet) has(c fabric.PortID, n fabric.PortNum) bool {
 	return t.bits[int(c)*t.words+int(n)/64]>>(n%64)&1 != 0
 }
 
-// turnTree grows trees: scratch of one worker.
+// turnTree grows trees. Each worker has one.
 type turnTree struct {
 	*turnSet
 	f     *fabric.Fabric
 	masks maskGraph
 	nodes []fabric.NodeID // of the tree
-	by    []fabric.PortID // by switch: the channel by which it joined, NoPort for none
-	from  []fabric.PortID // by channel: the one before it in a search, itself for the first
+	by    []fabric.PortID // by switch: the channel that joined it, NoPort for none
+	from  []fabric.PortID // by channel: the one before it in a search; a first channel has itself
 	queue []fabric.PortID
 }
 
-// attempts is the greatest number of attempts for a tree.
+// attempts bounds the attempts for a tree.
 const attempts = 16
 
-// growTree is the masks of a tree from a sender to the receivers of a group, ascending,
-// or why there is none.
+// growTree returns the masks of a tree from a sender to the receivers of a group, ascending, or the
+// reason why there is none.
 func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.PortID, reason string) {
 	at := w.f.Attachment(sender)
 	if at == fabric.NoPort {
@@ -152,8 +153,8 @@ func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.Port
 	return nil, reason
 }
 
-// attempt joins the switches of ports to the tree in their order. It returns the index of the
-// first that finds no way, -1 if all do.
+// attempt joins the switches of the ports in order to the tree. It returns the index of the first
+// that finds no way, or -1.
 func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed int) {
 	text.Fill(w.by, fabric.NoPort)
 	w.nodes = append(w.nodes[:0], root)
@@ -165,7 +166,8 @@ func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed in
 	return -1
 }
 
-// join searches from all switches of the tree for a shortest way to another one.
+// join searches from all switches of the tree for a shortest way to switch to, and adds it. It
+// returns false if there is none.
 func (w *turnTree) join(root, to fabric.NodeID) bool {
 	text.Fill(w.from, fabric.NoPort)
 	w.queue = w.queue[:0]
@@ -208,7 +210,7 @@ func (w *turnTree) join(root, to fabric.NodeID) bool {
 	return false
 }
 
-// passes returns true if the way that ends with a channel has passed a switch.
+// passes returns true if the way that ends with channel c comes through switch s.
 func (w *turnTree) passes(c fabric.PortID, s fabric.NodeID) bool {
 	for ; w.f.Owner(w.f.Peer(c)) != s; c = w.from[c] {
 		if w.from[c] == c {

@@ -10,18 +10,18 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Union is the scheme of Zhou, Liu and Chung (section 3.3.2): an MLID for each
-// sender of a group, whose masks are the union of the output ports on the
-// sender's unicast paths to the receivers.
+// Union is the scheme of Zhou, Liu and Chung (section 3.3.2): each sender of
+// a group has an MLID, whose masks are the union of the output ports on its
+// unicast paths to the receivers.
 //
-// The paper's masks have no ports of hosts (E-X6); these have the port of every
-// receiver but the sender itself. The union is over the switches of the paths,
-// as in the paper's example: at other switches the masks are empty, since the
-// union of all their ports would loop (E-X7).
+// The paper's masks have no ports to hosts (E-X6); these have the port of
+// every receiver except the sender. The union is over the switches on the
+// paths, as in the paper's example: at other switches the masks are empty,
+// since the union of all their ports would loop (E-X7).
 //
-// Paths that part and meet again would bring a receiver several copies. On
-// dimension-order and other paths that form a tree from each sender that cannot
-// be; where it is so the scheme refuses.
+// Union refuses a group if paths of a sender part and meet again, since a
+// receiver would get several copies. Paths that form a tree from each sender,
+// such as dimension-order paths, never do.
 type Union struct{}
 
 // Name is "union".
@@ -47,17 +47,16 @@ func (u Union) draft(ctx context.Context, r *lft.Routing, groups []Group, _ Opti
 	})
 }
 
-// UnionRow is Union for classes of senders: senders of one class share an MLID
+// UnionRow is Union for classes of senders: those of a class share an MLID,
 // whose masks are the union of all their paths. On a mesh with XY routing and
-// the rows as classes every sender's packets still cross the links of its own
-// tree and no others (E-X8), so that a group takes an MLID for each row with
-// senders at most.
+// the rows as classes, packets of each sender still cross only the links of
+// its own tree (E-X8), so a group takes at most an MLID for each row with
+// senders.
 //
-// Where the union of a whole class is not exact, the class is divided.
+// A class whose union is not exact is divided.
 type UnionRow struct {
-	// Class is by NodeID of the switch that a sender hangs on. Nil puts the
-	// senders of each switch in a class of their own, which is exact wherever
-	// Union is.
+	// Class is the class of senders by NodeID of their switch. Nil makes the
+	// senders of each switch a class, which is exact wherever Union is.
 	Class []int32
 }
 
@@ -69,7 +68,7 @@ func (u UnionRow) Build(ctx context.Context, r *lft.Routing, groups []Group, opt
 	return build(ctx, u, r, groups, opt)
 }
 
-// atLeast is the number of classes.
+// atLeast returns the number of classes.
 func (u UnionRow) atLeast(r *lft.Routing, g *Group) int {
 	seen := make([]int32, 0, 64)
 	for _, s := range g.Senders {
@@ -81,7 +80,7 @@ func (u UnionRow) atLeast(r *lft.Routing, g *Group) int {
 	return len(slices.Compact(seen))
 }
 
-// classOf is the class of the senders on switch s.
+// classOf returns the class of the senders on switch s.
 func (u UnionRow) classOf(s fabric.NodeID) int32 {
 	if int(s) >= len(u.Class) {
 		return int32(s)
@@ -115,26 +114,25 @@ func (u UnionRow) draft(ctx context.Context, r *lft.Routing, groups []Group, _ O
 // UnionMerge is Union with as few MLIDs as it finds: senders share an MLID as
 // long as the union of their masks is proven exact for each of them.
 //
-// Masks that are not exact for two senders stay so when more are added, since
-// every copy is still made. So a sender that cannot join an MLID never can
-// later, and first fit in a fixed order is a proper colouring of the conflicts;
-// pairs without conflict need not be without conflict together, so every
-// merged mask is proven again.
+// Masks that are not exact for two senders stay so when more senders are
+// added, since every copy is still made. So a sender that cannot join an MLID
+// can never join it later, and first fit in a fixed order is a proper
+// coloring of the conflicts. Senders without conflict in pairs may conflict
+// together, so every merged mask is proven again.
 //
-// Proof is quick where the links of a mask form a forest: then no copy can come
-// by two paths. Else each sender's packet is followed. A group with n switches
+// Proof is quick if the links of a mask form a forest: then no two copies
+// meet. Otherwise each sender's packet is followed. A group with n switches
 // that have senders takes O(n*n*tree) in the worst case.
 //
-// No packet crosses more links than with Union: a copy that goes out by a port
-// follows some sender's path from there to a receiver, and since the one copy
-// that the receiver gets is that on the packet's own path, the port is on that
-// path.
+// No packet crosses more links than with Union. A copy that leaves by a port
+// follows some sender's path from there to a receiver. The receiver gets only
+// one copy, that on the packet's own path, so the port is on that path.
 type UnionMerge struct{}
 
 // Name is "union-merge".
 func (UnionMerge) Name() string { return "union-merge" }
 
-// Build makes the masks.
+// Build implements Scheme.
 func (u UnionMerge) Build(ctx context.Context, r *lft.Routing, groups []Group, opt Options) (*Plan, error) {
 	return build(ctx, u, r, groups, opt)
 }

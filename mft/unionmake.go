@@ -10,17 +10,17 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// item is senders that share masks.
+// item is a set of senders that share masks.
 type item struct {
-	// from is the port that packets come in by, of one sender for each switch:
-	// packets of the others differ in the one host port that they do not go
-	// out by.
+	// from has, for each switch with senders, the port where packets of one
+	// sender come in. Packets of its other senders leave by the same ports,
+	// except each sender's own.
 	from    []fabric.PortID
 	senders []fabric.PortID
 	ports   []fabric.PortID // the masks, ascending
 }
 
-// draftUnions makes a tree of each item of a group.
+// draftUnions makes a tree of each item that items returns for a group.
 func draftUnions(ctx context.Context, r *lft.Routing, scheme string, groups []Group, items func(*unionMaker, *Group) ([]item, error)) ([]drafted, error) {
 	return draftEach(ctx, groups, func() func(*Group) ([]draft, error) {
 		w := &unionMaker{r: r, f: r.Fabric, scheme: scheme, mark: make([]bool, r.Fabric.NumPorts()), masks: newMaskGraph(r.Fabric)}
@@ -40,24 +40,24 @@ func draftUnions(ctx context.Context, r *lft.Routing, scheme string, groups []Gr
 	})
 }
 
-// unionMaker makes items and merges them: scratch of one worker.
+// unionMaker makes and merges items. Each worker has one.
 type unionMaker struct {
 	r      *lft.Routing
 	f      *fabric.Fabric
 	scheme string
-	mark   []bool // by PortID: it is in ports
+	mark   []bool // by PortID: whether ports has it
 	ports  []fabric.PortID
 	masks  maskGraph
 	merged []fabric.PortID
-	path   []fabric.PortID // the last one followed
+	path   []fabric.PortID // of the last addPath
 }
 
 func (w *unionMaker) refuse(g *Group, format string, args ...any) error {
 	return &RefusedError{Scheme: w.scheme, Group: g.Name, Reason: fmt.Sprintf(format, args...), Suggest: []string{UpdnTree{}.Name()}}
 }
 
-// items is an item for each switch with senders, by NodeID: all its senders
-// have the same paths.
+// items returns an item for each switch with senders, by NodeID: senders on a
+// switch have the same paths.
 func (w *unionMaker) items(g *Group) ([]item, error) {
 	for _, s := range g.Senders {
 		if w.f.Attachment(s) == fabric.NoPort {
@@ -83,8 +83,8 @@ func (w *unionMaker) items(g *Group) ([]item, error) {
 	return list, nil
 }
 
-// item is senders on one switch, whose masks are the ports on the paths from the
-// switch to the receivers. A sender alone is no receiver of its own packets.
+// item makes an item of senders on one switch. The masks have the ports on the paths
+// from the switch to the receivers; a single sender is no receiver of its own packets.
 func (w *unionMaker) item(g *Group, senders []fabric.PortID) (item, error) {
 	for _, p := range w.ports {
 		w.mark[p] = false
@@ -111,8 +111,8 @@ func (w *unionMaker) item(g *Group, senders []fabric.PortID) (item, error) {
 	return item{from: []fabric.PortID{from}, senders: senders, ports: slices.Clone(w.ports)}, nil
 }
 
-// addPath adds the ports of switches on the path between two end ports, and says why
-// there is none.
+// addPath adds the switch ports on the path between two end ports to w.ports.
+// It returns "", or why there is no path.
 func (w *unionMaker) addPath(sender, d fabric.PortID) string {
 	end := w.f.Attachment(d)
 	if end == fabric.NoPort {
@@ -139,8 +139,8 @@ func (w *unionMaker) addPath(sender, d fabric.PortID) string {
 	return ""
 }
 
-// uniteClass makes one item of several, or divides them by first fit when that is
-// not exact.
+// uniteClass makes one item of several; if that is not exact, it merges as
+// many as first fit can.
 func (w *unionMaker) uniteClass(items []item) []item {
 	if len(items) == 1 {
 		return items
@@ -159,7 +159,7 @@ func (w *unionMaker) uniteClass(items []item) []item {
 	return w.firstFit(items)
 }
 
-// firstFit puts each item to the first of the list that takes it.
+// firstFit merges each item into the first of the list that stays exact with it.
 func (w *unionMaker) firstFit(items []item) []item {
 	var list []item
 next:
@@ -180,7 +180,7 @@ next:
 	return list
 }
 
-// union merges two ascending lists.
+// union appends the merged lists a and b, both ascending, to to.
 func union(to, a, b []fabric.PortID) []fabric.PortID {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -198,8 +198,8 @@ func union(to, a, b []fabric.PortID) []fabric.PortID {
 	return append(append(to, a...), b...)
 }
 
-// isExact returns true if the masks of an item, whose senders must each reach all
-// receivers, deliver no packet by two paths.
+// isExact returns true if an item's masks deliver no packet by two paths. The
+// masks must bring packets of each sender to all receivers.
 func (w *unionMaker) isExact(x *item) bool {
 	if len(x.from) == 1 {
 		return true
@@ -208,7 +208,7 @@ func (w *unionMaker) isExact(x *item) bool {
 	if w.masks.isForest() {
 		return true
 	}
-	for i := len(x.from) - 1; i >= 0; i-- { // who came last fails first
+	for i := len(x.from) - 1; i >= 0; i-- { // the last added fails first
 		if twice, _ := w.masks.sendPacket(x.from[i]); twice >= 0 {
 			return false
 		}

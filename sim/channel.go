@@ -6,7 +6,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// queue appends a branch to those that wait for its channel.
+// queue appends branch b to the list of those that wait for its channel.
 func (s *Sim) queue(b int32) {
 	br := &s.branches.items[b]
 	o := &s.channels[br.out]
@@ -21,7 +21,7 @@ func (s *Sim) queue(b int32) {
 	o.last = b
 }
 
-// unqueue takes a branch out of the list of its channel.
+// unqueue takes branch b out of the list of its channel.
 func (s *Sim) unqueue(b int32) {
 	br := &s.branches.items[b]
 	o := &s.channels[br.out]
@@ -41,7 +41,7 @@ func (s *Sim) unqueue(b int32) {
 	}
 }
 
-// nextVL is the VL from which on a port looks for something to send.
+// nextVL returns the VL after that which port pt served last; there it begins to look for packets.
 func (s *Sim) nextVL(pt *port) int32 {
 	if vl := int32(pt.vl) + 1; vl < s.vls {
 		return vl
@@ -49,14 +49,14 @@ func (s *Sim) nextVL(pt *port) int32 {
 	return 0
 }
 
-// choose returns the branch whose turn it is among those that wait for a
-// channel. There has to be at least one.
+// choose returns the branch that may use a channel next. At least one must
+// wait for it.
 func (s *Sim) choose(o *channel) int32 {
 	first := o.first
 	if first == o.last || s.cfg.Arbitration == FIFO || s.cfg.Copying == Reserving || s.ports[s.branches.items[first].port].isHost {
 		return first
 	}
-	least, after := none, none // the lowest input channel, and the lowest after the one served last
+	least, after := none, none // branches of the lowest input channel, and of the lowest above the one served last
 	for b := first; b != none; b = s.branches.items[b].next {
 		in := s.branches.items[b].in
 		if least == none || in < s.branches.items[least].in {
@@ -72,16 +72,16 @@ func (s *Sim) choose(o *channel) int32 {
 	return least
 }
 
-// vlOf is the VL on which a branch leaves.
+// vlOf returns the VL on which a branch leaves.
 func (s *Sim) vlOf(br *branch) int32 { return br.out - s.to[br.port]*s.vls }
 
-// sender is the port that a channel leaves, and its VL.
+// sender returns the port and VL that send into a channel.
 func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
 	return fabric.PortID(s.to[channel/s.vls]), fabric.VL(channel % s.vls)
 }
 
-// enter appends a cell to a buffer, in which it takes room for its flits on its way
-// and then there.
+// enter appends cell c to the buffer of channel to. Its flits take room there
+// from now on, while they are still on the cable.
 func (s *Sim) enter(c, to, flits int32) {
 	s.counts.FlitHops += int64(flits)
 	in := &s.channels[to]
@@ -97,7 +97,7 @@ func (s *Sim) enter(c, to, flits int32) {
 	in.tail = c
 }
 
-// makeRoom frees flits of a buffer at a time from now on, and sends the credit.
+// makeRoom frees flits of buffer in at time at, and sends the credit to the sender.
 func (s *Sim) makeRoom(in, flits int32, at Time) {
 	o := &s.channels[in]
 	o.used -= flits
@@ -127,7 +127,7 @@ func (s *Sim) makeRoom(in, flits int32, at Time) {
 	o.lastLater = d
 }
 
-// credit gives a channel flits of room.
+// credit adds flits to the credits of a channel.
 func (s *Sim) credit(o *channel, flits int32) {
 	o.credits += flits
 	s.returning -= int64(flits)
@@ -136,7 +136,7 @@ func (s *Sim) credit(o *channel, flits int32) {
 	}
 }
 
-// overfull and overdrawn are what cannot be.
+// overfull and overdrawn end the simulation with an error about impossible counts.
 func (s *Sim) overfull(o *channel) {
 	s.fail(s.conservation("%d flits in a buffer of %d", o.used, s.cfg.BufferFlits))
 }
@@ -145,8 +145,8 @@ func (s *Sim) overdrawn(o *channel) {
 	s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
 }
 
-// collectCredits gives a channel the credits that have come by now. Those that have not
-// get events if the channel still has less than somebody needs who waits for it.
+// collectCredits adds the credits that have arrived by now. If the channel still has fewer than
+// need, later credits get events, as a packet waits for them.
 func (s *Sim) collectCredits(channel, need int32) {
 	o := &s.channels[channel]
 	for o.dueFlits != 0 {
@@ -172,7 +172,7 @@ func (s *Sim) collectCredits(channel, need int32) {
 	}
 }
 
-// addBranch adds an output port to a cell: by a port, and a channel of it.
+// addBranch adds a branch to cell c, which leaves by a port on channel out.
 func (s *Sim) addBranch(c, port, out int32) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]
@@ -185,7 +185,7 @@ func (s *Sim) addBranch(c, port, out int32) {
 	ce.waiting++
 }
 
-// prune ends the branches of a cell.
+// prune frees the branches of a cell.
 func (s *Sim) prune(ce *cell) {
 	for b := ce.branch; b != none; {
 		next := s.branches.items[b].sibling
@@ -195,7 +195,7 @@ func (s *Sim) prune(ce *cell) {
 	ce.branch = none
 }
 
-// remove ends a cell and its branches.
+// remove frees a cell and its branches.
 func (s *Sim) remove(c int32) {
 	ce := &s.cells.items[c]
 	s.prune(ce)
@@ -204,7 +204,7 @@ func (s *Sim) remove(c int32) {
 	s.cells.put(c)
 }
 
-// release gives up a reference to a packet.
+// release drops one reference to packet i.
 func (s *Sim) release(i int32) {
 	p := &s.packets.items[i]
 	p.refs--
@@ -213,8 +213,8 @@ func (s *Sim) release(i int32) {
 	}
 }
 
-// ConservationError says that flits or credits were lost or made: the simulator
-// is wrong.
+// ConservationError says that flits or credits were lost or made: a fault of
+// the simulator.
 type ConservationError struct {
 	At  Time
 	Msg string
@@ -228,8 +228,7 @@ func (s *Sim) conservation(format string, args ...any) error {
 	return &ConservationError{s.events.now, fmt.Sprintf(format, args...)}
 }
 
-// verify counts all flits, credits and copies from scratch. It takes time for all channels
-// and copies.
+// verify counts all flits, credits and copies again, in time O(channels + copies).
 func (s *Sim) verify() error {
 	size := int32(s.cfg.BufferFlits)
 	var missing, refs, cells int64
@@ -263,7 +262,7 @@ func (s *Sim) verify() error {
 			return s.conservation("%d flits are in a buffer that counts %d", used, in.used)
 		}
 		cells += int64(count)
-		if in.credits >= unlimited { // to a host, or of no cable
+		if in.credits >= unlimited { // to a host, or without a cable
 			continue
 		}
 		if in.credits < 0 || in.credits+used > size {
@@ -280,7 +279,7 @@ func (s *Sim) verify() error {
 	for _, p := range s.packets.items {
 		refs += int64(p.refs)
 	}
-	waiting := int64(0) // for the start of their message
+	waiting := int64(0) // packets that wait for Startup
 	if s.cfg.Startup > 0 {
 		waiting = refs - s.counts.Copies
 		if waiting > s.counts.Queued {

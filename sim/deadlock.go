@@ -11,11 +11,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Hop is a channel that leaves a switch. Its LID is the destination of a packet that holds the channel, or
-// the buffer behind it, and waits for the next channel of the cycle.
+// Hop is a channel that leaves a switch. Its LID is the destination of a packet that waits for the
+// next channel of the cycle, while it holds the channel or is in the buffer behind it.
 type Hop = lft.Hop
 
-// Reason is why a packet waits.
+// Reason tells why a packet waits.
 type Reason = word[reasons]
 
 type reasons struct{}
@@ -25,23 +25,23 @@ func (reasons) names() (what string, list []string) {
 }
 
 const (
-	// NoRoom: the buffer at the other end of the channel is full.
+	// NoRoom: the buffer behind the channel is full.
 	NoRoom Reason = iota
 	// Held: another packet has the channel.
 	Held
-	// Behind: another packet is before it in the queue of the channel.
+	// Behind: another packet is ahead of it in the channel's queue.
 	Behind
-	// Starved: with flits, the rest of the packet does not come, since another
-	// copy of it is blocked at the switch before.
+	// Starved: with flits, the rest of the packet does not arrive, since another
+	// copy of it is blocked at the previous switch.
 	Starved
 )
 
-// Wait is a packet that waits for the packet of the next Wait.
+// Wait is a packet, and why it waits for the packet of the next Wait.
 type Wait struct {
 	Src  fabric.GUID `json:"src"` // of the packet's sender: the CA or router
 	DLID fabric.LID  `json:"dlid"`
-	// For is the channel that it cannot go on by; with Starved, that it comes by.
-	// Its LID is that of the packet it waits for.
+	// For is the channel for which it waits or, if Starved, by which it arrives.
+	// Its LID is the DLID of the next Wait's packet.
 	For    Hop    `json:"for"`
 	Reason Reason `json:"reason"`
 }
@@ -50,25 +50,25 @@ type Wait struct {
 type Deadlock struct {
 	At      float64 `json:"at_ns"` // when it was found
 	Message string  `json:"message"`
-	Witness []Hop   `json:"witness"` // as that of check's credit-loop
+	Witness []Hop   `json:"witness"` // in the form of check's credit-loop
 	Waits   []Wait  `json:"waits"`
 }
 
-// DeadlockError says that packets wait for each other in a cycle.
+// DeadlockError reports a cycle of packets that wait for each other.
 type DeadlockError struct {
-	At     Time   // when it was found: it may be older
-	Copies int64  // of packets that were under way then
-	Waits  []Wait // each for the next, and the last for the first
+	At     Time   // when it was found; it may have begun earlier
+	Copies int64  // packets under way then, each copy counted
+	Waits  []Wait // each waits for the next, the last for the first
 }
 
-// Channels is the cycle as the channels that are waited for, each once, in the
-// form of verify's witnesses.
+// Channels lists the channels that packets in the cycle wait for, each once,
+// in the form of verify's witnesses.
 func (e *DeadlockError) Channels() []Hop {
 	waited := text.Each(text.Where(e.Waits, func(w Wait) bool { return w.Reason != Starved }), func(w Wait) Hop { return w.For })
 	var hops []Hop
 	for i, h := range waited {
-		// A worm that waits for a channel, and the worm that holds it and waits for
-		// room behind it, wait at the same channel: name it once.
+		// A worm that waits for a channel, and the worm that holds this channel and
+		// waits for room behind it, both name it: list it once.
 		next := waited[(i+1)%len(waited)]
 		if h.Switch != next.Switch || h.Port != next.Port || h.VL != next.VL {
 			hops = append(hops, h)
@@ -90,27 +90,27 @@ func (e *DeadlockError) Error() string {
 	return b.String()
 }
 
-// edge is that the first packet of a buffer cannot go on before that of buffer
-// `to` does.
+// edge says that the first packet of a buffer must wait for the first packet
+// of buffer `to`.
 type edge struct {
 	out    int32 // channel that is waited for
 	to     int32 // channel whose buffer has the packet that is waited for
 	reason Reason
 }
 
-// waitGraph knows the first packet of each buffer, and which of them waits for which. A
-// packet can leave only when all its waits have ended, so a cycle never ends. Only for a
-// packet that chooses again is the end of one wait enough: see movable. Packets that wait
-// only for a moment, for a link that sends or for credits on their way, wait for no
+// waitGraph finds which buffers' first packets wait for which others. A packet
+// leaves only when all its waits have ended, so a cycle of waits never ends. A
+// packet that chooses again needs the end of only one wait: see movable. A
+// packet that waits for a link in use, or for credits on their way, waits for no
 // packet.
 type waitGraph struct {
 	s       *Sim
-	stuck   bool   // no event is left, so that no other packet will come
-	movable []bool // by channel; nil where no packet chooses again
+	stuck   bool   // no event is left, so no other packet will come
+	movable []bool // by channel, see findMovable; nil if no packet chooses again
 	list    []edge // scratch
 }
 
-// deadlock searches for packets that wait for each other in a cycle.
+// deadlock returns a *DeadlockError if packets wait for each other in a cycle.
 func (s *Sim) deadlock() error {
 	g := &waitGraph{s: s, stuck: s.events.len() == 0}
 	if s.net.Adaptive != nil && s.cfg.ChooseAgain {
@@ -138,14 +138,13 @@ func (s *Sim) deadlock() error {
 	return g.report(path, edges)
 }
 
-// findMovable finds the buffers whose first packets can leave, now or after others have: all
-// that such a packet waits for can leave, or one of it if the packet chooses again. Each of the
-// others waits for one of the others, so that there is a cycle among them. It takes time for
-// all waits.
+// findMovable finds the buffers whose first packets can leave, now or later: all packets that they
+// wait for can leave or, for a packet that chooses again, one of them. Of the other packets each
+// waits for another of them, so these have a cycle. It takes O(waits).
 func (g *waitGraph) findMovable() {
 	n := len(g.s.channels)
 	g.movable = make([]bool, n)
-	needs := make([]int, n) // how many of its waits have to end
+	needs := make([]int, n) // how many of its waits must end
 	waiters := make([][]int32, n)
 	var free []int32
 	for in := range int32(n) {
@@ -180,7 +179,7 @@ func (g *waitGraph) add(out, to int32, reason Reason) {
 	}
 }
 
-// waits lists what the first packet of a buffer waits for, until the next call.
+// waits lists what the first packet of a buffer waits for; the list is valid until the next call.
 func (g *waitGraph) waits(in int32) []edge {
 	g.list = g.list[:0]
 	c := g.s.channels[in].head
@@ -194,7 +193,7 @@ func (g *waitGraph) waits(in int32) []edge {
 		ce := &g.s.cells.items[c]
 		for b := ce.branch; b != none; b = g.s.branches.items[b].sibling {
 			waits := len(g.list)
-			if g.branchWaits(b, ce.flits); len(g.list) == waits { // this way is open, or soon
+			if g.branchWaits(b, ce.flits); len(g.list) == waits { // this way is open now or soon
 				g.list = g.list[:0]
 				break
 			}
@@ -230,13 +229,13 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 			g.add(br.out, s.branches.items[pt.taken].in, Held)
 		}
 	}
-	// Where sizes differ, the packet whose turn it is may lack the room that
-	// this one has.
+	// If sizes differ, the packet whose turn it is may lack room although this
+	// one has enough.
 	if g.stuck && !full && br.waits && pt.taken == none && s.cfg.Copying != Reserving {
 		if next := s.choose(o); next != b {
 			first := &s.branches.items[next]
 			if s.cfg.Copying == Independent && g.full(o, s.cells.items[first.cell].flits) {
-				g.add(br.out, br.out, NoRoom) // for a copy that waits for nothing else
+				g.add(br.out, br.out, NoRoom) // a copy that waits for nothing else is in the way
 			} else {
 				g.add(br.out, first.in, Behind)
 			}
@@ -244,8 +243,8 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 	}
 }
 
-// full returns true if the buffer at the other end of a channel lacks room for
-// the given flits; credits on their way count as room.
+// full returns true if the buffer behind a channel has no room for the given
+// flits. Credits on their way count as room.
 func (g *waitGraph) full(o *channel, flits int32) bool {
 	return o.credits < unlimited && int32(g.s.cfg.BufferFlits)-o.used < flits
 }
@@ -292,7 +291,7 @@ func (g *waitGraph) wormWaits(ce *cell) {
 	}
 }
 
-// report makes the error, beginning with the least channel that is waited for.
+// report makes the error; its first Wait is for the lowest channel.
 func (g *waitGraph) report(path []int32, edges []edge) error {
 	s := g.s
 	f := s.net.Fabric

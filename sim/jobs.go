@@ -14,67 +14,67 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// Job is what a job sends: programs that run at the same time.
+// Job is the programs of a job, which run at the same time.
 type Job struct{ Parts []Part }
 
-// Part is a program among ports.
+// Part is a program, with the ports of its ranks.
 type Part struct {
 	Program *traffic.Program
-	Ports   []fabric.PortID // by rank; several ranks may have the same one
-	Hosts   []int32         // by rank: ranks of one host send to each other without the fabric, in no time
-	// Nodes is how many of the last ranks are of switches: such a rank sends by its port, among what the switch
-	// forwards, and gets by port 0 what comes, as fast as it comes.
+	Ports   []fabric.PortID // by rank; ranks may share a port
+	Hosts   []int32         // by rank: ranks of one host exchange messages in no time, without the fabric
+	// Nodes is how many ranks, the last ones, are switches. Such a rank sends by its port, among the
+	// packets that the switch forwards, and receives at port 0, at any rate.
 	Nodes int
-	// Multicast is, by rank, where the rank's messages to all others go; nil where there are none.
+	// Multicast has, by rank, where messages to all others go; nil if there are none.
 	Multicast []MulticastTo
 }
 
-// MulticastTo is where a rank sends what all others get: each port in Receivers that is not the sender's gets a
-// copy.
+// MulticastTo tells where a rank's messages to all others go. Each port in Receivers gets a copy,
+// except the sender's own.
 type MulticastTo struct {
 	MLID      fabric.LID
 	SL        fabric.SL
 	Receivers []fabric.PortID
 }
 
-// Jobs are the jobs of a simulation. All begin at time 0.
+// Jobs are the jobs of a simulation, which all begin at time 0.
 type Jobs struct {
 	Jobs []Job
-	// Background is bytes that all ports of CAs and routers with a LID send to each other, in packets of
-	// an MTU at random times. They are sent in the time that the slowest job takes on a crossbar, or
-	// as fast as links are, and go on at this rate until all jobs are done.
+	// Background is the bytes that all ports of CAs and routers with a LID send to each other, in
+	// packets of an MTU at random times. The rate is such that they take as long as the slowest job
+	// does on a crossbar, but at most that of links. It lasts until all jobs are done.
 	Background float64
 	Seed       uint64 // of Background
 	SLs        int    // as in Traffic
 }
 
-// JobsDone is what became of jobs.
+// JobsDone is the result of RunJobs.
 type JobsDone struct {
 	Jobs []JobDone // as in Jobs
-	// Waits is how long packets of jobs waited and for what, sampled at many moments: ascending by
-	// job, port and By. With flits it is nil.
+	// Waits tells how long packets of jobs waited and for what, from samples at many moments, in the
+	// order of job, port and By. It is nil with flits.
 	Waits []Waited
-	Loads []Load // by PortID: what it has sent
+	Loads []Load // by PortID: packets sent
 	Time  Time   // when the last job was done
-	// TimeUp says that the time was over before.
+	// TimeUp is true if maxTime ended the simulation.
 	TimeUp     bool
 	Counts     Counts
 	Reordering *Reordering // nil without adaptive tables
 	Limits     *Limits     // nil with flits
 }
 
-// JobDone is what became of a job.
+// JobDone is the result of one job.
 type JobDone struct {
-	At       Time  // when it was done; 0 when it was not, or has nothing to send
+	At       Time  // when it was done; 0 if it was not, or sends nothing
 	Messages int64 // over the fabric
-	Bytes    int64 // of them, as they were sent
-	Left     int64 // messages that had not arrived everywhere
-	// Crossbar is the time that the busiest port of a host takes for the bytes of the job.
+	Bytes    int64 // sent over the fabric
+	Left     int64 // messages not yet arrived everywhere
+	// Crossbar is how long the busiest host port takes to send or receive its bytes of the job.
 	Crossbar Time
 }
 
 // RunJobs simulates jobs until all are done, or until maxTime if that is not 0. Errors are those of
-// New and Run, and of ports that cannot send or have no LID.
+// New and Run, and about ports that cannot send or have no LID.
 func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Time) (*JobsDone, error) {
 	d := &jobsDriver{Jobs: jobs, out: &JobsDone{Jobs: make([]JobDone, len(jobs.Jobs))}}
 	s, err := New(net, cfg, d)
@@ -109,64 +109,64 @@ func RunJobs(ctx context.Context, net Network, cfg Config, jobs Jobs, maxTime Ti
 	return m, nil
 }
 
-// jobsDriver drives jobs.
+// jobsDriver sends the messages of jobs.
 type jobsDriver struct {
 	Jobs
 	out     *JobsDone
 	parts   []jobPart
 	running int             // jobs that are not done
 	sent    []int64         // by port: messages
-	copies  map[int64]int32 // by multicast message under way: those that are still to come
+	copies  map[int64]int32 // by tag of a multicast message: copies under way
 	arrived []int64         // scratch
 	noise   noise
 	err     error
 }
 
-// jobPart is a part under way.
+// jobPart is a running part.
 type jobPart struct {
 	*Part
 	job   int
 	lids  []fabric.LID // by rank
-	waits []int32      // by message: how many it still waits for
+	waits []int32      // by message: how many messages it still waits for
 	next  *graph.CSR[int32]
 }
 
-// noise is the background.
+// noise is the background traffic.
 type noise struct {
 	hosts []fabric.PortID
 	rngs  []*rand.Rand // by host
-	gap   float64      // ps between messages of a host, 0 for none
-	bytes int          // of them
-	// By host: messages under way, and whether the next one waits for them.
+	gap   float64      // mean ps between messages of a host, 0 without background
+	bytes int          // of each message
+	// By host: messages under way, and whether the next waits for these.
 	sent   []int
 	stands []bool
 }
 
-// maxNoise is how many messages of the background a host has under way: without a bound, queues of a network
-// that carries less than the background grow for ever.
+// maxNoise bounds a host's background messages under way. Without it queues would grow for ever if
+// the network cannot carry the background.
 const maxNoise = 8
 
-// The numbers of wakes: of the start, and from wakeHosts on of the hosts of the background.
+// The ids of wakes: beginJobs starts the jobs; wakeHosts+i is for host i of the background.
 const (
 	beginJobs = iota
 	wakeHosts
 )
 
-// The tag of a message of a job is its part, and in the bits below its number there. noiseTag
-// is that of messages of host 0 of the background, and one less that of host 1.
+// The tag of a job's message is the index of its part, and in the lower messageBits bits its index
+// in the part. Background messages of host i have the tag noiseTag-i.
 const (
 	messageBits = 32
 	noiseTag    = -1
 )
 
-// prepare checks all parts and counts what they send. It returns the ports that send.
+// prepare checks all parts, counts what they send, and returns the ports that send.
 func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 	d.sent = make([]int64, len(s.ports))
 	d.copies = make(map[int64]int32)
 	slowest := Time(0)
 	for job := range d.Jobs.Jobs {
 		out := &d.out.Jobs[job]
-		bytes := make(map[fabric.PortID]*[2]int64) // that ports send and get
+		bytes := make(map[fabric.PortID]*[2]int64) // sent and received
 		for i := range d.Jobs.Jobs[job].Parts {
 			p, err := newPart(s, &d.Jobs.Jobs[job].Parts[i], job)
 			if err != nil {
@@ -194,7 +194,7 @@ func (d *jobsDriver) prepare(s *Sim) (senders []fabric.PortID, err error) {
 	return slices.Compact(senders), nil
 }
 
-// newPart checks a part.
+// newPart checks and prepares a part.
 func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
 	f := s.net.Fabric
 	p = jobPart{Part: part, job: job}
@@ -218,7 +218,7 @@ func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
 	return p, nil
 }
 
-// count adds up what a part sends.
+// count adds a part's messages to out, and their bytes to bytes, by port sent and received.
 func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
 	add := func(port fabric.PortID, way int, n int64) {
 		if bytes[port] == nil {
@@ -246,7 +246,7 @@ func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
 	}
 }
 
-// crosses returns true if a message goes over the fabric.
+// crosses returns true if message i goes over the fabric.
 func (p *jobPart) crosses(i int) bool {
 	m := &p.Program.Messages[i]
 	if m.Dst == traffic.All {
@@ -255,12 +255,12 @@ func (p *jobPart) crosses(i int) bool {
 	return m.Bytes > 0 && p.Hosts[m.Src] != p.Hosts[m.Dst]
 }
 
-// copiesOf returns how many ports get a message that a rank sends to all.
+// copiesOf returns how many ports receive a message that rank sends to all.
 func (p *jobPart) copiesOf(rank int32) int32 {
 	return int32(text.CountIf(p.Multicast[rank].Receivers, func(to fabric.PortID) bool { return to != p.Ports[rank] }))
 }
 
-// prepareNoise has the background sent in so much time.
+// prepareNoise sets the gap so that the background lasts as long as the slowest job.
 func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 	f := s.net.Fabric
 	for _, p := range f.CAPorts() {
@@ -281,7 +281,7 @@ func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 	}
 }
 
-// Wake begins all, or has a host send a packet of the background.
+// Wake begins the jobs, or lets a host send a background packet.
 func (d *jobsDriver) Wake(s *Sim, id int64) {
 	if id >= wakeHosts {
 		d.send(s, int(id-wakeHosts))
@@ -302,13 +302,13 @@ func (d *jobsDriver) Wake(s *Sim, id int64) {
 	}
 }
 
-// next has a host of the background send after a random time.
+// next lets a host send its next background packet after a random time.
 func (d *jobsDriver) next(s *Sim, host int) {
 	gap := -math.Log(1-d.noise.rngs[host].Float64()) * d.noise.gap
 	s.Wake(s.Now()+Time(math.Round(gap)), int64(host)+wakeHosts)
 }
 
-// send has a host of the background send, as long as a job runs.
+// send lets a host send a background packet if a job still runs.
 func (d *jobsDriver) send(s *Sim, host int) {
 	if d.running == 0 {
 		return
@@ -323,7 +323,7 @@ func (d *jobsDriver) send(s *Sim, host int) {
 	d.next(s, host)
 }
 
-// sl is that of the next message of a port.
+// sl returns the SL of the next message of a port.
 func (d *jobsDriver) sl(p fabric.PortID, rank int) fabric.SL {
 	if d.SLs == 0 {
 		return PathSL
@@ -338,7 +338,7 @@ func (d *jobsDriver) give(s *Sim, m Message) {
 	}
 }
 
-// begin sends a message, which waits for nothing more; one that does not go over the fabric has arrived.
+// begin sends message i, or takes it as arrived if it does not cross the fabric.
 func (d *jobsDriver) begin(s *Sim, part int, i int32) {
 	p := &d.parts[part]
 	tag := int64(part)<<messageBits | int64(i)
@@ -353,14 +353,14 @@ func (d *jobsDriver) begin(s *Sim, part int, i int32) {
 		out.DLID, out.SL = to.MLID, to.SL
 		d.copies[tag] = p.copiesOf(m.Src)
 	} else {
-		// The LIDs of a port get messages in turn.
+		// Messages use the LIDs of a port in turn.
 		out.DLID = p.lids[m.Dst] + fabric.LID(int(i)%(1<<s.net.Fabric.LMC(p.Ports[m.Dst])))
 		out.SL = d.sl(out.Src, int(m.Src))
 	}
 	d.give(s, out)
 }
 
-// Deliver goes on with what waits for a message.
+// Deliver counts arrivals, and goes on with what waited for a message that is complete.
 func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
 	switch {
 	case !x.Last:
@@ -387,7 +387,7 @@ func (d *jobsDriver) Deliver(s *Sim, x *Delivery) {
 	d.finish(s)
 }
 
-// finish begins what has waited for messages that have arrived.
+// finish begins all messages that waited only for those in d.arrived.
 func (d *jobsDriver) finish(s *Sim) {
 	for k := 0; k < len(d.arrived); k++ {
 		part := int(d.arrived[k] >> messageBits)
@@ -401,7 +401,7 @@ func (d *jobsDriver) finish(s *Sim) {
 	d.arrived = d.arrived[:0]
 }
 
-// jobOf is the job that a message is of.
+// jobOf returns the index of a message's job; the background counts as one more job.
 func (d *jobsDriver) jobOf(tag int64) int {
 	if tag <= noiseTag {
 		return len(d.out.Jobs)

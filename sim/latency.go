@@ -5,15 +5,15 @@ import (
 	"math/bits"
 )
 
-// batches is between how many batches, and half as many, a Latency keeps.
+// batches bounds the batches of a Latency; when it is reached, pairs of batches become one.
 const batches = 64
 
-// fine is how many parts the histogram of a Latency divides a power of two into.
+// fine is how many bins the histogram has for each power of two.
 const fine = 16
 
-// Latency is the distribution of a time, with the precision of its mean by batch
-// means: observations follow each other closely, so their own variance says too
-// little. Batches grow with the number of observations.
+// Latency is the distribution of a time. The precision of its mean is found
+// from means of batches, since observations that follow each other closely
+// are not independent. Batches grow with the number of observations.
 type Latency struct {
 	Count    int64
 	Min, Max Time
@@ -24,7 +24,7 @@ type Latency struct {
 	size  int64 // observations in a batch
 	part  float64
 	in    int64
-	bins  [64 * fine]int64 // by magnitude
+	bins  [64 * fine]int64 // histogram, see bin
 }
 
 func (l *Latency) add(t Time) {
@@ -50,7 +50,7 @@ func (l *Latency) add(t Time) {
 	l.full, l.size = batches/2, 2*l.size
 }
 
-// bin is the bin of a time, and floor the least time of a bin.
+// bin returns the bin of a time; floor returns the least time of a bin.
 func bin(t Time) int {
 	if t < fine {
 		return int(max(t, 0))
@@ -67,7 +67,7 @@ func floor(b int) Time {
 	return Time(b-shift*fine) << shift
 }
 
-// Mean is in ps, 0 without observations.
+// Mean returns the mean in ps, 0 without observations.
 func (l *Latency) Mean() float64 {
 	if l.Count == 0 {
 		return 0
@@ -75,8 +75,8 @@ func (l *Latency) Mean() float64 {
 	return l.sum / float64(l.Count)
 }
 
-// Interval is the mean and half the width of its 95 % confidence interval, in ps;
-// the half is infinite before there are 10 batches.
+// Interval returns the mean and half of its 95 % confidence interval, in ps.
+// half is infinite below 10 batches.
 func (l *Latency) Interval() (mean, half float64) {
 	if l.full < 10 {
 		return l.Mean(), math.Inf(1)
@@ -94,8 +94,8 @@ func (l *Latency) Interval() (mean, half float64) {
 	return l.Mean(), student95(l.full-1) * math.Sqrt(square/(n-1)/n)
 }
 
-// student95 is the 97.5 % quantile of Student's t for 9 degrees of freedom or
-// more, to three digits (Cornish-Fisher expansion).
+// student95 returns the 97.5 % quantile of Student's t to three digits, for 9
+// degrees of freedom or more (Cornish-Fisher expansion).
 func student95(df int) float64 {
 	const z = 1.959964
 	n := float64(df)
@@ -103,8 +103,8 @@ func student95(df int) float64 {
 	return z * (1 + (z2+1)/(4*n) + ((5*z2+16)*z2+3)/(96*n*n) + (((3*z2+19)*z2+17)*z2-15)/(384*n*n*n))
 }
 
-// Quantile is the time that a share q of all observations, 0 to 1, are not above,
-// to 1/16 of it.
+// Quantile returns the time that a share q, 0 to 1, of observations does not
+// exceed; it may be too long by a sixteenth.
 func (l *Latency) Quantile(q float64) Time {
 	left := int64(math.Ceil(q * float64(l.Count)))
 	for b, n := range l.bins {
@@ -119,7 +119,7 @@ func (l *Latency) Quantile(q float64) Time {
 type Summary struct {
 	Count int64    `json:"count"`
 	Mean  float64  `json:"mean"`
-	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and when too few to tell
+	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and for too few observations
 	Min   float64  `json:"min"`
 	P50   float64  `json:"p50"`
 	P99   float64  `json:"p99"`

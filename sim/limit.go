@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Resource is what keeps hosts from sending.
+// Resource tells what keeps hosts from sending.
 type Resource = word[resources]
 
 type resources struct{}
@@ -20,50 +20,48 @@ func (resources) names() (what string, list []string) {
 }
 
 const (
-	// Offered: nothing of the fabric does. Hosts send all that they have to, or wait for
-	// messages of others.
+	// Offered: nothing in the fabric. Hosts send all they have, or wait for messages of others.
 	Offered Resource = iota
-	// HostLink: a cable between a host and its switch is full, in one of its directions.
+	// HostLink: the cable of a host is full, in one direction.
 	HostLink
 	// Cable: a cable between switches is full.
 	Cable
-	// Buffer: no cable is full. Packets wait in buffers behind others that wait for a link, and
-	// more room would let more of them pass.
+	// Buffer: no cable is full. Packets wait in buffers behind others that wait for a link; with
+	// larger buffers more would pass.
 	Buffer
-	// Credit: a buffer has room, or what takes it is on its way: packets along the cable and
-	// through the switch, or credits back. The buffer is too small for the length of the cable, or
-	// for these delays.
+	// Credit: a buffer has room, but packets are still on their way to it, or credits on their way
+	// back. The buffer is too small for the cable's length, or for the delays of switch and credits.
 	Credit
 
 	numResources
 )
 
-// Full is the share of the time from which on a link that sends counts as full.
+// Full is the share of the time that a link must send to count as full.
 const Full = 0.9
 
-// Limits says what hosts did with their time, and what kept them from sending. It is measured after
-// the warm-up, at many moments: a host that has a packet and cannot send it waits for room in a
-// buffer, whose first packet waits for a port, and so on, up to a link that sends or a credit that
-// comes. With flits nothing is measured.
+// Limits tells what hosts did with their time, and what kept them from sending.
+// It is sampled at many moments after the warm-up. A host that cannot send its
+// packet waits for room in a buffer, whose first packet waits for a port, and so
+// on, up to a link that sends or a credit that arrives. It is not measured with
+// flits.
 type Limits struct {
-	// Limit is the resource of which more would help the traffic most.
+	// Limit is the resource of which more would help most.
 	Limit Resource `json:"resource"`
-	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to
-	// send.
+	// Sending and Blocked are shares of the time of all hosts. In the rest they have nothing to send.
 	Sending float64 `json:"sending"`
 	Blocked float64 `json:"blocked"`
-	// Shares of Blocked by what blocks.
+	// These are shares of Blocked by Resource.
 	HostLink float64 `json:"by_host_link"`
 	Cable    float64 `json:"by_cable"`
 	Buffer   float64 `json:"by_buffer"`
 	Credit   float64 `json:"by_credit"`
-	// Link is the port that sends into the link that blocks hosts for most of the time in the way
-	// of Limit; where no link does, the port of the busiest link.
+	// Link is the port whose link blocks hosts longest, of those that count for Limit; if none blocks,
+	// the port of the busiest link.
 	Link struct {
 		Sender
-		Busy float64 `json:"busy"` // share of the time in which it sends
+		Busy float64 `json:"busy"` // share of the time that it sends
 	} `json:"link"`
-	FullHostLinks int `json:"full_host_links"` // directions of links that are
+	FullHostLinks int `json:"full_host_links"` // number of full directions of links
 	FullCables    int `json:"full_cables"`
 
 	samples int // moments
@@ -77,31 +75,31 @@ type Sender struct {
 	Text string         `json:"text"` // for people
 }
 
-// NewSender returns a port of f, with the text "from -> to".
+// NewSender returns port p of f as a Sender with Text "from -> to".
 func NewSender(f *fabric.Fabric, p fabric.PortID) Sender {
 	node := f.Owner(p)
 	return Sender{f.Node(node).GUID, f.Name(node).Text, f.Num(p), strings.ReplaceAll(f.PortName(p)+" -> "+f.PortName(f.Peer(p)), `"`, "")}
 }
 
-// limits samples a simulation.
+// limits samples what hosts do and wait for.
 type limits struct {
 	s       *Sim
 	hosts   []fabric.PortID
 	from    Time
-	busy    []Time // by port, at from
+	busy    []Time // by port, when sampling began
 	samples int
 	step    Time // between samples
-	// By sample, weighted by step where that grows.
+	// Time of all hosts together, by samples.
 	sending, blocked, all Time
-	links                 []Time       // by port: hosts blocked by its link, which sends
-	credits               []Time       // by port: hosts blocked by credits that it waits for
+	links                 []Time       // by port: time of hosts blocked by its link, which sends
+	credits               []Time       // by port: time of hosts blocked as it waits for credits
 	waits                 *waitCounter // of jobs; nil for none
 }
 
-// maxSamples bounds the samples of a simulation of unknown length: beyond it they are half as often.
+// maxSamples is the number of samples after which their step doubles.
 const maxSamples = 2000
 
-// newLimits samples hosts from now on, first at steps of so much. It is nil with flits.
+// newLimits begins to sample hosts, at first in the given step. It returns nil with flits.
 func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 	if s.worms {
 		return nil
@@ -117,7 +115,7 @@ func newLimits(s *Sim, hosts []fabric.PortID, step Time) *limits {
 // firstStep is the time between the first samples of limits in closed loop.
 const firstStep = 100 * Nanosecond
 
-// run is Sim.Run with samples.
+// run is Sim.Run with samples, or without if l is nil.
 func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	if l == nil {
 		return s.Run(ctx, until)
@@ -134,8 +132,8 @@ func (l *limits) run(ctx context.Context, s *Sim, until Time) error {
 	}
 }
 
-// runAll runs until nothing is left to do, or until maxTime where that is not 0. The error may be
-// failed, of a message that could not be sent, or a deadlock.
+// runAll runs until nothing is left to do, or until maxTime if that is not 0. It returns a
+// deadlock, or the error in *failed, of a message that could not be sent.
 func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error) error {
 	if err := l.run(ctx, s, cmp.Or(maxTime, Forever)); err != nil {
 		return err
@@ -146,7 +144,7 @@ func (l *limits) runAll(ctx context.Context, s *Sim, maxTime Time, failed *error
 	return s.Deadlock()
 }
 
-// sample looks at what hosts do now.
+// sample adds up what each host does now.
 func (l *limits) sample() {
 	now := l.s.events.now
 	for _, h := range l.hosts {
@@ -173,12 +171,13 @@ func (l *limits) sample() {
 	}
 }
 
-// blockerOn finds what blocks packets that wait on VL vl for port p, from port to port. It goes on
-// past a port that sends if there is no room at its other end for another packet. It ends at a port
-// that waits for credits, or at one whose link sends.
+// blockerOn finds what blocks the packets that wait for port p on VL vl, by following what each
+// port waits for. It goes on past a port that sends if there is no room behind its link for another
+// packet. It ends at a port whose link sends, or at one that waits for credits; then credit is
+// true.
 func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	need := s.cells.items[s.branches.items[s.channels[s.ports[p].to*s.vls+vl].first].cell].flits
-	for range 64 { // packets that wait in a circle are a deadlock, which is found elsewhere
+	for range 64 { // packets that wait in a cycle are a deadlock, found elsewhere
 		pt := &s.ports[p]
 		sends := pt.freeAt > s.events.now
 		switch {
@@ -186,7 +185,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 			vl = int32(pt.vl)
 		case pt.waiting != 0:
 			vl = s.waitingVL(pt)
-		default: // with LockStep, it is kept for a packet that waits elsewhere
+		default: // with LockStep, a packet that waits elsewhere holds it
 			return p, false
 		}
 		out := pt.to*s.vls + vl
@@ -201,7 +200,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 		case s.room-lane.used < need && lane.head != none:
 			next = s.waitsFor(lane.head)
 		}
-		if next == none { // packets come or are routed, or credits come
+		if next == none { // it waits for packets that arrive or are routed, or for credits
 			return p, true
 		}
 		p = next
@@ -209,7 +208,7 @@ func (s *Sim) blockerOn(p, vl int32) (at int32, credit bool) {
 	return p, false
 }
 
-// waitingVL returns the next VL on which packets wait for a port. There has to be one.
+// waitingVL returns the next VL on which packets wait for a port. There must be one.
 func (s *Sim) waitingVL(pt *port) int32 {
 	vl := s.nextVL(pt)
 	for pt.waiting&(1<<vl) == 0 {
@@ -220,8 +219,8 @@ func (s *Sim) waitingVL(pt *port) int32 {
 	return vl
 }
 
-// waitsFor is the first port that a cell waits for; none where it comes, is routed or waits for its own
-// tail.
+// waitsFor returns the first port for which a cell waits; none if the cell still arrives, is routed
+// or waits for its own tail.
 func (s *Sim) waitsFor(c int32) int32 {
 	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
 		if br := &s.branches.items[b]; br.waits {
@@ -231,7 +230,7 @@ func (s *Sim) waitsFor(c int32) int32 {
 	return none
 }
 
-// leaving returns the port by which the previous packet is still leaving a buffer, or none.
+// leaving returns the port by which the packet before the first one still leaves a buffer, or none.
 func (s *Sim) leaving(in int32) int32 {
 	port := fabric.PortID(s.channels[in].port)
 	at := s.net.Fabric.Owner(port)
@@ -247,8 +246,8 @@ func (s *Sim) leaving(in int32) int32 {
 	return none
 }
 
-// result returns what was sampled until end. wanted is true if hosts had or may have had more
-// to send than they could, or if end is when they had sent everything.
+// result returns what was sampled until end. wanted is true if hosts had, or may have had, more to
+// send than they could, or if end is when they had sent everything.
 func (l *limits) result(end Time, wanted bool) *Limits {
 	if l == nil || end <= l.from || l.all == 0 || l.samples == 0 {
 		return nil
@@ -308,12 +307,12 @@ func (l *limits) result(end Time, wanted bool) *Limits {
 	return r
 }
 
-// busyShare is the share of the time up to end in which a port sent.
+// busyShare returns the share of the time until end in which a port sent.
 func (l *limits) busyShare(p fabric.PortID, end Time) float64 {
 	return float64(l.s.ports[p].load.Busy-l.busy[p]) / float64(end-l.from)
 }
 
-// kind is what the link of a port is.
+// kind returns Cable for a link between switches, else HostLink.
 func (s *Sim) kind(p fabric.PortID) Resource {
 	f := s.net.Fabric
 	if f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(f.Peer(p))) {
@@ -322,34 +321,34 @@ func (s *Sim) kind(p fabric.PortID) Resource {
 	return HostLink
 }
 
-// Waited is how long packets of a job have waited for a port, while the last packet that it had sent was of
-// a job.
+// Waited is how long packets of job Job waited for Port while the last packet that Port had sent
+// was of job By.
 type Waited struct {
-	Job, By int // indices in Jobs; as many as there are for the background
+	Job, By int // indices in Jobs; the background has the next one
 	Port    fabric.PortID
-	// Time is of all packets together: those in buffers of switches, and the first one of each
-	// host and VL, except the packets of its own job that the host itself sends.
+	// Time adds up all waiting packets: those in buffers of switches, and the first one of each host
+	// and VL. It leaves out packets that wait in their host for packets of the same job.
 	Time Time
 }
 
-// waitCounter counts what packets wait for.
+// waitCounter counts what packets of jobs wait for.
 type waitCounter struct {
 	s     *Sim
 	jobOf func(tag int64) int
 	count []Time // by job: packets that wait for a port; scratch
 	of    map[Waited]Time
-	// Packets that were looked at since the steps between samples grew, and the events up to then.
+	// How many packets were looked at since the step last grew, and the number of events then.
 	looked, events int64
 }
 
-// Samples look at one packet for each event, which costs a third of the simulation or about
-// that, and at 4 million more before the steps between them grow.
+// Samples may look at one packet for each event, which is about a third of a simulation's work, and
+// at 4 million more. Beyond that the step grows.
 const (
 	looksPerEvent = 1
 	freeLooks     = 1 << 22
 )
 
-// isCostly says that samples cost too much, once for each time that the steps between them shall grow.
+// isCostly returns true if samples have looked at too many packets since it last did.
 func (w *waitCounter) isCostly() bool {
 	events := w.s.counts.Events
 	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {
@@ -359,10 +358,10 @@ func (w *waitCounter) isCostly() bool {
 	return true
 }
 
-// neverSent is the tag of what a port has sent that has sent nothing.
+// neverSent is the tag for a port that has sent nothing.
 const neverSent = math.MinInt64
 
-// sample adds so much time for each packet that waits now.
+// sample adds step for each packet that waits now.
 func (w *waitCounter) sample(step Time) {
 	s := w.s
 	for p := range s.ports {
@@ -378,7 +377,7 @@ func (w *waitCounter) sample(step Time) {
 					continue
 				}
 				by := w.jobOf(s.sent[at])
-				if by == job && int32(p) == at && pt.isHost { // a host sends one packet after the other
+				if by == job && int32(p) == at && pt.isHost { // a host sends its packets one by one
 					continue
 				}
 				w.of[Waited{Job: job, By: by, Port: fabric.PortID(at)}] += n * step
@@ -387,12 +386,13 @@ func (w *waitCounter) sample(step Time) {
 	}
 }
 
-// countWaiting counts the packets that wait for a port on a channel, and those behind them in their buffers.
+// countWaiting counts, by job, packets on channel o that wait for port p, and those behind them in
+// their buffers.
 func (w *waitCounter) countWaiting(p int32, o *channel) {
 	s := w.s
 	for b := o.first; b != none; b = s.branches.items[b].next {
 		br := &s.branches.items[b]
-		if s.waitsFor(br.cell) != p { // is counted there
+		if s.waitsFor(br.cell) != p { // counted there
 			continue
 		}
 		for c := br.cell; c != none; c = s.cells.items[c].next {
@@ -405,7 +405,7 @@ func (w *waitCounter) countWaiting(p int32, o *channel) {
 	}
 }
 
-// list is what was counted.
+// list returns the sums in the order of job, port and By.
 func (w *waitCounter) list() []Waited {
 	out := make([]Waited, 0, len(w.of))
 	for x, t := range w.of {

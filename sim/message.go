@@ -2,51 +2,50 @@ package sim
 
 import "github.com/ibweave/ibweave/fabric"
 
-// PathSL as a message's SL takes it from Network.PathSLs.
+// PathSL as Message.SL takes the SL from Network.PathSLs.
 const PathSL fabric.SL = 255
 
-// Message is what a host is asked to send.
+// Message is a message that a host is to send.
 type Message struct {
 	Src   fabric.PortID // port of a CA or router, with a cable
 	DLID  fabric.LID    // LID or MLID
 	SL    fabric.SL     // 0 to 15, or PathSL
-	Flow  uint32        // number of a queue pair or the like, for the hash of HBF and for Reordering
+	Flow  uint32        // number of a queue pair or the like; HBF hashes it, and packets of one Flow have an order
 	Bytes int           // of data, 1 or more
-	Tag   int64         // the sender's own
+	Tag   int64         // for the driver
 }
 
 // Delivery is the arrival of a packet's last byte at a host, or at port 0 of a
 // switch.
 type Delivery struct {
-	Message  // its Bytes are those of the packet's data
+	Message  // Bytes is of this packet's data only
 	Port     fabric.PortID
 	At       Time
 	Born     Time // when the message was sent
 	Injected Time // when the packet's first byte left the host
-	// Last says that the message is complete with this packet. Packets of one message stay
-	// in order, unless adaptive tables let them overtake.
+	// Last is true if the message is complete with this packet. The packets of a message arrive in
+	// order, except with adaptive tables.
 	Last bool
 }
 
-// Reordering says how packets with adaptive tables arrived: in the order of their flow, or not.
-// A flow is all unicast packets of one source, DLID, SL and Message.Flow.
+// Reordering tells how many packets arrived out of order, with adaptive tables. The order is that
+// of a flow: all unicast packets of one source, DLID, SL and Message.Flow.
 type Reordering struct {
 	Packets int64 `json:"packets"` // that arrived
-	// OutOfOrder is how many arrived after a packet of their flow that was sent later, and Share
-	// how many of Packets that is.
+	// OutOfOrder counts packets that arrived after a packet sent later in their flow. Share is
+	// OutOfOrder / Packets.
 	OutOfOrder      int64   `json:"out_of_order"`
 	Share           float64 `json:"share"`
-	Flows           int64   `json:"flows"`              // that packets were sent of
-	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows that have packets out of order
-	// Behind is, at most, how many places behind the last packet in order, of those that had
-	// arrived, a packet was.
+	Flows           int64   `json:"flows"`              // flows with packets
+	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows with packets out of order
+	// Behind is the most places by which a packet out of order came late in its flow.
 	Behind int64 `json:"max_behind"`
-	// Late is, for each packet out of order, how long its flow had had a gap when the packet
-	// arrived: how long a receiver that wants order had been holding packets back.
+	// Late has, for each packet out of order, how long its flow had missed a packet when it arrived:
+	// so long a receiver that wants order held packets back.
 	Late *Summary `json:"late_ns,omitempty"`
 }
 
-// flowKey tells flows apart.
+// flowKey identifies a flow.
 type flowKey struct {
 	src    fabric.PortID
 	dlid   fabric.LID
@@ -54,12 +53,12 @@ type flowKey struct {
 	number uint32
 }
 
-// flow is what Reordering needs to know of one.
+// flow is the state of a flow.
 type flow struct {
 	sent, arrived int64
-	next          int64 // 1 + the highest place that has arrived
+	next          int64 // 1 + the highest place that arrived
 	gap           Time  // since when arrived has been below next
-	late          bool  // had packets out of order
+	late          bool  // some packet was out of order
 }
 
 // ticket is the place of a packet in its flow and its message.
@@ -69,13 +68,13 @@ type ticket struct {
 	message int32
 }
 
-// ordering follows the order of packets.
+// ordering counts packets out of order.
 type ordering struct {
 	Reordering
 	late     Latency
 	index    map[flowKey]int32
 	flows    []flow
-	messages pool[int32] // packets of a message that have not arrived
+	messages pool[int32] // packets of a message still to arrive
 	tickets  []ticket    // by packet
 }
 
@@ -97,8 +96,7 @@ func (o *ordering) send(packet, message int32, m *Message) {
 	o.messages.items[message]++
 }
 
-// deliver counts a packet that has arrived, and returns true if the packet completes its
-// message.
+// deliver counts a packet's arrival, and returns true if it completes its message.
 func (o *ordering) deliver(packet int32, now Time) (last bool) {
 	t := &o.tickets[packet]
 	f := &o.flows[t.flow]

@@ -6,14 +6,14 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Virtual cut-through: a packet is sent when the buffer at the other end has room
-// for all of it, and then goes through without a stop. So all that follows is known
-// when it is sent. A packet and hop have one event, where the packet may ask for its
-// output ports, and others only where something waits: for the port, for the head of the
-// buffer, for the credit.
+// Virtual cut-through: a packet is sent when the next buffer has room for all of it, and
+// then goes through without a stop. So all its times up to there are known when it is
+// sent. Each hop of a packet has one event, at which it may ask for its output ports.
+// There are more only if it waits for a port, for packets before it in the buffer, or for
+// credits.
 
-// ready has a packet that came by channel in ask for its output ports if it is the first
-// of its buffer.
+// ready lets cell c, which came by channel in, ask for its output ports if it is first in its
+// buffer.
 func (s *Sim) ready(c, in int32) {
 	ce, lane := &s.cells.items[c], &s.channels[in]
 	switch {
@@ -27,15 +27,15 @@ func (s *Sim) ready(c, in int32) {
 	}
 }
 
-// askFirst has the first packet of a buffer, which is ready, ask for its output ports.
+// askFirst lets the first packet of a buffer, which has been routed, ask for its output ports.
 func (s *Sim) askFirst(c int32, ce *cell) {
 	if ce.port == none || !s.moveAt(c, ce, ce.port, ce.out) {
 		s.stay(c, ce)
 	}
 }
 
-// stay has the first packet of a buffer, which cannot go at once, wait for its
-// output ports. A packet without an output port is dropped.
+// stay lets the first packet of a buffer choose its output ports and wait for
+// them, as it could not leave at once. A packet without an output port is dropped.
 func (s *Sim) stay(c int32, ce *cell) {
 	if ce.port == none && s.net.Adaptive != nil && ce.dlid < mft.MinMLID {
 		s.pick(ce)
@@ -64,10 +64,10 @@ func (s *Sim) stay(c int32, ce *cell) {
 	}
 }
 
-// waitForAny has the first packet of a buffer, which cannot go at once, wait for all its
-// outlets. It takes the first one that is free and has room behind it.
+// waitForAny makes the first packet of a buffer wait for all outlets at once. It takes the first
+// one that is free with room behind it.
 func (s *Sim) waitForAny(c int32, ce *cell) {
-	begin := s.events.now // when the packet's tail keeps up with any of the ports
+	begin := s.events.now // when its tail keeps up with each of the ports
 	for _, o := range s.outlets {
 		begin = max(begin, ce.tail-takes(ce.bytes, s.ports[o.port].rate))
 	}
@@ -77,7 +77,7 @@ func (s *Sim) waitForAny(c int32, ce *cell) {
 		return
 	}
 	ce.state = cellChoosing
-	var ports [256]int32 // an offer may make another packet choose
+	var ports [256]int32 // an offer may let another packet choose, which sets s.outlets
 	n := 0
 	for i := len(s.outlets) - 1; i >= 0; i-- {
 		s.addBranch(c, s.outlets[i].port, s.outlets[i].out)
@@ -95,10 +95,10 @@ func (s *Sim) waitForAny(c int32, ce *cell) {
 	}
 }
 
-// ask puts the branches of a cell into the queues of their channels, each when
-// the packet's tail can keep up with the port: a port that is faster than the
-// link by which the packet comes begins later, so that it never lacks bytes to
-// send. Branches that leave together also begin to wait together.
+// ask puts the branches of a cell into the queues of their channels, as soon
+// as the packet's tail keeps up with the port: a port that is faster than the
+// incoming link begins later, so that it never runs out of bytes to send.
+// Branches that leave together also begin to wait together.
 func (s *Sim) ask(c int32) {
 	ce := &s.cells.items[c]
 	if ce.tail <= s.events.now {
@@ -123,7 +123,7 @@ func (s *Sim) ask(c int32) {
 	}
 }
 
-// askAll puts all branches of a cell into their queues before any of them goes.
+// askAll queues all branches of a cell before any of them leaves.
 func (s *Sim) askAll(c int32) {
 	b := s.cells.items[c].branch
 	if next := s.branches.items[b].sibling; next == none {
@@ -135,8 +135,8 @@ func (s *Sim) askAll(c int32) {
 		s.queue(b)
 	}
 	for b != none {
-		// Granting the last branch may free the cell and its branches: it is the last here,
-		// or all were granted at once.
+		// Granting the last branch may free the cell and all its branches. But then b is the last one, or
+		// all were granted at once.
 		br := &s.branches.items[b]
 		if br.granted {
 			return
@@ -146,7 +146,7 @@ func (s *Sim) askAll(c int32) {
 	}
 }
 
-// offer has a port choose, at once or after all that happens at this moment.
+// offer lets a port choose a branch, at once or, with LowestPort, after all events of this moment.
 func (s *Sim) offer(p int32) {
 	if s.cfg.Arbitration != LowestPort {
 		s.arbitrate(p)
@@ -158,7 +158,7 @@ func (s *Sim) offer(p int32) {
 	}
 }
 
-// arbitrate has a port that is idle take the next branch, if any can go.
+// arbitrate lets an idle port send the next branch that can leave, VL by VL.
 func (s *Sim) arbitrate(p int32) {
 	pt := &s.ports[p]
 	if pt.waiting == 0 || pt.taken != none {
@@ -181,7 +181,7 @@ func (s *Sim) arbitrate(p int32) {
 	}
 }
 
-// wake has a port that sends choose again when it is free.
+// wake lets a port that sends choose again when it is free.
 func (s *Sim) wake(p int32) {
 	if pt := &s.ports[p]; !pt.wakes {
 		pt.wakes = true
@@ -189,7 +189,7 @@ func (s *Sim) wake(p int32) {
 	}
 }
 
-// grant lets a branch go, if it can, by a port that is idle.
+// grant lets branch b leave by its idle port. It returns false if b has to wait.
 func (s *Sim) grant(b int32) bool {
 	br := &s.branches.items[b]
 	c := br.cell
@@ -244,7 +244,7 @@ func (s *Sim) grant(b int32) bool {
 	return true
 }
 
-// transmit sends a branch.
+// transmit sends branch b; its cell stays.
 func (s *Sim) transmit(b int32) {
 	br := &s.branches.items[b]
 	if br.waits {
@@ -255,8 +255,8 @@ func (s *Sim) transmit(b int32) {
 	s.move(br.cell, br.port, br.out)
 }
 
-// move sends a copy of a cell's packet; the cell stays. Its tail is then the time when
-// the last copy sent so far has left.
+// move sends a copy of a cell's packet, while the cell stays. The cell's tail becomes the time when
+// all copies sent so far have left.
 func (s *Sim) move(c, port, out int32) {
 	ce := &s.cells.items[c]
 	pt := &s.ports[port]
@@ -269,7 +269,7 @@ func (s *Sim) move(c, port, out int32) {
 		return
 	}
 	copied := s.cells.get()
-	ce = &s.cells.items[c] // the pool may have grown
+	ce = &s.cells.items[c] // get may have moved the cells
 	to := &s.cells.items[copied]
 	to.clear()
 	to.packet, to.bytes, to.flits, to.dlid, to.sl = ce.packet, ce.bytes, ce.flits, ce.dlid, ce.sl
@@ -279,9 +279,9 @@ func (s *Sim) move(c, port, out int32) {
 	s.push(s.events.now+s.hop, evReady, copied, out)
 }
 
-// relay sends the last copy of a cell's packet, which has no branch, and has it leave
-// its buffer. The cell goes along, which move cannot do, and most of a simulation's
-// time is spent here.
+// relay sends the last copy of a cell's packet, which has no branch, and takes it out of its
+// buffer. It moves the cell itself, which is faster than move: most of a simulation's time is spent
+// here.
 func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32) {
 	in, next, flits := ce.in, ce.next, ce.flits
 	if in == out { // a cable from a switch to itself: the packet is in the buffer twice
@@ -306,7 +306,7 @@ func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32) {
 	}
 }
 
-// send has a port send a copy of a cell's packet, and returns when the tail has left.
+// send lets a port send a copy of a cell's packet, and returns when its tail has left.
 func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	now := s.events.now
 	if ce.in == none {
@@ -325,7 +325,7 @@ func (s *Sim) send(ce *cell, pt *port, port, out int32) Time {
 	return now + took
 }
 
-// carry has a port send a packet on a VL until its tail has left.
+// carry records that a port sends a packet on a VL until its tail has left.
 func (p *port) carry(bytes int32, took, left Time, vl uint8) {
 	p.taken, p.freeAt, p.vl = none, left, vl
 	p.load.Packets++
@@ -333,7 +333,7 @@ func (p *port) carry(bytes int32, took, left Time, vl uint8) {
 	p.load.Busy += took
 }
 
-// sink has a packet whose tail leaves a port arrive at the end port behind it.
+// sink lets a packet whose tail leaves a port at time left arrive at the end port behind.
 func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 	if pt.to != port {
 		left += s.cfg.WireDelay
@@ -342,8 +342,8 @@ func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 	s.push(left, evDeliver, packet, pt.to)
 }
 
-// moveAt sends the packet of a cell that has one output port and needs not wait. It has
-// no branch then.
+// moveAt sends the packet of a cell that has one output port and no branch. It returns false if the
+// packet must wait.
 func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 	pt, o := &s.ports[port], &s.channels[out]
 	now := s.events.now
@@ -363,8 +363,8 @@ func (s *Sim) moveAt(c int32, ce *cell, port, out int32) bool {
 	return true
 }
 
-// depart ends a packet's stay in a buffer at time at, now or later, when the tail
-// of its last copy leaves. Nothing more happens to the packet until then.
+// depart takes a packet out of its buffer at time at, now or later, when the
+// tail of its last copy leaves. Until then nothing more happens to it.
 func (s *Sim) depart(c int32, at Time) {
 	ce := &s.cells.items[c]
 	in, next, flits := ce.in, ce.next, ce.flits
@@ -374,8 +374,8 @@ func (s *Sim) depart(c int32, at Time) {
 	}
 }
 
-// vacate takes the first cell, with its flits, out of a buffer at time at, now or later, when the
-// tail of its last copy leaves. Cell next is the first one then.
+// vacate frees the room of a buffer's first cell, some flits, at time at, now or later, when the
+// tail of its last copy leaves. Cell next is then the first.
 func (s *Sim) vacate(in, next, flits int32, at Time) {
 	s.makeRoom(in, flits, at)
 	lane := &s.channels[in]
@@ -387,7 +387,7 @@ func (s *Sim) vacate(in, next, flits int32, at Time) {
 	}
 }
 
-// succeed has a cell be the first of its buffer from a time on.
+// succeed makes a cell the first of its buffer from time at on.
 func (s *Sim) succeed(c int32, at Time) {
 	ce := &s.cells.items[c]
 	switch {

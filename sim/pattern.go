@@ -15,18 +15,18 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// Pattern is which host sends to which; the zero value is Uniform.
+// Pattern tells which hosts send to which; the zero value is Uniform.
 type Pattern struct {
 	text string
 	bind func(n int, seed uint64) (Receivers, error)
 }
 
-// Receivers returns the host to which host i sends its k-th message, both counted from 0; below 0,
-// or i itself, means no message. rng is host i's.
+// Receivers returns the host to which host i sends its k-th message, both from 0. A result below 0,
+// or i, means no message. rng is host i's.
 type Receivers func(i int, k int64, rng *rand.Rand) int
 
-// For returns the receivers among n hosts. The seed determines what the pattern leaves to chance.
-// The error tells why the pattern cannot be used with n hosts.
+// For returns the receivers among n hosts; seed determines what is random. The error tells why n
+// hosts cannot use the pattern.
 func (p Pattern) For(n int, seed uint64) (Receivers, error) {
 	if p.bind == nil {
 		p = Uniform
@@ -34,29 +34,28 @@ func (p Pattern) For(n int, seed uint64) (Receivers, error) {
 	return p.bind(n, seed)
 }
 
-// String is the form that ParsePattern reads.
+// String returns the text that ParsePattern reads.
 func (p Pattern) String() string { return p.text }
 
-// withSeed returns a pattern with a seed of its own.
+// withSeed returns the pattern with a fixed seed.
 func (p Pattern) withSeed(seed uint64) Pattern {
 	return Pattern{fmt.Sprintf("%s:%d", p.text, seed), func(n int, _ uint64) (Receivers, error) { return p.bind(n, seed) }}
 }
 
 var (
-	// Uniform sends to all others alike.
+	// Uniform sends each message to a random other host.
 	Uniform = Pattern{"uniform", func(n int, _ uint64) (Receivers, error) {
 		return func(i int, _ int64, rng *rand.Rand) int { return drawOther(i, n, rng) }, nil
 	}}
-	// Permutation has each host send to one, and get from one: a cycle through all hosts,
-	// so that none sends to itself.
+	// Permutation has each host send to one other, and receive from one, in a random cycle through all
+	// hosts.
 	Permutation = Pattern{"permutation", func(n int, seed uint64) (Receivers, error) {
 		to := traffic.Cycle(n, seed)
 		return func(i int, _ int64, _ *rand.Rand) int { return to[i] }, nil
 	}}
-	// Bisection has pairs of hosts exchange messages: a random half of the hosts, and each of them
-	// with a partner of the other half. Of an odd number one host sends nothing. The mean
-	// bandwidth that pairs get is the effective bisection bandwidth (Hoefler, Schneider and
-	// Lumsdaine, Cluster 2008).
+	// Bisection has random pairs of hosts exchange messages. If the number of hosts is odd, one sends
+	// nothing. The mean bandwidth of the pairs is the effective bisection bandwidth (Hoefler,
+	// Schneider and Lumsdaine, Cluster 2008).
 	Bisection = Pattern{"bisection", func(n int, seed uint64) (Receivers, error) {
 		order := rand.New(rand.NewPCG(seed, 0x62697365)).Perm(n)
 		to := make([]int, n)
@@ -66,14 +65,14 @@ var (
 		}
 		return func(i int, _ int64, _ *rand.Rand) int { return to[i] }, nil
 	}}
-	// AllToAll has each host send to all others in turn, beginning with the next one:
-	// a shift by 1, then by 2, and so on.
+	// AllToAll has each host send to all others in turn: first a shift by 1,
+	// then by 2, and so on.
 	AllToAll = Pattern{"all-to-all", func(n int, _ uint64) (Receivers, error) {
 		return func(i int, k int64, _ *rand.Rand) int { return (i + 1 + int(k%int64(n-1))) % n }, nil
 	}}
 )
 
-// drawOther draws one of n hosts that is not host i.
+// drawOther draws one of n hosts except host i.
 func drawOther(i, n int, rng *rand.Rand) int {
 	d := rng.IntN(n - 1)
 	if d >= i {
@@ -82,8 +81,8 @@ func drawOther(i, n int, rng *rand.Rand) int {
 	return d
 }
 
-// Shift has each host send to the one a fixed distance after it, and the last ones to the first. It
-// refuses shifts that have all hosts send to themselves.
+// Shift has host i send to host i+by, modulo the number of hosts. It refuses a shift that makes
+// hosts send to themselves.
 func Shift(by int) Pattern {
 	return Pattern{fmt.Sprintf("shift:%d", by), func(n int, _ uint64) (Receivers, error) {
 		if by%n == 0 {
@@ -93,8 +92,8 @@ func Shift(by int) Pattern {
 	}}
 }
 
-// HotSpot sends a share of all messages, 0 to 1, to one host, and the others uniformly, as the hot host
-// itself does.
+// HotSpot sends a share of all messages, 0 to 1, to one host, and the others, like all messages of
+// that host, as Uniform does.
 func HotSpot(host int, share float64) Pattern {
 	return Pattern{fmt.Sprintf("hot-spot:%d:%g", host, share), func(n int, _ uint64) (Receivers, error) {
 		if host < 0 || host >= n || !(share >= 0 && share <= 1) {
@@ -109,7 +108,8 @@ func HotSpot(host int, share float64) Pattern {
 	}}
 }
 
-// collective has a host send to those to which its rank sends in an operation, in turn, as often as it does.
+// collective has each host send, in turn, to all receivers of its rank in an operation; a receiver
+// of several units has several turns.
 func collective(text string, o traffic.Operation) Pattern {
 	return Pattern{text, func(n int, _ uint64) (Receivers, error) {
 		p, err := o.Pattern(n)
@@ -172,10 +172,10 @@ func ParsePattern(text string) (Pattern, error) {
 	return Pattern{}, fmt.Errorf("pattern %q: want uniform, permutation[:SEED], bisection[:SEED], shift:BY, hot-spot:HOST:SHARE or all-to-all, or %s", text, traffic.Operations)
 }
 
-// RankOrder brings the ports of hosts into the order of their ranks.
+// RankOrder sorts the ports of hosts by rank.
 type RankOrder func(f *fabric.Fabric, list []fabric.PortID)
 
-// ParseRankOrder reads "listed", which leaves ports as they are, "leaf", "random" or "random:SEED".
+// ParseRankOrder reads "listed", which keeps the order, "leaf", "random" or "random:SEED".
 func ParseRankOrder(s string) (RankOrder, error) {
 	name, seed, has := strings.Cut(s, ":")
 	if !has {
@@ -203,7 +203,7 @@ func orderByLeaf(f *fabric.Fabric, list []fabric.PortID) {
 	})
 }
 
-// SourceCount returns how many of the hosts that may send to groups do, as Traffic.Sources has it; nil is all.
+// SourceCount returns how many of some hosts that may send to groups do so; 0 is all, as is nil.
 type SourceCount func(senders int) int
 
 // ParseSources reads "all", "one", a number of hosts, or a share such as "40%".
@@ -224,7 +224,7 @@ func ParseSources(s string) (SourceCount, error) {
 	return nil, fmt.Errorf("%q: want one, all, a number of hosts, or a share such as 40%%", s)
 }
 
-// Of returns how many of senders that is.
+// Of returns c(senders), 0 for all, or an error if that is more than senders.
 func (c SourceCount) Of(senders int) (int, error) {
 	n := 0
 	if c != nil {
@@ -236,7 +236,7 @@ func (c SourceCount) Of(senders int) (int, error) {
 	return n, nil
 }
 
-// CountSenders returns how many ports may send to a group that another port receives.
+// CountSenders counts the ports that may send to a group in which another port receives.
 func CountSenders(trees []mft.Tree) int {
 	senders := map[fabric.PortID]bool{}
 	for i := range trees {

@@ -13,10 +13,10 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// none is the index of nothing.
+// none is no index.
 const none int32 = -1
 
-// event is an event at some time; the meaning of a and b depends on kind.
+// event is an event; kind tells what a and b are.
 type event struct {
 	a, b int32
 	kind eventKind
@@ -29,43 +29,43 @@ const (
 	evInject                     // packet a is ready at its host
 	evHead                       // with flits: the first flit of cell a has been routed
 	evBegin                      // cell a, which has been routed, is first in its buffer
-	evAsk                        // the tail of branch a will keep up with its port if it leaves now
-	evFree                       // port a, for which branches wait, has sent its packet
-	evCredit                     // output channel b has a more flits of room
-	evArbitrate                  // port a chooses
+	evAsk                        // the tail of branch a can keep up with its port from now on
+	evFree                       // port a has sent a packet, and branches wait for the port
+	evCredit                     // output channel b gets a more flits of room
+	evArbitrate                  // port a chooses a branch
 	evDeliver                    // packet a has arrived at port b
-	evWake                       // for the driver: a and b are the halves of its number
-	evDrop                       // the tail of cell a, which has no output port, has come
+	evWake                       // for the driver: a and b are the halves of its id
+	evDrop                       // the tail of cell a, which is to be dropped, has arrived
 	evFlit                       // a flit has arrived in cell a
 	evLink                       // port a has sent a flit
 )
 
-// buckets is how many buckets a queue's wheel has, a power of two.
+// buckets is the number of buckets in a queue's wheel, a power of two.
 const buckets = 4096
 
-// queue is a priority queue of events ordered by (time, sequence of pushes): a
-// calendar queue (Brown, CACM 1988). One turn of it is in buckets, with a bit for
-// each bucket that has events; later events are in a heap. A bucket is sorted
-// when its time comes. Push and pop take constant time on average where delays
-// are alike, and allocate nothing once the arrays have grown. The width of the
-// buckets follows the events; no order depends on it.
+// queue is a priority queue of events ordered by time, then by order of
+// pushes: a calendar queue (Brown, CACM 1988). The events of one turn of its
+// wheel are in buckets, with a bit for each bucket that has events. Later
+// events are in a heap. A bucket is sorted when its time comes. Push and pop
+// take constant time on average if delays are alike, and allocate nothing
+// once the arrays have grown. The width of buckets does not change the order.
 //
-// Only the heap needs the sequence as a number. A bucket keeps its events in the
-// order of their pushes: events of the heap move to it as soon as it is within
-// the turn, before any event is pushed to it directly. A stable sort by time then
-// gives the right order.
+// Only the heap needs sequence numbers. A bucket keeps events in the order of
+// pushes: events of the heap move to it once it is within the turn, before
+// any event is pushed to it directly. So a stable sort by time gives the
+// right order.
 type queue struct {
-	now   Time // of the event popped last
+	now   Time // time of the event popped last
 	shift uint // a bucket is 1<<shift ps wide
 
 	open  int64 // number of the bucket that is being popped: time >> shift
 	cur   []timed
-	at    int                  // cur[at:] is left, in order
+	at    int                  // cur[at:] is still to be popped, in order
 	wheel int                  // events in buckets
-	free  int32                // first free node
+	free  int32                // first unused node
 	nodes []linked             // pool
-	far   graph.Heap[later]    // the events a turn or more ahead
-	seq   uint64               // of the next push to it
+	far   graph.Heap[later]    // events a turn or more ahead
+	seq   uint64               // of the last push to it
 	full  [buckets / 64]uint64 // a bit for each bucket that has events
 	last  [buckets]int32       // by bucket: its events, the last pushed first
 }
@@ -86,17 +86,16 @@ type later struct {
 	seq uint64
 }
 
-// init makes the zero value an empty queue, at time 0, with buckets that are 1<<shift
-// wide.
+// init makes the zero value an empty queue at time 0, with buckets of 1<<shift ps.
 func (q *queue) init(shift uint) {
 	q.shift, q.free, q.far.Before = shift, none, later.before
 	text.Fill(q.last[:], none)
 }
 
-// len is how many events there are.
+// len returns the number of events.
 func (q *queue) len() int { return len(q.cur) - q.at + q.wheel + q.far.Len() }
 
-// push adds an event, not before now.
+// push adds an event at time at, not before now.
 func (q *queue) push(at Time, e event) {
 	bucket := int64(at) >> (q.shift & 63)
 	if ahead := bucket - q.open; uint64(ahead-1) >= buckets-1 {
@@ -117,7 +116,7 @@ func (q *queue) push(at Time, e event) {
 	q.wheel++
 }
 
-// pushElsewhere adds an event to the open bucket, or beyond the wheel.
+// pushElsewhere adds an event of the open bucket to cur, or a later one to the heap.
 func (q *queue) pushElsewhere(at Time, e event, ahead int64) {
 	if ahead > 0 {
 		q.seq++
@@ -133,8 +132,8 @@ func (q *queue) pushElsewhere(at Time, e event, ahead int64) {
 	q.cur[i] = timed{at, e}
 }
 
-// turn opens the next bucket that has events when the one before has none left. It
-// returns false if there is none.
+// turn opens the next bucket that has events, when the open one is empty. It
+// returns false if no event is left.
 func (q *queue) turn() bool {
 	q.cur, q.at = q.cur[:0], 0
 	switch {
@@ -147,15 +146,15 @@ func (q *queue) turn() bool {
 	}
 	for q.far.Len() > 0 && int64(q.far.First().at)>>q.shift < q.open+buckets {
 		t := q.far.Pop()
-		q.push(t.at, t.event) // to cur where it is of this bucket
+		q.push(t.at, t.event) // to cur if it belongs to this bucket
 	}
 	slot := uint64(q.open) % buckets
 	last := q.last[slot]
 	if last == none {
 		return true
 	}
-	// The bucket has no event that came from the heap just now: its turn began
-	// before. So all of cur is of this bucket.
+	// The bucket was within the turn before. So none of its events came from the
+	// heap just now, and cur is empty.
 	q.last[slot] = none
 	q.full[slot/64] &^= 1 << (slot % 64)
 	cur := q.cur
@@ -181,7 +180,7 @@ func (q *queue) turn() bool {
 	return true
 }
 
-// ahead is how many buckets the next one with events is after the open one.
+// ahead returns the distance from the open bucket to the next one with events.
 func (q *queue) ahead() int64 {
 	from := int((q.open + 1) & (buckets - 1))
 	word := from / 64
@@ -203,8 +202,8 @@ func (t later) before(u later) bool {
 	return t.at < u.at || t.at == u.at && t.seq < u.seq
 }
 
-// Time is a moment, in picoseconds from the start of a simulation, or how long
-// something takes.
+// Time is a moment, in picoseconds from the start of the simulation, or a
+// duration.
 type Time int64
 
 // Units of Time.
@@ -216,7 +215,7 @@ const (
 	Second           = 1000 * Millisecond
 )
 
-// Forever as the end of Run goes on until nothing is left to do.
+// Forever lets Run go on until nothing is left to do.
 const Forever Time = math.MaxInt64
 
 // Nanoseconds is t in nanoseconds.
@@ -227,19 +226,19 @@ func (t Time) String() string {
 	return strconv.FormatFloat(t.Nanoseconds(), 'f', -1, 64) + "ns"
 }
 
-// bytePs is how long a byte takes at a data rate in megabits a second, in
-// 1/1024 ps and rounded up: exact for all rates of InfiniBand but FDR and FDR10.
+// bytePs returns the time of a byte at a data rate in megabits a second, in 1/1024
+// ps, rounded up. It is exact for all rates of InfiniBand except FDR and FDR10.
 func bytePs(mbps int) int64 {
 	return (8_000_000*1024 + int64(mbps) - 1) / int64(mbps)
 }
 
-// takes is how long some bytes take at a rate of bytePs, rounded up.
+// takes returns the time of some bytes at a rate of bytePs, rounded up.
 func takes(bytes int32, rate int64) Time {
 	return Time((int64(bytes)*rate + 1023) >> 10)
 }
 
-// ParseTime reads a decimal number of ps, ns, us, ms or s, such as "12.5ns", from 0
-// on and exactly.
+// ParseTime reads a decimal number, 0 or more, of ps, ns, us, ms or s, such
+// as "12.5ns", exactly.
 func ParseTime(text string) (Time, error) {
 	digits := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyz")
 	decimals, ok := map[string]int{"ps": 0, "ns": 3, "us": 6, "ms": 9, "s": 12}[text[len(digits):]]
@@ -251,7 +250,7 @@ func ParseTime(text string) (Time, error) {
 	return Time(n), nil
 }
 
-// pool hands out indices of items that are used again.
+// pool hands out indices of items, and reuses those put back.
 type pool[T any] struct {
 	items []T
 	free  []int32
@@ -270,5 +269,5 @@ func (p *pool[T]) get() int32 {
 
 func (p *pool[T]) put(i int32) { p.free = append(p.free, i) }
 
-// live is how many items are in use.
+// live returns the number of items in use.
 func (p *pool[T]) live() int { return len(p.items) - len(p.free) }

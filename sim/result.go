@@ -11,22 +11,22 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Result is a finished simulation as it is written and read: a Measured, or a deadlock. Times
-// are in nanoseconds.
+// Result is the result of a simulation as it is written and read: of a Measured, of JobsDone or of
+// a deadlock. Times are in nanoseconds.
 type Result struct {
-	// State is done; saturated, when hosts had ever more packets waiting; StateMaxTime, when
-	// that ended it before the precision that was asked for; or deadlock.
+	// State is done; saturated, if ever more packets waited at hosts; StateMaxTime, if that ended it
+	// before the wanted precision; or deadlock.
 	State    string   `json:"state"`
-	Messages int64    `json:"messages"` // measured
+	Messages int64    `json:"messages"` // complete; without the warm-up's
 	Latency  *Summary `json:"latency_ns,omitempty"`
-	Offered  float64  `json:"offered"`  // as a share of what the links of the hosts carry
+	Offered  float64  `json:"offered"`  // share of what the hosts' links carry
 	Accepted float64  `json:"accepted"` // the same
-	// Of the latency: unicast messages, multicast messages until the last receiver,
-	// and each of their receivers by itself.
+	// Latency of unicast messages, of multicast messages until the last receiver
+	// has them, and of multicast messages for each receiver.
 	Unicast    *Summary    `json:"unicast_ns,omitempty"`
 	Multicast  *Summary    `json:"multicast_ns,omitempty"`
 	Receiver   *Summary    `json:"receiver_ns,omitempty"`
-	Time       float64     `json:"time_ns"` // simulated; in closed loop the makespan
+	Time       float64     `json:"time_ns"` // simulated time; in closed loop the makespan
 	Incomplete int64       `json:"incomplete"`
 	Dropped    int64       `json:"dropped"`
 	Strayed    int64       `json:"strayed"`
@@ -41,48 +41,49 @@ type Result struct {
 // StateMaxTime is the state of a Result that Stop.MaxTime ended.
 const StateMaxTime = "max-time"
 
-// JobResult is a job of several that run together. Times are in nanoseconds, 0 for a job that was not done.
+// JobResult is a job that ran with others. Times are in nanoseconds, 0 for a job that was not done.
 type JobResult struct {
 	Job      string  `json:"job"`
 	Messages int64   `json:"messages"`
 	Bytes    int64   `json:"bytes"`
-	Crossbar float64 `json:"crossbar_ns"` // of the busiest host for the bytes of the job
+	Crossbar float64 `json:"crossbar_ns"` // time of the busiest host port for the job's bytes
 	Alone    float64 `json:"alone_ns"`
 	Together float64 `json:"together_ns"`
-	Slowdown float64 `json:"slowdown"` // together over alone
-	// Gain is how much faster it is done than with the first routing: 0.1 is a tenth more; null
-	// for the first one.
+	Slowdown float64 `json:"slowdown"` // Together / Alone
+	// Gain is how much more the job does in the same time than with the first routing: 0.1 is 10 %;
+	// nil for the first routing.
 	Gain *float64   `json:"gain"`
-	Left int64      `json:"left"` // messages that had not arrived
+	Left int64      `json:"left"` // messages not yet arrived
 	By   []WaitedBy `json:"waits_for"`
 }
 
-// WaitedBy holds how long the packets of a job wait for packets of one job.
+// WaitedBy tells how long the packets of one job waited for packets of job Job.
 type WaitedBy struct {
-	Job     string  `json:"job"`     // whose packets are in the way; the job's own name for those of its own
-	Share   float64 `json:"share"`   // of the time that the packets of the job wait
+	Job     string  `json:"job"`     // whose packets are in the way; may be the waiting job itself
+	Share   float64 `json:"share"`   // of the time that the job's packets wait
 	Packets float64 `json:"packets"` // that wait for it, on average over the time of all jobs
-	Cable   Sender  `json:"cable"`   // where most of it is
+	Cable   Sender  `json:"cable"`   // where most of them wait
 }
 
 // WaitedCable is a cable that packets wait for.
 type WaitedCable struct {
 	Sender
-	Busy    float64    `json:"busy"`    // share of the time in which the port sends
+	Busy    float64    `json:"busy"`    // share of the time that it sends
 	Packets float64    `json:"packets"` // that wait for it, on average
 	Share   float64    `json:"share"`   // of the time that all packets wait
 	Jobs    []JobWaits `json:"jobs"`    // most first
 }
 
-// JobWaits is how many packets of a job wait for packets of another job, on average.
+// JobWaits is the average number of packets of a job that wait for packets of job By.
 type JobWaits struct {
 	Job     string  `json:"job"`
 	By      string  `json:"waits_for"`
 	Packets float64 `json:"packets"`
 }
 
-// JobResult compares job k of all with the same job alone, and with that of the first routing, nil for none.
-// Runs that ended with a deadlock are nil. names are as for WaitsOf.
+// JobResult returns the result of job k. It compares it with the job alone and with the first
+// routing; alone and first are nil if there are none. m and alone are nil if the run ended with a
+// deadlock. names are as for WaitsOf.
 func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *JobsDone, first []JobResult) JobResult {
 	j := JobResult{Job: names[k], By: []WaitedBy{}}
 	if m != nil {
@@ -103,8 +104,8 @@ func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *Job
 	return j
 }
 
-// MeanOfJobs returns the geometric means of slowdowns, 0 where a job was not done, and of gains
-// over the first routing.
+// MeanOfJobs returns the geometric means of the slowdowns and of the gains over the first routing;
+// both are 0 if some job was not done.
 func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	for k := range list {
 		j := &list[k]
@@ -123,8 +124,8 @@ func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	return math.Exp(slowdown / n), math.Exp(gain/n) - 1
 }
 
-// WaitsOf lists for whom the packets of a job wait, most first. names are those of jobs, and
-// then of the background.
+// WaitsOf lists the jobs for whose packets those of a job waited, the longest waits first. names
+// are those of all jobs, then of the background.
 func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []WaitedBy) {
 	total := Time(0)
 	by, most, at := make([]Time, len(names)), make([]Time, len(names)), make([]fabric.PortID, len(names))
@@ -147,7 +148,7 @@ func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []Wa
 	return list
 }
 
-// Cables lists the cables that are waited for, most first. names are as for WaitsOf.
+// Cables lists the cables that packets waited for, most first. names are as for WaitsOf.
 func (m *JobsDone) Cables(f *fabric.Fabric, names []string) (list []WaitedCable) {
 	total := Time(0)
 	of := make(map[fabric.PortID][]Waited)
@@ -170,10 +171,10 @@ func (m *JobsDone) Cables(f *fabric.Fabric, names []string) (list []WaitedCable)
 	return list
 }
 
-// mean is a time over that of all jobs.
+// mean returns a time as a multiple of the time of all jobs.
 func (m *JobsDone) mean(t Time) float64 { return float64(t) / 1000 / m.Time.Nanoseconds() }
 
-// Result sums up a measurement. That of a closed loop is no sample that has a confidence interval.
+// Result sums up a measurement. In closed loop, closed leaves out confidence intervals.
 func (m *Measured) Result(closed bool) Result {
 	r := Result{
 		State: "done", Messages: m.All.Count, Latency: m.All.summary(closed), Offered: m.Offered, Accepted: m.Accepted,
@@ -204,7 +205,7 @@ func (m *JobsDone) Result() Result {
 	return r
 }
 
-// Result returns what the simulation has measured until the deadlock ended it.
+// Result returns the deadlock as the result of the simulation.
 func (e *DeadlockError) Result() Result {
 	d := &Deadlock{At: e.At.Nanoseconds(), Waits: e.Waits, Witness: e.Channels()}
 	d.Message = fmt.Sprintf("deadlock, found at %s: %s wait for each other; cycle, %s",

@@ -7,8 +7,8 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// branchOut makes the branches of a cell at a switch, none when it is dropped, where
-// there is no way yet.
+// branchOut makes the branches of a routed cell at a switch. It counts a cell
+// without any as dropped.
 func (s *Sim) branchOut(c int32, ce *cell) {
 	in := s.channels[ce.in].port
 	at := s.net.Fabric.Owner(fabric.PortID(in))
@@ -24,7 +24,7 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 		if s.net.Multicast != nil {
 			mask = s.net.Multicast.Tables.Mask(at, ce.dlid)
 		}
-		for i := len(mask) - 1; i >= 0; i-- { // so that the list of branches ascends
+		for i := len(mask) - 1; i >= 0; i-- { // backwards: the list of branches then ascends
 			if mask[i] != fabric.PortID(in) {
 				s.leave(c, num, mask[i])
 			}
@@ -44,8 +44,8 @@ func (s *Sim) branchOut(c int32, ce *cell) {
 	}
 }
 
-// look has the table of a switch say by which way a cell, which comes to its port in,
-// will leave it.
+// look sets ce.port and ce.out, by the static entry, for a cell that arrives at port in of a
+// switch. ce.port is none if the cell cannot leave.
 func (s *Sim) look(ce *cell, node, in int32) {
 	ce.port = none
 	if int(ce.dlid) > s.topLID {
@@ -72,15 +72,15 @@ func (s *Sim) look(ce *cell, node, in int32) {
 	}
 }
 
-// leave adds the branch of a cell by port out, unless that leads nowhere.
+// leave adds a branch of a cell by port out, if the port leads somewhere.
 func (s *Sim) leave(c int32, in fabric.PortNum, out fabric.PortID) {
 	if vl := s.vlOut(in, int32(out), s.cells.items[c].sl); vl != lft.DropVL {
 		s.addBranch(c, int32(out), s.to[out]*s.vls+int32(vl))
 	}
 }
 
-// vlOut is the VL on which a packet leaves a switch by port out, lft.DropVL where
-// that leads nowhere.
+// vlOut returns the VL on which a packet leaves a switch by port out, or
+// lft.DropVL if it cannot.
 func (s *Sim) vlOut(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
 	switch s.to[out] {
 	case none:
@@ -91,7 +91,7 @@ func (s *Sim) vlOut(in fabric.PortNum, out int32, sl fabric.SL) fabric.VL {
 	return s.vl(in, fabric.PortID(out), sl)
 }
 
-// groupPorts returns, by switch and group, the ports of the group that have a cable, ascending.
+// groupPorts returns, by switch and group, the ports with a cable, ascending.
 func groupPorts(f *fabric.Fabric, t *adaptive.Tables) [][][]int32 {
 	all := make([][][]int32, f.NumSwitches())
 	for i, groups := range t.Groups[:min(len(t.Groups), len(all))] {
@@ -112,8 +112,8 @@ func groupPorts(f *fabric.Fabric, t *adaptive.Tables) [][][]int32 {
 	return all
 }
 
-// pick has the adaptive tables say by which port a cell will leave the switch that it is in,
-// as look does for those without a choice, and leaves all that it may leave by in s.outlets.
+// pick sets ce.port and ce.out by the adaptive tables of its switch. It puts all outlets into
+// s.outlets, for cells that may choose again.
 func (s *Sim) pick(ce *cell) {
 	ce.port = none
 	s.outlets = s.outlets[:0]
@@ -133,7 +133,7 @@ func (s *Sim) pick(ce *cell) {
 	if state != adaptive.Static && group >= 0 && group < len(s.groups[at]) {
 		ports = s.groups[at][group]
 	}
-	// In the order of ties: the static port, those above it, those below it.
+	// In the order in which ties are broken: the static port, those above it, those below it.
 	s.addOutlet(ce, hub, num, static)
 	for _, above := range []bool{true, false} {
 		for _, port := range ports {
@@ -150,14 +150,14 @@ func (s *Sim) pick(ce *cell) {
 	case len(s.outlets) == 1:
 	case state == adaptive.HBF:
 		best = s.hashed(ce, at)
-		s.outlets = s.outlets[:0] // it never chooses again
+		s.outlets = s.outlets[:0] // an HBF entry never chooses again
 	default:
 		best = s.best()
 	}
 	ce.port, ce.out = best.port, best.out
 }
 
-// addOutlet adds a port to s.outlets, unless a cell that came by a port cannot leave by it.
+// addOutlet adds a port to s.outlets if a cell that came by port in can leave by it.
 func (s *Sim) addOutlet(ce *cell, at *hub, in fabric.PortNum, port int32) {
 	if port >= at.end {
 		return
@@ -167,7 +167,7 @@ func (s *Sim) addOutlet(ce *cell, at *hub, in fabric.PortNum, port int32) {
 	}
 }
 
-// best is the outlet that Config.Choice takes.
+// best returns the outlet that Config.Choice takes.
 func (s *Sim) best() outlet {
 	best := s.outlets[0]
 	wait, credits := s.measure(best)
@@ -184,8 +184,8 @@ func (s *Sim) best() outlet {
 	return best
 }
 
-// measure is how long a port still takes for what it sends and what waits for it, and the
-// credits of a channel.
+// measure returns how long a port still needs for what it sends and what waits for it, and the
+// credits of the outlet's channel.
 func (s *Sim) measure(x outlet) (wait Time, credits int32) {
 	pt := &s.ports[x.port]
 	wait = max(pt.freeAt-s.events.now, 0)
@@ -206,8 +206,8 @@ func (s *Sim) measure(x outlet) (wait Time, credits int32) {
 	return wait, s.channels[x.out].credits
 }
 
-// hashed is the outlet of a packet's flow: a hash of source, destination and number of the
-// flow, and of the switch, since switches with one hash would use a part of their ports only.
+// hashed returns the outlet of a packet's flow, by a hash of source, destination, flow number and
+// switch. If all switches hashed alike, each would use only a part of its ports.
 func (s *Sim) hashed(ce *cell, at fabric.NodeID) outlet {
 	m := &s.packets.items[ce.packet].msg
 	key := uint64(s.net.Fabric.LID(m.Src))<<48 | uint64(m.DLID)<<32 | uint64(m.Flow)

@@ -1,4 +1,4 @@
-// Package sim simulates a fabric with the very tables that its switches get:
+// Package sim simulates a fabric with the tables that its switches get:
 // linear and multicast forwarding tables, SL-to-VL tables and path SLs. It
 // shows what a routing, virtual lanes or multicast gain, and knows no routing
 // engine. It makes no promise to other modules.
@@ -29,8 +29,8 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// New makes a simulation at time 0. driver may be nil. Errors: a Config that
-// does not hold together, tables of another fabric, links without a rate.
+// New makes a simulation at time 0; driver may be nil. Errors are about a
+// Config that is not valid, tables of another fabric, or links without a rate.
 func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	f := net.Fabric
 	if err := net.Check(); err != nil {
@@ -90,7 +90,7 @@ func New(net Network, cfg Config, driver Driver) (*Sim, error) {
 	return s, nil
 }
 
-// checkAdaptive refuses adaptive tables beside what does not go with them.
+// checkAdaptive returns an error for settings that adaptive tables exclude.
 func checkAdaptive(net *Network, cfg *Config) error {
 	if net.Adaptive == nil {
 		return nil
@@ -112,7 +112,7 @@ func (s *Sim) addPort(p fabric.PortID) error {
 	own := f.Num(p) == fabric.ManagementPort && f.IsSwitch(node)
 	mbps := s.cfg.Mbps
 	switch {
-	case own: // as fast as anything can come
+	case own: // packets arrive at once
 		pt.to, pt.node, pt.sink = int32(p), int32(node), true
 	case peer != fabric.NoPort:
 		pt.to, pt.node, pt.sink = int32(peer), int32(f.Owner(peer)), !f.IsSwitch(f.Owner(peer))
@@ -135,18 +135,18 @@ func (s *Sim) addPort(p fabric.PortID) error {
 	return nil
 }
 
-// Now is the time of the event that is under way, or where Run has stopped.
+// Now returns the time of the current event, or the time at which Run stopped.
 func (s *Sim) Now() Time { return s.events.now }
 
-// Counts says what has happened so far.
+// Counts returns the counts up to now.
 func (s *Sim) Counts() Counts { return s.counts }
 
-// Load is what has left by port p so far: for ports of hosts what they have sent,
-// for those that lead to hosts what these have got.
+// Load returns the traffic that has left by port p: what a host has sent or,
+// for a port to a host, what the host has received.
 func (s *Sim) Load(p fabric.PortID) Load { return s.ports[p].load }
 
-// Reordering returns how packets arrived so far. It is nil without adaptive tables: packets
-// of a flow then always arrive in order.
+// Reordering returns how packets arrived so far, or nil without adaptive tables, as packets of a
+// flow then always arrive in order.
 func (s *Sim) Reordering() *Reordering {
 	if s.order == nil {
 		return nil
@@ -157,7 +157,7 @@ func (s *Sim) Reordering() *Reordering {
 }
 
 // Free returns true if the channel of port p and VL vl would take a packet, or
-// the head of a worm, at once: a Router may prefer such channels.
+// the head of a worm, at once. It is for Routers that prefer such channels.
 func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 	if s.ports[p].to == none {
 		return false
@@ -168,13 +168,13 @@ func (s *Sim) Free(p fabric.PortID, vl fabric.VL) bool {
 	return s.ports[p].taken == none && s.ports[p].freeAt <= s.events.now && o.first == none && o.holder == none && o.credits > 0
 }
 
-// Wake has the driver's Wake called with id at a time that is not before Now.
+// Wake makes Run call the driver's Wake with id at time at, or now if that is past.
 func (s *Sim) Wake(at Time, id int64) {
 	s.push(max(at, s.events.now), evWake, int32(id), int32(id>>32))
 }
 
-// Send gives a message to its host now. It is an error if the host cannot send,
-// no port has the LID, or a packet does not fit a buffer.
+// Send gives a message to its host now. It returns an error if the host
+// cannot send, the LID or SL is not valid, or a packet does not fit a buffer.
 func (s *Sim) Send(m Message) error {
 	if m.Src < 0 || int(m.Src) >= len(s.ports) || !s.ports[m.Src].isHost {
 		return fmt.Errorf("port %d cannot send: want one of a CA or router, with a cable", m.Src)
@@ -182,7 +182,7 @@ func (s *Sim) Send(m Message) error {
 	return s.sendFrom(m)
 }
 
-// sendFrom is Send that also accepts a switch port with a cable: there the switch sends its own messages.
+// sendFrom is Send from any port with a cable; a switch port sends the switch's own messages.
 func (s *Sim) sendFrom(m Message) error {
 	if m.SL == PathSL {
 		m.SL = s.pathSL(m.Src, m.DLID)
@@ -218,8 +218,8 @@ func (s *Sim) sendFrom(m Message) error {
 		m.Bytes = min(left, size)
 		i := s.packets.get()
 		bytes := m.Bytes + s.cfg.HeaderBytes
-		// Field by field, here and elsewhere: a composite literal is made on the stack
-		// first and then copied in larger pieces, for which the processor waits.
+		// We set fields one by one, here and elsewhere: a composite literal is first made
+		// on the stack and then copied in larger pieces, for which the processor waits.
 		p := &s.packets.items[i]
 		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Flow, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Flow, m.Bytes, m.Tag
 		p.bytes, p.flits = int32(bytes), int32(s.cfg.flits(bytes))
@@ -239,7 +239,7 @@ func (s *Sim) sendFrom(m Message) error {
 	return nil
 }
 
-// pathSL is the SL that the routing wants for a path.
+// pathSL returns the SL of the routing for a path.
 func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 	p := s.net.PathSLs
 	if p == nil || dlid > p.MaxLID() {
@@ -254,10 +254,10 @@ func (s *Sim) pathSL(src fabric.PortID, dlid fabric.LID) fabric.SL {
 	return p.SL(src, at, dlid)
 }
 
-// ordered returns true if the simulation follows the order of packets to a LID.
+// ordered returns true if s.order follows packets to a LID.
 func (s *Sim) ordered(dlid fabric.LID) bool { return s.order != nil && dlid < mft.MinMLID }
 
-// inject puts a packet, whose one reference it takes over, into its host's queue.
+// inject puts packet i into its host's queue. The cell takes over the packet's reference.
 func (s *Sim) inject(i int32) {
 	p := &s.packets.items[i]
 	vl := s.vl(0, p.msg.Src, p.msg.SL)
@@ -285,10 +285,10 @@ func (s *Sim) inject(i int32) {
 	}
 }
 
-// Run goes on until no event is left up to the time until, which is then Now. It
-// returns a *DeadlockError when packets wait for each other in a cycle, which
-// ends the simulation, a *ConservationError when the simulator itself is wrong,
-// and ctx's error.
+// Run handles all events up to the time until, which then is Now. It returns
+// a *DeadlockError if packets wait for each other in a cycle, which ends the
+// simulation, a *ConservationError if the simulator itself is wrong, or ctx's
+// error.
 func (s *Sim) Run(ctx context.Context, until Time) error {
 	if s.broken != nil {
 		return s.broken
@@ -300,9 +300,9 @@ func (s *Sim) Run(ctx context.Context, until Time) error {
 	return err
 }
 
-// Deadlock searches for packets that wait for each other in a cycle, even if other
-// packets still move, and returns a *DeadlockError if it finds any. Run also
-// searches by itself, but only now and then.
+// Deadlock returns a *DeadlockError if packets wait for each other in a
+// cycle, even if other packets still move. Run searches too, but only now and
+// then.
 func (s *Sim) Deadlock() error {
 	if s.broken != nil {
 		return s.broken
@@ -316,10 +316,10 @@ func (s *Sim) Deadlock() error {
 // searchEvery is the number of events between two searches for a cycle of waiting packets.
 const searchEvery = 1 << 20
 
-// bucketBits makes the buckets of the queue 1 ns wide.
+// bucketBits makes buckets of the queue 1 ns wide.
 const bucketBits = 10
 
-// lookEvery is after how many events the context is asked whether it is done.
+// lookEvery is the number of events between two looks at the context.
 const lookEvery = 1 << 16
 
 func (s *Sim) run(ctx context.Context, until Time) error {
@@ -345,7 +345,7 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 	}
 }
 
-// end settles what is left when no event is, up to the time until.
+// end is called when no event is left before until; it looks for a deadlock, or counts all again.
 func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)
@@ -362,7 +362,7 @@ func (s *Sim) end(until Time) error {
 	return nil
 }
 
-// check is done whenever Config.FullChecks events have passed.
+// check runs the checks that are due now, and sets nextCheck.
 func (s *Sim) check(ctx context.Context) error {
 	if s.broken != nil {
 		return s.broken
@@ -438,7 +438,7 @@ func (s *Sim) handle(e event) {
 	}
 }
 
-// deliver has a packet arrive at an end port, and takes over one reference to it.
+// deliver lets packet i arrive at an end port, and drops one reference to it.
 func (s *Sim) deliver(i int32, at fabric.PortID) {
 	p := &s.packets.items[i]
 	s.counts.Delivered++

@@ -14,7 +14,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Arrivals is how the times between the messages of a host are drawn.
+// Arrivals is the distribution of times between the messages of a host.
 type Arrivals = word[arrivals]
 
 type arrivals struct{}
@@ -26,99 +26,98 @@ func (arrivals) names() (what string, list []string) {
 const (
 	// Poisson has exponential times.
 	Poisson Arrivals = iota
-	// Periodic has equal times, from a random moment of the first period on.
+	// Periodic has equal times, from a random moment in the first period.
 	Periodic
 )
 
-// Traffic describes the messages of hosts. In open loop hosts send the same messages at the same
-// times however the network behaves: each host has its own random numbers.
+// Traffic describes the messages of hosts. In open loop each host has its own random numbers, so it
+// sends the same messages at the same times, whatever the network does.
 type Traffic struct {
-	// Hosts send to each other; nil stands for all ports of CAs and routers that have a
-	// LID and count for load. Pattern counts them from 0.
+	// Hosts send to each other; nil is all ports of CAs and routers that have a
+	// LID and count for load. Pattern numbers them from 0.
 	Hosts   []fabric.PortID
 	Pattern Pattern
 	// Load is the bytes that a host offers, headers not included, as a share of
-	// the data rate of its link, above 0; what goes to a group counts once. Closed
-	// loop has none.
+	// its link's data rate; more than 0. A message to a group counts once.
+	// Closed loop ignores it.
 	Load     float64
 	Arrivals Arrivals
 	Bytes    int // of each message
-	// Multicast is the share of messages, 0 to 1, that go to groups. A host sends
-	// them to one of the groups which it may send to, each as likely as the
-	// others, and not at all if there is none. Trees says who sends to which
-	// MLID, and who receives.
+	// Multicast is the share of messages, 0 to 1, that go to groups. A host
+	// draws one of the groups to which it may send, or sends nothing if there is
+	// none. Trees has the senders, the receivers and the MLID of each.
 	Multicast float64
 	Trees     []mft.Tree
-	// Sources is how many of the hosts that may send to groups do, drawn by the
-	// seed: those of fewer are among those of more. 0 is all.
+	// Sources is how many of the hosts that may send to groups do so; 0 is all.
+	// They are drawn by Seed; a smaller number draws some of those of a larger one.
 	Sources int
-	// Repeat sends a message to a group as one unicast message for each receiver, by
-	// ascending LIDs: the comparison of the mesh papers (X19). Trees need no MLID then.
+	// Repeat replaces a message to a group by a unicast message to each receiver, by
+	// ascending LIDs: the comparison of the mesh papers (X19). Trees then need no MLID.
 	Repeat bool
-	// SLs spreads messages over SL 0 to SLs-1, by the number of the host and of
-	// its message together (X16), each one of Repeat counted. 0 takes path SLs
-	// for unicast, and the SLs of trees for multicast.
+	// SLs spreads messages over SL 0 to SLs-1, by the sum of the host's number
+	// and the message's (X16). With Repeat each unicast message counts. 0 means
+	// path SLs for unicast, and the SLs of trees for multicast.
 	SLs int
-	// Flows is how many flows a host has to each other one: its k-th message is of flow
-	// k mod Flows. 0 is 1.
+	// Flows is the number of flows from a host to each other: its k-th message
+	// is in flow k mod Flows. 0 is 1.
 	Flows int
 	Seed  uint64
 }
 
-// Stop is when a measurement ends.
+// Stop tells when a measurement ends.
 type Stop struct {
-	// WarmUp is not measured: messages that are sent before it ends do not count.
+	// WarmUp is when measuring begins; earlier messages do not count.
 	WarmUp Time
-	// RelativeError ends it when the mean latency of all messages lies within
-	// this share of itself with 95 % confidence, by batch means; 0 does not.
+	// RelativeError ends it when the 95 % confidence interval of the mean
+	// latency, by batch means, is within this share of the mean; 0 never ends it.
 	RelativeError float64
-	// MinMessages have to be complete before RelativeError ends it; 0 is 10,000.
+	// MinMessages must be complete before RelativeError ends it; 0 is 10,000.
 	MinMessages int64
 	// MaxTime ends it in any case.
 	MaxTime Time
-	// MaxQueue ends it when hosts have this many packets more each, on average,
-	// that they could not send: the network is saturated. 0 is 1000.
+	// MaxQueue ends it as saturated when hosts have this many more packets
+	// waiting, on average, than at the end of the warm-up. 0 is 1000.
 	MaxQueue int64
 }
 
-// Measured is what a measurement found.
+// Measured is the result of a measurement.
 type Measured struct {
-	// Unicast and Multicast is the latency of messages: from when they were sent
-	// until all receivers have the last byte.
+	// Unicast and Multicast are the latencies of messages: from when they are
+	// sent until all receivers have the last byte. All has both.
 	Unicast, Multicast, All Latency
-	// Receiver is the latency of each copy of a multicast message by itself.
+	// Receiver is the latency of multicast messages, counted for each receiver.
 	Receiver Latency
-	// Offered and Accepted is the bytes of data that hosts have sent, and that
-	// have arrived, after the warm-up, each copy counted, as shares of what the
-	// links of the hosts carry.
+	// Offered and Accepted are shares of what the hosts' links carry: the bytes
+	// of data that hosts sent after the warm-up, and those that arrived. Each
+	// copy of a message counts.
 	Offered, Accepted float64
-	// Saturated is true if ever more packets were waiting at hosts: Stop.MaxQueue
-	// was reached, or a tenth of it when the time was up.
+	// Saturated is true if packets pile up at hosts: Stop.MaxQueue was reached,
+	// or a tenth of it when the time was up.
 	Saturated bool
-	// TimeUp says that MaxTime ended it: without the precision that was asked for and
-	// not Saturated, or in closed loop with packets under way.
+	// TimeUp is true if MaxTime ended it: without the wanted precision but not
+	// Saturated, or in closed loop with packets under way.
 	TimeUp bool
-	// Time is when it ended. In closed loop it is the makespan: when the last
+	// Time is when it ended. In closed loop it is the makespan, when the last
 	// receiver had the last byte.
 	Time Time
-	// Incomplete is the number of messages, including those of the warm-up,
-	// that were not complete at the end. In closed loop it is 0 unless packets
-	// were dropped or the time was up.
+	// Incomplete counts messages, also of the warm-up, that were not complete at
+	// the end. In closed loop it is 0 unless packets were dropped or the time
+	// was up.
 	Incomplete int64
 	Counts     Counts
 	Reordering *Reordering // nil without adaptive tables; the warm-up included
 	Limits     *Limits     // nil with flits
 }
 
-// open drives open-loop traffic.
+// open sends open-loop traffic.
 type open struct {
 	Traffic
 	to        Receivers
 	lids      []fabric.LID
 	sources   []source       // by host
-	inTurn    bool           // groups are not drawn
-	trees     [][]int32      // by host: the trees it may send to
-	receivers [][]fabric.LID // of each tree, ascending; of Repeat
+	inTurn    bool           // a host takes its groups in turn
+	trees     [][]int32      // by host: trees that it may send to
+	receivers [][]fabric.LID // by tree, ascending; for Repeat
 	flights   pool[flight]
 	warm      Time
 	out       *Measured
@@ -128,20 +127,20 @@ type open struct {
 	limits    *limits
 }
 
-// source is what a host draws from: a line of cache.
+// source has what a host draws messages from; it fits a cache line.
 type source struct {
 	rng   *rand.Rand
-	next  float64 // ps: the time of the next message, not rounded
+	next  float64 // ps: time of the next message, not rounded
 	rate  float64 // ps a byte
 	mean  float64 // ps between messages
-	drawn int64   // messages
-	sl    int32   // of the next message, or of the next one of Repeat, with Traffic.SLs
+	drawn int64   // number of messages
+	sl    int32   // SL of its next message, or of the next one of Repeat, if Traffic.SLs is set
 }
 
 // flight is a message under way.
 type flight struct {
 	born  Time
-	left  int32 // deliveries that complete it
+	left  int32 // deliveries still missing
 	multi bool
 	count bool
 }
@@ -187,7 +186,7 @@ func (o *open) check(s *Sim) error {
 	return o.checkTrees(f, index)
 }
 
-// checkTrees finds who sends to which group.
+// checkTrees finds which hosts send to which groups.
 func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 	o.trees = make([][]int32, len(o.Hosts))
 	for k := range o.Trees {
@@ -228,7 +227,7 @@ func (o *open) checkTrees(f *fabric.Fabric, index map[fabric.PortID]int) error {
 	return nil
 }
 
-// source is host i before its first message; its link takes bytePs ps a byte.
+// source returns the source of host i; its link takes rate ps a byte.
 func (o *open) source(i int, rate float64) source {
 	h := source{rng: rand.New(rand.NewPCG(o.Seed, uint64(i))), rate: rate, mean: rate * float64(o.Bytes) / o.Load}
 	if o.SLs > 0 {
@@ -256,7 +255,7 @@ func (o *open) start(s *Sim) {
 	}
 }
 
-// Wake sends the next message of a host.
+// Wake sends the next message of host id.
 func (o *open) Wake(s *Sim, id int64) {
 	i := int(id)
 	o.draw(s, i)
@@ -265,7 +264,7 @@ func (o *open) Wake(s *Sim, id int64) {
 	s.Wake(Time(h.next), id)
 }
 
-// draw sends a message of host i, or not.
+// draw sends the next message of host i, if there is one.
 func (o *open) draw(s *Sim, i int) {
 	h := &o.sources[i]
 	rng := h.rng
@@ -310,14 +309,14 @@ func (o *open) sendGroup(s *Sim, m Message, i int, tree int32) {
 	}
 }
 
-// fly begins to follow a message, and returns its tag.
+// fly begins to follow a message to some receivers, by its number of copies; it returns the tag.
 func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 	k := o.flights.get()
 	o.flights.items[k] = flight{s.Now(), int32(copies), multi, s.Now() >= o.warm}
 	return int64(k)
 }
 
-// send sends a message of host i that as many receivers get as copies says.
+// send sends a message of host i, which copies receivers get.
 func (o *open) send(s *Sim, m Message, i, copies int) {
 	if o.SLs > 0 {
 		h := &o.sources[i]
@@ -334,7 +333,7 @@ func (o *open) send(s *Sim, m Message, i, copies int) {
 	}
 }
 
-// Deliver takes the time of messages that are complete.
+// Deliver adds the latency of a message that is complete.
 func (o *open) Deliver(s *Sim, d *Delivery) {
 	if d.At >= o.warm {
 		o.bytesGot += int64(d.Bytes)
@@ -361,8 +360,8 @@ func (o *open) Deliver(s *Sim, d *Delivery) {
 	o.flights.put(int32(d.Tag))
 }
 
-// samplesPerStep is how often limits are sampled while a measurement goes on to the next moment at
-// which it may end.
+// samplesPerStep is the number of samples of limits between two moments at which a measurement may
+// end.
 const samplesPerStep = 64
 
 // Measure runs traffic on a network until stop ends it. Errors are those of New
@@ -391,7 +390,7 @@ func Measure(ctx context.Context, net Network, cfg Config, traffic Traffic, stop
 	step := max(Time(float64(stop.MinMessages)/4*o.meanGap()), 1)
 	o.limits = newLimits(s, o.Hosts, step/samplesPerStep)
 	limit := stop.MaxQueue * int64(len(o.Hosts))
-	// Looked at a hundred times or so, at moments that depend on the traffic alone.
+	// It may end at about a hundred moments, which depend on the traffic alone.
 	for s.Now() < stop.MaxTime {
 		if err := o.run(ctx, s, min(s.Now()+step, stop.MaxTime)); err != nil {
 			return nil, err
@@ -419,13 +418,13 @@ func (o *open) run(ctx context.Context, s *Sim, until Time) error {
 	return o.err
 }
 
-// Gap is the mean time between two messages of a host whose link carries mbps
-// megabits of data a second, as in Config.Mbps.
+// Gap returns the mean time between two messages of a host whose link carries
+// mbps megabits of data a second, as in Config.Mbps.
 func (t *Traffic) Gap(mbps int) Time {
 	return Time(float64(bytePs(mbps)) / 1024 * float64(t.Bytes) / t.Load)
 }
 
-// meanGap is the time between two messages of any of the hosts.
+// meanGap returns the mean time between two messages of all hosts together.
 func (o *open) meanGap() float64 {
 	rate := 0.0
 	for i := range o.sources {
@@ -434,8 +433,8 @@ func (o *open) meanGap() float64 {
 	return 1 / rate
 }
 
-// result is the measurement when it ends; more than crowded packets that wait are a
-// sign of saturation.
+// result returns the measurement. If it lacks the wanted precision, it is
+// saturated if more than crowded packets wait at hosts.
 func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	m := o.out
 	m.Time, m.Counts, m.Reordering = s.Now(), s.Counts(), s.Reordering()
@@ -454,7 +453,7 @@ func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	return m
 }
 
-// shares computes what was offered and accepted of what the links carry.
+// shares computes Offered and Accepted.
 func (o *open) shares(warm Time) {
 	m := o.out
 	capacity := 0.0 // bytes
@@ -467,16 +466,16 @@ func (o *open) shares(warm Time) {
 	}
 }
 
-// Burst is closed loop: every host sends the same number of messages at once, at time 0, and
-// the measurement ends when all have arrived. What a host sends is as in open loop,
-// but that it takes the groups that it may send to in turn. Hosts begin in the order
-// of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one message it is one
-// multicast, and Measured.Time how long the last receiver waits for it.
+// Burst measures a closed loop: at time 0 every host sends the given number of
+// messages, and the measurement ends when all have arrived. Messages are as in open
+// loop, except that a host takes the groups to which it may send in turn. Hosts
+// begin in the order of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one
+// message it is one multicast, and Measured.Time is how long the last receiver waits
+// for it.
 //
-// Latencies are from time 0 on, and Offered and Accepted the bytes that were sent
-// and have arrived as a share of what the hosts' links carry in the whole time.
-// maxTime, if not 0, ends what does not end by itself: forwarding loops. It is
-// TimeUp then. Errors are those of Measure.
+// Latencies count from time 0. Offered and Accepted are the bytes that were sent and that arrived
+// as shares of what the hosts' links carry in the whole time. maxTime, if not 0, ends what would
+// not end by itself, such as forwarding loops, and sets TimeUp. Errors are those of Measure.
 func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messages int, maxTime Time) (*Measured, error) {
 	if messages < 1 {
 		return nil, fmt.Errorf("a burst of %d messages: want 1 or more of each host", messages)
@@ -501,13 +500,13 @@ func Burst(ctx context.Context, net Network, cfg Config, traffic Traffic, messag
 	return b.out, nil
 }
 
-// burst drives closed loop.
+// burst sends a closed loop.
 type burst struct {
 	open
 	messages int
 }
 
-// Wake sends everything.
+// Wake sends all messages.
 func (b *burst) Wake(s *Sim, _ int64) {
 	for range b.messages {
 		for i := range b.Hosts {
@@ -516,7 +515,7 @@ func (b *burst) Wake(s *Sim, _ int64) {
 	}
 }
 
-// closed fills in how a closed loop ended.
+// closed sets the results of a closed loop.
 func (m *Measured) closed(s *Sim, l *limits) {
 	m.Counts, m.Reordering = s.Counts(), s.Reordering()
 	m.Time = m.Counts.LastAt

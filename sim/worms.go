@@ -1,11 +1,11 @@
 package sim
 
-// Wormhole switching: flits move one by one, each when the buffer at the other
-// end has room for it. A worm is a cell in every switch that it is in: its first
-// flit makes the cell, and the branch of the cell before feeds it.
+// Wormhole switching: flits move one by one, each when the next buffer has
+// room for it. A worm has a cell in each switch where it has flits. Its first
+// flit makes the cell, and the branch of the previous cell feeds it.
 
-// askWorm has a worm whose first flit is at the head of its buffer, or at a host,
-// ask for its channels.
+// askWorm makes a worm whose first flit is at a host, or at the head of its
+// buffer, ask for its channels.
 func (s *Sim) askWorm(c int32) {
 	ce := &s.cells.items[c]
 	ce.state = cellWaiting
@@ -17,16 +17,16 @@ func (s *Sim) askWorm(c int32) {
 		return
 	}
 	for b := ce.branch; b != none; {
-		// The cell stays while it waits, and when it stops waiting this was the
-		// last branch.
+		// The cell stays as long as a branch waits; so it may only be freed with
+		// its last branch.
 		next := s.branches.items[b].sibling
 		s.takeOne(s.branches.items[b].out)
 		b = next
 	}
 }
 
-// routeWorm routes the first flit of a buffer. A worm without an output port is
-// swallowed.
+// routeWorm routes the first worm of a buffer. A worm without an output port
+// is dropped flit by flit.
 func (s *Sim) routeWorm(c int32) {
 	s.branchOut(c, &s.cells.items[c])
 	if s.cells.items[c].branch == none {
@@ -37,8 +37,8 @@ func (s *Sim) routeWorm(c int32) {
 	s.askWorm(c)
 }
 
-// takeAll gives a worm its channels if it is first in the queues of all and they
-// are free.
+// takeAll gives a worm its channels if it is first in all their queues and
+// they are free.
 func (s *Sim) takeAll(c int32) {
 	for b := s.cells.items[c].branch; b != none; b = s.branches.items[b].sibling {
 		o := &s.channels[s.branches.items[b].out]
@@ -53,7 +53,7 @@ func (s *Sim) takeAll(c int32) {
 	s.advance(c)
 }
 
-// takeOne gives a channel that is free to the next worm that waits for it.
+// takeOne gives a free channel to the next worm that waits for it.
 func (s *Sim) takeOne(out int32) {
 	o := &s.channels[out]
 	if o.holder != none || o.first == none {
@@ -79,8 +79,8 @@ func (s *Sim) hold(b int32) {
 	s.cells.items[br.cell].waiting--
 }
 
-// advance has the flits of a worm that has its channels go on as far as they can
-// at this moment. The cell may be gone after that.
+// advance moves the flits of a worm that has its channels as far as they can
+// go now. It may free the cell.
 func (s *Sim) advance(c int32) {
 	ce := &s.cells.items[c]
 	flits := ce.flits
@@ -124,7 +124,7 @@ func (s *Sim) advance(c int32) {
 	}
 }
 
-// hasFlit returns true if a branch that has its channel also has a flit to send.
+// hasFlit returns true if a branch that has its channel has a flit to send.
 func (s *Sim) hasFlit(br *branch) bool {
 	if s.cfg.OutputFlits > 0 {
 		return br.taken > br.sent
@@ -133,8 +133,8 @@ func (s *Sim) hasFlit(br *branch) bool {
 	return br.sent == ce.gone && ce.arrived > ce.gone
 }
 
-// pass has the first flit of a worm leave the input buffer, and with the last one
-// the worm: then the next one may be routed.
+// pass takes the first flit of a worm out of the input buffer. With its last
+// flit the worm leaves, and the next worm may be routed.
 func (s *Sim) pass(c int32) {
 	ce := &s.cells.items[c]
 	ce.gone++
@@ -154,7 +154,7 @@ func (s *Sim) pass(c int32) {
 	}
 }
 
-// flit has a flit arrive in a buffer.
+// flit adds a flit that arrives to a cell.
 func (s *Sim) flit(c int32) {
 	ce := &s.cells.items[c]
 	ce.arrived++
@@ -167,7 +167,7 @@ func (s *Sim) flit(c int32) {
 	}
 }
 
-// link has a port that is idle send the next flit, if there is one that can go.
+// link lets an idle port send the next flit that can go, one VL after another.
 func (s *Sim) link(p int32) {
 	pt := &s.ports[p]
 	if pt.taken != none || pt.waiting == 0 {
@@ -250,10 +250,10 @@ func (s *Sim) sendFlit(b int32) {
 	s.push(now+takes+s.cfg.WireDelay, evFlit, br.child, 0)
 }
 
-// linked ends the sending of a flit. When the last flit of a worm has left by all
-// branches, their channels are free for the next. With output buffers, where all
-// copies of the last flit begin at once, each channel is free when its own has
-// left.
+// linked ends the sending of a flit by port p. When a worm's last flit has
+// left by all branches, their channels become free. With output buffers all
+// branches take their copies of the last flit at once, and each channel becomes
+// free when its own copy has left.
 func (s *Sim) linked(p int32) {
 	pt := &s.ports[p]
 	b := pt.taken
@@ -279,7 +279,7 @@ func (s *Sim) linked(p int32) {
 	s.link(p)
 }
 
-// letGo gives the channel of a branch to the next worm.
+// letGo frees the channel of a branch, and gives it to the next worm.
 func (s *Sim) letGo(b int32) {
 	out := s.branches.items[b].out
 	o := &s.channels[out]

@@ -13,19 +13,19 @@ import (
 
 // Operation is a collective operation on data of some size.
 type Operation struct {
-	// Pattern is the pattern of n ranks; the error says what is wrong with n.
+	// Pattern returns the pattern of n ranks, or why n ranks cannot have one.
 	Pattern func(n int) (Pattern, error)
-	// Share is what a unit of the pattern is of n ranks, as a part of the data of one. Sizes
-	// of data are those of nccl-tests: of an all-gather, that of what each rank has in the end, and of an
-	// all-to-all, that of all that a rank sends.
+	// Share is the part of the data in one unit of the pattern of n ranks. Data is counted as in
+	// nccl-tests: in an all-gather, all that a rank has at the end; in an all-to-all, all that it
+	// sends.
 	Share func(n int) float64
 
 	AllReduce bool // each rank gets the sum of the data of all
 
-	steps func(w *Writer, n int, size int64) // writes it among n ranks; nil sends all of the pattern at once
+	steps func(w *Writer, n int, size int64) // writes the messages step by step; nil sends the pattern at once
 }
 
-// maxRanks bounds grids and matrices.
+// maxRanks bounds grids and groups.
 const maxRanks = 1 << 20
 
 // Operations names what Parse takes.
@@ -87,7 +87,7 @@ func parse(name string) (Operation, error) {
 	return Operation{}, fmt.Errorf("pattern %q: want %s", name, Operations)
 }
 
-// always is an operation of one pattern.
+// always makes an operation with pattern p for any number of ranks.
 func always(p Pattern, share func(n float64) float64, steps func(w *Writer, n int, size int64)) (Operation, error) {
 	return Operation{
 		Pattern: func(int) (Pattern, error) { return p, nil },
@@ -96,8 +96,8 @@ func always(p Pattern, share func(n float64) float64, steps func(w *Writer, n in
 	}, nil
 }
 
-// parseHalo reads the sides of a grid; without any it has three dimensions, as even as can be. The data
-// is what goes to one neighbor.
+// parseHalo reads the sides of a grid. If has is false, Dims chooses three sides. The data is what
+// a rank sends to one neighbor.
 func parseHalo(grid string, has bool) (Operation, error) {
 	var dims []int
 	product := 1
@@ -125,7 +125,7 @@ func parseHalo(grid string, has bool) (Operation, error) {
 	}, nil
 }
 
-// parseGroups reads how many ranks that follow each other are a group. The data is all that a rank sends.
+// parseGroups reads the number of consecutive ranks in a group. The data is all that a rank sends.
 func parseGroups(ranks string) (Operation, error) {
 	size, err := strconv.Atoi(ranks)
 	if err != nil || size < 1 || size > maxRanks {
@@ -150,19 +150,19 @@ func parseGroups(ranks string) (Operation, error) {
 	}, nil
 }
 
-// inGroups has each rank send to each other in its group.
+// inGroups has each rank send to all others of its group.
 func inGroups(size int) Pattern {
 	return Pattern{AllToAll.Name, func(_, dst int) iter.Seq2[int, int64] {
 		return fromRange(dst-dst%size, dst-dst%size+size, dst)
 	}}
 }
 
-// Shift has each rank send to the one a fixed distance ahead.
+// Shift has rank r send to rank r+by, modulo n.
 func Shift(by int) Pattern {
 	return fromOne("shift", func(n, dst int) int { return ((dst-by)%n + n) % n })
 }
 
-// Cycle gives each of n ranks another one, along one cycle that a seed draws (Sattolo 1986).
+// Cycle draws a cycle through n ranks (Sattolo 1986) and returns, by rank, the next rank on it.
 func Cycle(n int, seed uint64) []int {
 	to := make([]int, n)
 	for i := range to {
@@ -176,13 +176,13 @@ func Cycle(n int, seed uint64) []int {
 	return to
 }
 
-// permutation has each of n ranks get from another one, along a cycle.
+// permutation has each rank receive from one other, along a cycle.
 func permutation(n int, seed uint64) Pattern {
 	senders := Cycle(n, seed)
 	return fromOne("permutation", func(_, dst int) int { return senders[dst] })
 }
 
-// ToStorage has all ranks but the last few send to each of these; the data is all that a rank sends.
+// ToStorage has all ranks but the last few send to each of those; the data is what a rank sends.
 func ToStorage(few int) Operation {
 	toLast := Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
 		if dst < n-few {
@@ -194,12 +194,12 @@ func ToStorage(few int) Operation {
 	return op
 }
 
-// Matrix is a pattern that was recorded: by receiver, who sends how much.
+// Matrix is a recorded pattern: for each receiver, its senders and how much each sends.
 type Matrix struct {
-	start  []int // by receiver, and one more: of what it gets in the others
+	start  []int // by receiver, and one more: where its part of src begins
 	src    []int32
-	amount []int64 // 1 is a unit of the pattern
-	unit   float64 // what a unit is of an amount of 1: a power of 2
+	amount []int64 // in units, by index in src
+	unit   float64 // the amount in a unit: a power of 2
 }
 
 // Entry is how much a rank sends to another.
@@ -208,7 +208,7 @@ type Entry struct {
 	Amount   float64 // 0 or more, finite
 }
 
-// matrixBits is how many bits the greatest amount of a matrix may have in units.
+// matrixBits is the most bits that the greatest amount of a matrix, in units, may have.
 const matrixBits = 52
 
 // NewMatrix makes a matrix of n ranks. Entries are in any order; amounts of the same pair add
@@ -251,10 +251,10 @@ func NewMatrix(n int, entries []Entry) *Matrix {
 	return m
 }
 
-// Ranks is how many ranks a matrix has.
+// Ranks is the number of ranks.
 func (m *Matrix) Ranks() int { return len(m.start) - 1 }
 
-// Operation is the matrix as an operation: the data is what an amount of 1 is of.
+// Operation returns the matrix as an operation; the data is the bytes of an amount of 1.
 func (m *Matrix) Operation() Operation {
 	p := Pattern{"matrix", func(_, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {

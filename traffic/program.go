@@ -6,51 +6,50 @@ import (
 	"math/bits"
 )
 
-// Program is the messages of operations, with what each of them waits for. A message leaves when all
-// that it waits for has arrived.
+// Program lists messages. A message is sent when all messages that it waits for have arrived.
 type Program struct {
-	Messages []Message // each waits for some before it
-	start    []int32   // by message, and one more: of what it waits for in after
+	Messages []Message // each waits only for earlier ones
+	start    []int32   // by message, and one more: where its part of after begins
 	after    []int32
 }
 
 // Message is a message from one rank to another.
 type Message struct {
 	Src, Dst int32 // ranks; Dst may be All
-	// Bytes are those of data, at most MaxBytes. A message of 0 bytes is none: it has arrived as soon as all
-	// that it waits for has.
+	// Bytes is the size, at most MaxBytes. A message of 0 bytes is not sent: it has arrived when all
+	// that it waits for have.
 	Bytes int64
 }
 
 // All as the receiver of a message is all other ranks of its operation, by multicast.
 const All = -1
 
-// MaxBytes bounds a message.
+// MaxBytes bounds Bytes.
 const MaxBytes = 1 << 30
 
-// After lists what a message waits for.
+// After lists the messages that message i waits for.
 func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]] }
 
 // Writer writes a program of operations that follow each other. A rank begins an operation when
 // the last messages that it sends and receives in the previous one have arrived. It does not
 // wait for other ranks.
 type Writer struct {
-	// Multicast has broadcasts and all-gathers send each part once, to all ranks.
+	// Multicast lets broadcasts and all-gathers send each part once, to all ranks by multicast.
 	Multicast bool
-	// Tree has all-reduces add up along it, nil for their own steps.
+	// Tree lets all-reduces add up along it; nil leaves them their own messages.
 	Tree *Reduction
 
 	p       *Program
-	limit   int     // messages
-	ready   []int32 // by rank: what its next operation waits for; none
-	members []int32 // ranks of the operation that is being written
-	over    [][]int32
+	limit   int       // most messages
+	ready   []int32   // by rank: the message that its next operation waits for, or none
+	members []int32   // ranks of the operation that is being written
+	over    [][]int32 // messages that last recorded
 }
 
-// none is no message.
+// none is no message, or no rank.
 const none = -1
 
-// NewWriter begins a program with the given ranks, and at most the given messages.
+// NewWriter begins a program of some ranks, with at most limit messages.
 func NewWriter(ranks, limit int) *Writer {
 	w := &Writer{p: &Program{start: []int32{0}}, limit: limit, ready: make([]int32, ranks), over: make([][]int32, ranks)}
 	for i := range w.ready {
@@ -59,14 +58,14 @@ func NewWriter(ranks, limit int) *Writer {
 	return w
 }
 
-// TooLongError says that a program has more messages than were allowed.
+// TooLongError says that a program has more than Limit messages.
 type TooLongError struct{ Limit int }
 
 func (e *TooLongError) Error() string { return fmt.Sprintf("more than %d messages", e.Limit) }
 
-// Add writes an operation among some ranks, in the order of members. size is the number of
-// bytes of data; for a matrix it is the bytes of an amount of 1, which may be a fraction. The
-// error is a *TooLongError, or about a wrong number of ranks.
+// Add writes an operation among members, in their order. size is the bytes of data; for a matrix it
+// is the bytes of an amount of 1, which may be a fraction. The error is a *TooLongError, or about a
+// wrong number of members.
 func (w *Writer) Add(o Operation, members []int32, size float64) error {
 	n := len(members)
 	p, err := o.Pattern(n)
@@ -88,13 +87,13 @@ func (w *Writer) Add(o Operation, members []int32, size float64) error {
 	return nil
 }
 
-// full says that there are more messages than allowed.
+// full returns true if there are too many messages.
 func (w *Writer) full() bool { return len(w.p.Messages) > w.limit }
 
 // Program returns the program that was written.
 func (w *Writer) Program() *Program { return w.p }
 
-// send writes a message between ranks of the operation, and returns its number.
+// send writes a message, in parts of at most MaxBytes, and returns its number.
 func (w *Writer) send(src, dst int, bytes int64, after ...int32) int32 {
 	to := int32(All)
 	if dst != All {
@@ -128,14 +127,14 @@ func (w *Writer) message(src, dst int32, bytes int64, after []int32) int32 {
 // first returns the message that the first messages of a rank in the operation wait for.
 func (w *Writer) first(rank int) int32 { return w.ready[w.members[rank]] }
 
-// last says that the operation is over for both ranks of a message when it has arrived.
+// last records that message ends the operation for src and dst.
 func (w *Writer) last(src, dst int, message int32) {
 	a, b := w.members[src], w.members[dst]
 	w.over[a] = append(w.over[a], message)
 	w.over[b] = append(w.over[b], message)
 }
 
-// finish ends an operation, or a part of it.
+// finish ends an operation: at each rank the next waits for the messages that last recorded.
 func (w *Writer) finish() {
 	for _, r := range w.members {
 		if len(w.over[r]) > 0 {
@@ -145,7 +144,7 @@ func (w *Writer) finish() {
 	}
 }
 
-// finishAll ends an operation for all ranks when some messages have arrived.
+// finishAll ends an operation: at all ranks the next one waits for the given messages.
 func (w *Writer) finishAll(messages []int32) {
 	end := w.send(0, 0, 0, messages...)
 	for _, r := range w.members {
@@ -153,17 +152,17 @@ func (w *Writer) finishAll(messages []int32) {
 	}
 }
 
-// part is the share of part i, of n, of some bytes: all parts together are all bytes.
+// part returns the size of part i if bytes are divided into n parts.
 func part(bytes int64, n, i int) int64 { return parts(bytes, n, i+1) - parts(bytes, n, i) }
 
-// parts is the share of the first few of n parts, rounded down.
+// parts returns the size of the first few of n parts, rounded down.
 func parts(bytes int64, n, few int) int64 {
 	hi, lo := bits.Mul64(uint64(bytes), uint64(few))
 	share, _ := bits.Div64(hi, lo, uint64(n))
 	return int64(share)
 }
 
-// atOnce sends all messages of a pattern together, each rank beginning with the ranks above its own.
+// atOnce sends all messages of a pattern. A rank sends to the ranks above it first.
 func (w *Writer) atOnce(p Pattern, n int, unit float64) {
 	type item struct {
 		dst   int
@@ -196,12 +195,12 @@ const (
 	ncclChunk = 4 * ncclStep
 )
 
-// window is how many pieces a rank has under way to another one in trees and chains. NCCL has 8, which
-// network cards send in turn with those to others; hosts of a simulator send in order.
+// window is the most pieces under way from a rank to another in trees and chains. NCCL has 8: a
+// network card sends to several ranks in turn, whereas simulated hosts send in order.
 const window = 2
 
-// ring moves a block of each rank the given steps along a ring. A rank sends in each step what it has got
-// in the step before, slice by slice, and its own block in the first one. Much data takes several loops.
+// ring moves a block of each rank along a ring, the given number of steps. A rank sends its own
+// block, then what it received in the step before, slice by slice. Much data takes several loops.
 func (w *Writer) ring(n int, size int64, steps int) {
 	if n < 2 {
 		return
@@ -241,7 +240,7 @@ func (w *Writer) ringLoop(n int, data int64, steps int) {
 	}
 }
 
-// trees reduces half of the data up each of two trees and sends it down again, piece by piece.
+// trees halves the data for two trees: each adds up its half to the root, and sends the sum down.
 func (w *Writer) trees(n int, size int64) {
 	if n < 2 {
 		return
@@ -250,7 +249,7 @@ func (w *Writer) trees(n int, size int64) {
 		half := part(size, 2, tree)
 		piece := int64(ncclStep)
 		depth := int64(bits.Len(uint(n-1)) + 1)
-		// Less data has smaller pieces, so that there are some for all levels of the tree.
+		// Less data has smaller pieces, so that all levels of the tree work at once.
 		for _, rule := range [...]struct{ pieces, least int64 }{{8 * depth, 128 << 10}, {4 * depth, 64 << 10}, {depth, 32 << 10}} {
 			for half/piece < rule.pieces && piece > rule.least {
 				piece /= 2
@@ -260,7 +259,7 @@ func (w *Writer) trees(n int, size int64) {
 	}
 }
 
-// tree reduces data up a tree and sends it down again in the given pieces.
+// tree adds data up along a tree and sends the sum down, in pieces.
 func (w *Writer) tree(n, tree int, data int64, pieces int) {
 	parent, children := make([]int, n), make([][]int, n)
 	for rank := range n {
@@ -313,17 +312,17 @@ func (w *Writer) tree(n, tree int, data int64, pieces int) {
 	}
 }
 
-// Reduction is a tree of ranks. Each sends the sum of its own data and of what it gets to its
+// Reduction is a tree of ranks. Each adds what it receives to its own data and sends the sum to its
 // parent, piece by piece.
 type Reduction struct {
-	Parent []int32 // by rank: a higher one; None for the roots, and for ranks that are not in the tree
-	Roots  []int32 // the first one gets all; each sends the sum to all, of whom it reaches some
+	Parent []int32 // by rank: a higher one; None for roots and for ranks outside the tree
+	Roots  []int32 // the first receives all data; then each sends the sum by multicast, and reaches some ranks
 }
 
 const (
 	// None is no rank.
 	None = none
-	// Pieces are packets, up to mostPieces: a switch adds up packets as they come.
+	// A piece has the size of a packet, as switches add up packets, but there are at most mostPieces.
 	pieceBytes = 4096
 	mostPieces = 256
 )
@@ -346,7 +345,7 @@ func (w *Writer) reduce(size int64) {
 	w.finishAll(sent)
 }
 
-// chain has rank 0 send data along the ranks, piece by piece: NCCL's broadcast.
+// chain has rank 0 send data along the ranks, piece by piece, as NCCL broadcasts.
 func (w *Writer) chain(n int, size int64) {
 	if w.multicast(n, func(rank int) int64 { return size }, 1) {
 		return
@@ -371,8 +370,8 @@ func (w *Writer) chain(n int, size int64) {
 	}
 }
 
-// binomial has rank 0 send data along a binomial tree: a rank that has all of it sends it to the ranks
-// below it, those with most ranks below them first.
+// binomial has rank 0 send data along a binomial tree. A rank that has all data sends it to its
+// children; those with the most ranks below them come first.
 func (w *Writer) binomial(n int, size int64) {
 	if w.multicast(n, func(rank int) int64 { return size }, 1) {
 		return
@@ -400,7 +399,7 @@ func (w *Writer) gather(n int, size int64) {
 	}
 }
 
-// multicast has the first few ranks send something to all, if that is wanted.
+// multicast lets the first few ranks send to all. It returns false if Multicast is not set.
 func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	if !w.Multicast || n < 2 {
 		return n < 2
@@ -413,9 +412,9 @@ func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	return true
 }
 
-// pairwise is an all-to-all in which a rank sends in step k to the rank that is k further, and goes on when it
-// has got what comes in this step (Thakur, Rabenseifner, Gropp: Optimization of collective
-// communication operations in MPICH, 2005).
+// pairwise is an all-to-all. In step k a rank sends to the rank k places ahead; its next step
+// begins when it has received this step's message (Thakur, Rabenseifner, Gropp: Optimization of
+// collective communication operations in MPICH, 2005).
 func (w *Writer) pairwise(n int, size int64) {
 	begin := w.begin(n)
 	for by := 1; by < n && !w.full(); by++ {
@@ -423,9 +422,9 @@ func (w *Writer) pairwise(n int, size int64) {
 	}
 }
 
-// bruck is an all-to-all in the logarithm of n steps: in step k a rank sends to the one that is
-// 2^k further all parts that have 2^k in what is left of their way (Bruck et al.: Efficient
-// algorithms for all-to-all communications in multiport message-passing systems, 1997).
+// bruck is an all-to-all of log2(n) steps. In step k a rank sends 2^k places ahead all parts whose
+// remaining distance has bit 2^k (Bruck et al.: Efficient algorithms for all-to-all communications
+// in multiport message-passing systems, 1997).
 func (w *Writer) bruck(n int, size int64) {
 	begin := w.begin(n)
 	for by := 1; by < n; by *= 2 {
@@ -433,7 +432,7 @@ func (w *Writer) bruck(n int, size int64) {
 	}
 }
 
-// begin lists by rank what its first step waits for.
+// begin returns, by rank, what its first step waits for.
 func (w *Writer) begin(n int) []int32 {
 	list := make([]int32, n)
 	for rank := range list {
@@ -442,8 +441,8 @@ func (w *Writer) begin(n int) []int32 {
 	return list
 }
 
-// exchange has each rank send to the one that is so much further, and begin the next step, in begin, when it
-// has begun this one and got what comes in it.
+// exchange adds a step in which each rank sends by places ahead. begin has, by rank, the message
+// for which the step waits; it is set to the one for which the next step waits.
 func (w *Writer) exchange(begin []int32, by int, bytes func(dst int) int64) {
 	n := len(begin)
 	got := make([]int32, n)
@@ -457,5 +456,5 @@ func (w *Writer) exchange(begin []int32, by int, bytes func(dst int) int64) {
 	}
 }
 
-// bruckParts counts the numbers below n that have a bit.
+// bruckParts counts the numbers below n that contain bit.
 func bruckParts(n, bit int) int { return n/(2*bit)*bit + max(0, n%(2*bit)-bit) }

@@ -1,7 +1,7 @@
-// Package traffic has the patterns of collective operations: which rank sends to which, and
-// how much. It knows no fabric and makes no promise to other modules.
+// Package traffic has the patterns of collective operations: which rank sends to which, and how
+// much. It knows no fabric and makes no promise to other modules.
 //
-// Patterns yield pairs and keep none. They go by receiver, as forwarding tables do.
+// Patterns compute pairs when asked, by receiver, as forwarding tables do.
 package traffic
 
 import (
@@ -14,12 +14,12 @@ import (
 // Pattern is who sends to whom among ranks 0 to n-1.
 type Pattern struct {
 	Name string
-	// Senders yields the ranks that send to rank dst of n, ascending and each once, and how
-	// much they send, in units of the pattern. No rank sends to itself.
+	// Senders yields the ranks that send to rank dst of n, ascending and each once, and how much each
+	// sends, in units of the pattern. No rank sends to itself.
 	Senders func(n, dst int) iter.Seq2[int, int64]
 }
 
-// On is Senders of n ranks.
+// On returns Senders with n fixed.
 func (p Pattern) On(n int) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] { return p.Senders(n, dst) }
 }
@@ -29,31 +29,31 @@ var (
 	// Ring is an all-reduce, reduce-scatter or all-gather along a ring: rank i sends to rank
 	// i+1, and the last one to the first.
 	Ring = fromOne("ring", func(n, dst int) int { return (dst + n - 1) % n })
-	// Tree is an all-reduce by two binary trees, each of which carries half of the data: up to
-	// the root and down again. Except for the roots, a rank is an inner node of at most one tree and a leaf of
-	// the other (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
-	// reduction and scan, 2009). The trees are those of NCCL.
+	// Tree is an all-reduce by the two binary trees of NCCL. Each carries half of the data up to its
+	// root and down again. Except for the roots, a rank is an inner node of at most one tree and a
+	// leaf of the other (Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast,
+	// reduction and scan, 2009).
 	Tree = Pattern{"tree", treeSenders}
-	// AllToAll has each rank send to each other.
+	// AllToAll has each rank send to all others.
 	AllToAll = Pattern{"all-to-all", func(n, dst int) iter.Seq2[int, int64] { return fromRange(0, n, dst) }}
-	// Broadcast is from rank 0 along a binomial tree: a rank gets all data from the rank whose
-	// number lacks its lowest bit.
+	// Broadcast is from rank 0 along a binomial tree: a rank receives from the rank whose number is
+	// its own without the lowest set bit.
 	Broadcast = fromOne("broadcast", func(_, dst int) int { return dst & (dst - 1) })
-	// Chain is a broadcast along the ranks: all but the last one send to the next one.
+	// Chain is a broadcast along the ranks: each but the last sends to the next.
 	Chain = fromOne("broadcast-ring", func(_, dst int) int { return max(dst-1, 0) })
-	// Bruck is an all-to-all by way of other ranks: a rank sends to those 1, 2, 4 and so on places ahead;
-	// a unit is the part for one rank.
+	// Bruck is an all-to-all in which ranks pass parts on to the ranks 1, 2, 4 and so on places ahead.
+	// A unit is the part for one rank.
 	Bruck = Pattern{"alltoall-bruck", bruckSenders}
 )
 
-// Halo exchanges with the neighbors in a grid with the given numbers of ranks, the last dimension
-// fastest and each a ring. The number of ranks is their product.
+// Halo is an exchange with the neighbors in a grid with sides dims, each of which is a ring. Ranks
+// count along the last side first; their number is the product of dims.
 func Halo(dims []int) Pattern {
 	return Pattern{"halo", func(_, dst int) iter.Seq2[int, int64] { return haloSenders(dims, dst) }}
 }
 
-// Dims splits n ranks into a grid of the given dimensions, as even as their prime factors make it and the
-// longest first.
+// Dims splits n ranks into a grid of some dimensions, as even as the prime factors of n allow, the
+// longest side first.
 func Dims(n, dimensions int) []int {
 	dims := slices.Repeat([]int{1}, dimensions)
 	var primes []int
@@ -76,7 +76,7 @@ func Dims(n, dimensions int) []int {
 // Patterns lists the patterns of reductions and all-to-alls that work with any number of ranks.
 var Patterns = []Pattern{Ring, Tree, AllToAll}
 
-// fromOne has each rank get from one other, or from none where that is the rank itself.
+// fromOne has each rank receive from the rank that sender returns; from none, if that is itself.
 func fromOne(name string, sender func(n, dst int) int) Pattern {
 	return Pattern{name, func(n, dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
@@ -87,7 +87,7 @@ func fromOne(name string, sender func(n, dst int) int) Pattern {
 	}}
 }
 
-// fromRange yields the ranks from first up to end, but dst.
+// fromRange yields the ranks from first to end-1, except dst.
 func fromRange(first, end, dst int) iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {
 		for src := first; src < end; src++ {
@@ -128,7 +128,7 @@ func haloSenders(dims []int, dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// yieldCounted yields ranks, ascending, and how often each is among them.
+// yieldCounted yields each rank once, ascending, and how often it is listed.
 func yieldCounted(ranks []int, yield func(int, int64) bool) {
 	slices.Sort(ranks)
 	for len(ranks) > 0 {
@@ -143,7 +143,7 @@ func yieldCounted(ranks []int, yield func(int, int64) bool) {
 	}
 }
 
-// treeSenders yields the neighbors in both trees.
+// treeSenders yields the neighbors of rank dst in both trees.
 func treeSenders(n, dst int) iter.Seq2[int, int64] {
 	return func(yield func(int, int64) bool) {
 		var senders []int
@@ -157,9 +157,9 @@ func treeSenders(n, dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// treeNeighbors returns the parent of a rank in one of the two trees, none for the root, and
-// its children. The second tree is the first one with the ranks in reverse order or, for an odd
-// number of ranks, with each rank one place further: leaves are at odd places.
+// treeNeighbors returns a rank's parent in one of the two trees, none for the root, and its
+// children. The second tree is the first with the ranks reversed or, if their number is odd, moved
+// by one place: leaves are at odd places.
 func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 	place, back := rank, func(place int) int { return place }
 	switch {
@@ -179,9 +179,9 @@ func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 }
 
 // placeNeighbors returns the parent of a place in the first tree, none for place 0, and its
-// children. Places number a complete binary tree from left to right, so that a place is higher
-// the more of its low bits are 0; place 0 is above its top. Places from n on are missing, and
-// the places below them move up.
+// children. Places number a complete binary tree from left to right: the more low bits are 0, the
+// higher a place is. Place 0 is above its top. Places from n on are missing; those below them move
+// up.
 func placeNeighbors(n, place int) (parent int, children []int) {
 	low := place & -place
 	if place == 0 {

@@ -4,20 +4,21 @@ package verify
 // port. Whatever the switches choose, does every packet arrive, does none loop, and can the
 // channels that packets hold wait for each other in a cycle?
 //
-// What a switch may do with a packet for a LID depends on the PLFT, which follows from the
-// packet's input port and SL, as its VL does. A node is a switch with the input ports whose
-// packets it treats alike. The choices for a LID make a graph of the nodes. One search of this
-// graph, with sets of ports as bits, finds everything that has to be proven for the LID: O(nodes
-// x ports) for each LID and class of SLs. LIDs behind one switch for which all others make the
-// same choices are searched once.
+// The choices of a switch for a LID depend on the PLFT, which follows from the packet's input
+// port and SL, as its VL does. A node is a switch with those input ports whose packets it treats
+// alike. The choices for a LID make a graph of nodes. One search of it, with sets of ports as
+// bits, finds everything to be proven for the LID, in O(nodes x ports) for each LID and class of
+// SLs. LIDs behind one switch are searched together if all other switches make the same choices
+// for them.
 //
 // The channel dependency graph has an edge from every channel that some choice takes to every
 // channel that the packet may choose next. If it has no cycle, no sequence of choices deadlocks
-// (Dally and Seitz 1987). If it has one, there may be an escape: if the graph of the edges to
-// static ports alone, from every channel by which any choice brings a packet, has no cycle,
-// packets make progress as long as a blocked one is offered its static port again (after Duato, A
-// New Theory of Deadlock-Free Adaptive Routing in Wormhole Networks, IEEE TPDS 1993). A packet of
-// a state other than Free does not choose again: it has edges to all its choices in both graphs.
+// (Dally and Seitz 1987). Otherwise there may be an escape. Take all channels that any choice
+// brings a packet to, with only their edges to static ports. If this graph has no cycle,
+// packets make progress as long as a blocked one is offered its static port again (after Duato,
+// A New Theory of Deadlock-Free Adaptive Routing in Wormhole Networks, IEEE TPDS 1993). A
+// packet of a state other than Free does not choose again: it has edges to all its choices in
+// both graphs.
 
 import (
 	"context"
@@ -30,25 +31,27 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// AddAdaptive adds what CheckAdaptive found to what Check found of the static tables.
+// AddAdaptive adds choices, the Result of CheckAdaptive, to r, the Result of Check.
 func (r *Result) AddAdaptive(choices *Result) {
 	r.Adaptive = choices.Adaptive
 	r.Add(choices.Findings...)
 	r.Leave(choices.Undecided...)
 }
 
-// CheckAdaptive examines the adaptive tables of a state for all LIDs of its fabric, with its
-// SL-to-VL tables and path SLs. Without path SLs a port may send with any SL that its own SL-to-VL
-// table does not drop. Pairs that no cables join, and ports without a LID, are left to Check of the
-// static tables. If Select is nil and there are several PLFTs, packets may take any PLFT of each
-// switch; rules with findings are then undecided.
+// CheckAdaptive checks the adaptive tables of a state for all LIDs of its fabric, with
+// its SL-to-VL tables and path SLs. Without path SLs a port may send with any SL that
+// its own SL-to-VL table does not drop. Pairs that no cables join, and ports without a
+// LID, are left to Check of the static tables. If there are several PLFTs and Select
+// is nil, packets may take any PLFT at each switch, and rules with findings are
+// undecided.
 //
-// It takes O(entries) time, and O(nodes x ports) for each class of SLs and each switch with LIDs
-// behind it, or for each LID there if other switches choose differently for these LIDs. Errors:
-// tables of another fabric, and ctx's. It fills in Adaptive, Findings, Undecided (rules whose
-// findings depend on unknown SLs or PLFTs of packets) and the Certificate, which covers all
-// choices, also of management packets unless these add a credit loop. It does not follow multicast
-// packets: a Copying other than Independent, or a Buffer, is an error.
+// It takes O(entries), and O(nodes x ports) for each class of SLs and each switch with LIDs
+// behind it, or each of these LIDs if other switches choose differently for them. It
+// returns an error for tables of another fabric, or ctx's. It sets Adaptive, Findings,
+// Undecided (rules whose findings depend on unknown SLs or PLFTs of packets) and the
+// Certificate. That covers all choices, and management packets unless these add a credit
+// loop. Multicast packets are not followed: a Copying other than Independent, or a Buffer,
+// is an error.
 func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	switch {
 	case opt.Copying != Independent:
@@ -77,8 +80,8 @@ func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, e
 	return r, nil
 }
 
-// checkAdaptive is CheckAdaptive in which packets of unknown SL have any, or with certain there are
-// none.
+// checkAdaptive is CheckAdaptive for one reading of unknown SLs: packets may have any SL or, if
+// certain is set, are left out.
 func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *choicePlan, error) {
 	p, err := newChoicePlan(s, opt, certain)
 	if err != nil {
@@ -103,7 +106,7 @@ func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain boo
 	return r, p, nil
 }
 
-// unowned lists the LIDs that some PLFT has an entry for and no port has.
+// unowned lists the LIDs with an entry in some PLFT that no port has.
 func (p *choicePlan) unowned() (list []fabric.LID) {
 	last := fabric.LID(0)
 	for _, t := range p.t.PLFTs {
@@ -117,7 +120,7 @@ func (p *choicePlan) unowned() (list []fabric.LID) {
 	return list
 }
 
-// hasEntry returns true if some PLFT of a switch has an entry for a LID.
+// hasEntry returns true if some switch has an entry for a LID in some PLFT.
 func (p *choicePlan) hasEntry(lid fabric.LID) bool {
 	for _, t := range p.t.PLFTs {
 		for s := range fabric.NodeID(p.n) {
@@ -129,7 +132,7 @@ func (p *choicePlan) hasEntry(lid fabric.LID) bool {
 	return false
 }
 
-// count counts what the tables and the graph of all choices are made of.
+// count sets the sizes of the tables and of the graph of all choices.
 func (n *AdaptiveCounts) count(p *choicePlan, all *dependencyGraph) {
 	n.PLFTs = len(p.t.PLFTs)
 	for _, list := range p.t.Groups {
@@ -153,7 +156,7 @@ func (p *choicePlan) slsUnknown() bool {
 	return slices.ContainsFunc(p.senders, func(x senderGroup) bool { return slices.Contains(x.row[1:], lft.UnknownSL) })
 }
 
-// doubt leaves the rules of all findings undecided.
+// doubt replaces all findings by undecided rules.
 func (r *Result) doubt(reason string) {
 	for i := range r.Findings {
 		r.leave(reason, r.Findings[i].Rule)

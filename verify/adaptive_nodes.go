@@ -8,43 +8,42 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// searcher searches the nodes of LIDs. What it finds are unions, so that it does not matter
+// searcher searches the choices for LIDs. Its results are unions or sums, so it does not matter
 // which worker has which LIDs.
 type searcher struct {
 	*choicePlan
-	unicast, all *sharedGraph // dependencies: of pairs of CA ports, and of other pairs alone
-	escape       bool         // dependencies are those on static ports
+	unicast, all *sharedGraph // dependencies: of packets between CA ports, and of others
+	escape       bool         // dependencies on static ports only
 
-	// The search of one LID, or of several behind one switch that have the same choices
-	// elsewhere.
+	// The search of w.dests: one LID, or several behind one switch with the same
+	// choices elsewhere.
 	c       *class
 	dests   []dest
-	last    []uint64 // ports from the root to the owners
-	sets    []uint64 // by node that is reached: the ports that packets may leave by, words for each
-	bind    []uint64 // the same: the ports that they wait for; sets itself unless escape
-	order   []int32  // the nodes that are reached
-	fromCAs int      // how many of order packets of CAs reach, the first ones
+	last    []uint64 // at the root: the ports to the owners
+	sets    []uint64 // by node reached, in words: the set of ports by which packets may leave
+	bind    []uint64 // likewise: the set of ports that they wait for; the same slice unless escape
+	order   []int32  // the nodes reached
+	fromCAs int      // how many of order packets from CAs reach; these are first
 
-	left []dest // of the unit
-	same []bool // by index in left: can be searched with the first
+	left []dest // LIDs of the unit still to search
+	same []bool // by index in left: can be searched with the first LID
 
 	nodes    *nodeSearch
 	troubles []trouble
 }
 
-// nodeSearch holds the nodes that packets for one LID of one class reach, or
-// for several LIDs with the same choices.
+// nodeSearch has the nodes that packets of one class reach, for one LID or
+// several with the same choices.
 type nodeSearch struct {
-	lost    []bool // by node: a choice loses packets, or there is none
+	lost    []bool // by node: some choice loses packets, or there is no choice
 	reached *graph.Search[int32]
-	// The nodes from which some choices lead to a node that loses packets, into a cycle, and
-	// to the owner.
+	// Nodes from which choices may lead to a node that loses packets, into a cycle, or to the owner.
 	dead, loop, live *graph.Search[int32]
 	cycles           graph.Strong[int32]
-	flags            []uint8 // by sender: what can become of its packets for the LID, in any class
+	flags            []uint8 // by sender: what may happen to its packets for the LID, in any class
 }
 
-// What can become of packets.
+// What may happen to packets.
 const (
 	canDie = 1 << iota
 	canLoop
@@ -73,16 +72,16 @@ func newSearcher(p *choicePlan, unicast, all *sharedGraph, escape bool) *searche
 	return w
 }
 
-// set is the set of a node.
+// set returns the part of sets that is node x's.
 func (w *searcher) set(x int32) []uint64 { return w.sets[int(x)*w.words : (int(x)+1)*w.words] }
 
-// owns returns true if the only port of a sender is the owner of the LIDs.
+// owns returns true if a sender's only port is the owner of the single LID in w.dests.
 func (w *searcher) owns(x *senderGroup, d *dest) bool {
 	return len(x.ports) == 1 && len(w.dests) == 1 && x.ports[0] == w.f.LIDPort(d.lid)
 }
 
-// reach finds the nodes that packets for w.dests reach, and where they are lost. It returns where
-// choices lead from these nodes.
+// reach finds the nodes that packets for w.dests reach, and those where packets are lost. It
+// returns the edges between nodes reached.
 func (w *searcher) reach() (inSearch graph.Next[int32]) {
 	s, d := w.nodes, &w.dests[0]
 	w.order = w.order[:0]
@@ -115,7 +114,7 @@ func (w *searcher) reach() (inSearch graph.Next[int32]) {
 	}
 }
 
-// next lists the nodes that the choices of one lead to, by port.
+// next lists the nodes to which the choices of a node lead, by port.
 func (w *searcher) next() graph.Next[int32] {
 	var list []int32
 	return func(x int32) []int32 {
@@ -135,9 +134,9 @@ func (w *searcher) onward(x int32, word int) uint64 {
 	return w.sets[int(x)*w.words+word] & w.toSwitch[int(w.c.nodes[x].s)*w.words+word]
 }
 
-// choose fills in the ports by which packets leave a node, and those that they wait for,
-// except ports where packets are lost. It returns false if there are such ports, or if a
-// PLFT that packets may take there leaves them no port.
+// choose sets the ports by which packets leave a node, and those that they wait for, except ports
+// that lose packets. It returns false if some port loses packets, or some PLFT that packets may
+// take here has no port.
 func (w *searcher) choose(x int32) (ok bool) {
 	at := &w.c.nodes[x]
 	set, bind := w.set(x), w.bind[int(x)*w.words:(int(x)+1)*w.words]
@@ -156,7 +155,7 @@ func (w *searcher) choose(x int32) (ok bool) {
 	ok = true
 	for _, t := range w.t.PLFTs[min(first, len(w.t.PLFTs)):min(end, len(w.t.PLFTs))] {
 		if at.plft == anyPLFT && t.Lacks(fabric.NodeID(at.s)) {
-			continue // no packet takes it there
+			continue // no packet takes this PLFT here
 		}
 		tables++
 		for i := range dests {
@@ -164,13 +163,13 @@ func (w *searcher) choose(x int32) (ok bool) {
 		}
 	}
 	if tables > 1 {
-		copy(bind, set) // static ports of which PLFT a packet is offered is not known
+		copy(bind, set) // which PLFT's static port a packet is offered is not known
 	}
 	return w.filter(x, set, bind) && ok && tables > 0
 }
 
-// addEntry adds the choices of an entry to set and bind. It returns false if the entry has
-// no choice, or one that is no port of the switch.
+// addEntry adds the choices of an entry to set and bind. It returns false if there is no choice, or
+// one is not a port of the switch.
 func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind []uint64) (ok bool) {
 	row := p.Ports.Row(fabric.NodeID(s))
 	if int(lid) >= len(row) {
@@ -198,7 +197,7 @@ func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind
 	return ok && !g.beyond[group]
 }
 
-// filter takes the ports out of the sets of a node where packets are lost.
+// filter drops ports that lose packets from the sets of node x; it returns false if there are any.
 func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
 	at := &w.c.nodes[x]
 	ok = true
@@ -221,7 +220,7 @@ func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
 	return ok
 }
 
-// trace finds out of all nodes that packets reach what can become of them there.
+// trace finds the nodes that packets reach, and what may happen to packets at each.
 func (w *searcher) trace() {
 	s := w.nodes
 	inSearch := w.reach()
@@ -244,7 +243,7 @@ func (w *searcher) trace() {
 	s.live.Run(back.Next, live...)
 }
 
-// arrives returns true if a choice of a node leads straight to the owner.
+// arrives returns true if a choice at a node leads to the owner's port.
 func (w *searcher) arrives(x int32) bool {
 	if w.c.nodes[x].s != w.dests[0].root {
 		return false
@@ -257,8 +256,8 @@ func (w *searcher) arrives(x int32) bool {
 	return false
 }
 
-// keepLive keeps the choices that lead to nodes from which packets can arrive. Where the
-// static port is none of them, packets wait for all that are.
+// keepLive keeps the choices that lead to nodes from which packets can arrive. If the static port
+// is none of them, packets wait for all of them.
 func (w *searcher) keepLive() {
 	s := w.nodes
 	w.order = append(w.order, s.reached.Order...)
@@ -282,7 +281,7 @@ func (w *searcher) keepLive() {
 	}
 }
 
-// addDependencies adds those of the nodes that are reached.
+// addDependencies adds the dependencies at all nodes reached.
 func (w *searcher) addDependencies() {
 	for i, x := range w.order {
 		if i < w.fromCAs {
@@ -293,7 +292,7 @@ func (w *searcher) addDependencies() {
 	}
 }
 
-// addOf adds the dependencies of the channels by which packets leave a node.
+// addOf adds to g the dependencies of the channels by which packets leave a node.
 func (w *searcher) addOf(g *sharedGraph, x int32) {
 	base, words, deps := int(w.c.nodes[x].base), g.words, g.Bits
 	for word, set := range w.set(x) {
@@ -312,7 +311,7 @@ func (w *searcher) addOf(g *sharedGraph, x int32) {
 				continue
 			}
 			bind := w.bind[int(to)*w.words : (int(to)+1)*w.words]
-			if bind[0]&1 != 0 { // for port 0
+			if bind[0]&1 != 0 { // it arrives at port 0
 				g.take(base + out)
 			}
 			for i := range words { // the sets of the graph have no port 0
@@ -326,8 +325,8 @@ func (w *searcher) addOf(g *sharedGraph, x int32) {
 	}
 }
 
-// addLanes adds the dependencies of a channel, one of several VLs, that leads to a node, or to
-// an owner where that is below 0.
+// addLanes adds the dependencies of channel ch, one of several VLs, that leads to node to, or to an
+// owner if to is below 0.
 func (w *searcher) addLanes(g *sharedGraph, ch int, to int32) {
 	if to < 0 {
 		g.take(ch)

@@ -9,26 +9,26 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// choicePlan has what all workers read. A set of ports of a switch is bits in several words: port
-// 0 is the lowest bit of the first word.
+// choicePlan has the data that all workers read. A set of ports of a switch is bits in several
+// words; port 0 is the lowest bit of the first word.
 type choicePlan struct {
 	*lanes
 	n     int // switches
 	parts *fabric.Components
 	t     *adaptive.Tables
 	opt   Options
-	words int
+	words int // in a set of ports
 
 	numPorts []fabric.PortNum // by switch
-	toSwitch []uint64         // by switch: its ports that are cabled to switches
+	toSwitch []uint64         // by switch: set of its ports to switches
 	groups   []groupSets      // by switch
 
 	slRows [][]fabric.SL // the different rows of path SLs
 	units  [][]dest
 }
 
-// groupSets is the groups of a switch: their ports, words for each, and whether one has a
-// port that the switch lacks.
+// groupSets has the groups of a switch: the set of ports of each, and whether it has a port that
+// the switch lacks.
 type groupSets struct {
 	ports  []uint64
 	beyond []bool
@@ -88,7 +88,7 @@ func (p *choicePlan) findGroups() {
 	}
 }
 
-// findKept makes the sets of ports to which packets are not dropped.
+// findKept makes, by node, the sets of ports to which packets are not dropped.
 func (p *choicePlan) findKept() {
 	for _, c := range p.classes {
 		if c.lane == nil {
@@ -105,10 +105,10 @@ func (p *choicePlan) findKept() {
 	}
 }
 
-// maxUnit bounds the LIDs of a unit.
+// maxUnit is the most LIDs of a unit.
 const maxUnit = 256
 
-// findUnits deals the LIDs out, those of one root together.
+// findUnits divides the LIDs into units, each of LIDs behind one switch.
 func (p *choicePlan) findUnits() {
 	var dests []dest
 	for lid := fabric.LID(1); lid <= p.f.MaxLID(); lid++ {

@@ -47,15 +47,15 @@ func (p *choicePlan) reportTroubles(r *Result, list []trouble) {
 	}
 }
 
-// aim makes a LID the one that is searched. It returns false for a LID without a destination.
+// aim makes lid the only LID to search. It returns false if no port has it.
 func (w *searcher) aim(lid fabric.LID) bool {
 	d, ok := destination(w.f, lid)
 	w.dests = []dest{d}
 	return ok
 }
 
-// searchFor searches the LID of a finding for the first class of which packets of a sender
-// come to one of some nodes. It returns the nearest, and the nodes on the way there.
+// searchFor searches the classes, for the LID of a finding, until packets of a sender reach a node
+// where is returns true. It returns the path to the nearest such node.
 func (w *searcher) searchFor(f *Finding, from *senderGroup, is func(x int32) bool) (way []int32) {
 	w.aim(f.LID)
 	for _, w.c = range w.classes {
@@ -74,7 +74,7 @@ func (w *searcher) searchFor(f *Finding, from *senderGroup, is func(x int32) boo
 	return nil
 }
 
-// describeDeadEnd tells how packets are lost.
+// describeDeadEnd fills in a finding of lost packets.
 func (w *searcher) describeDeadEnd(f *Finding, t tally) {
 	from := &w.senders[t.from]
 	way := w.searchFor(f, from, func(x int32) bool { return w.nodes.lost[x] })
@@ -124,7 +124,7 @@ func (w *searcher) step(x, to int32) Hop {
 	return Hop{}
 }
 
-// hopFrom returns the channel by which packets for the LID leave a node by a port.
+// hopFrom returns the channel by which packets for the LID leave node x by port num.
 func (w *searcher) hopFrom(x int32, num fabric.PortNum) Hop {
 	at := w.c.nodes[x]
 	s, lid := fabric.NodeID(at.s), w.dests[0].lid
@@ -139,7 +139,7 @@ func (w *searcher) hopFrom(x int32, num fabric.PortNum) Hop {
 	return h
 }
 
-// choiceText says how a switch comes to a port.
+// choiceText returns "static" or the group by which a switch chooses a port.
 func (p *choicePlan) choiceText(at node, lid fabric.LID, num fabric.PortNum) string {
 	for k, t := range p.t.PLFTs {
 		if at.plft != anyPLFT && int(at.plft) != k || lid > t.Ports.MaxLID() {
@@ -163,7 +163,7 @@ func (p *choicePlan) choiceText(at node, lid fabric.LID, num fabric.PortNum) str
 	return ""
 }
 
-// fate says by which choice a node loses packets, the static port before others.
+// fate returns a port by which a node loses packets, the static one first, and describes how.
 func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	at, d := w.c.nodes[x], &w.dests[0]
 	s := fabric.NodeID(at.s)
@@ -203,7 +203,7 @@ func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	return num, fateBy(w.f, s, num, choice)
 }
 
-// slName names the SL of the search where it matters.
+// slName returns " with SL n", or "" if there is only one class.
 func (w *searcher) slName() string {
 	if len(w.classes) == 1 {
 		return ""
@@ -211,8 +211,8 @@ func (w *searcher) slName() string {
 	return fmt.Sprintf(" with SL %d", w.c.sl)
 }
 
-// judge describes the credit loops of all choices, and looks for escapes. There has to be
-// a credit loop.
+// judge reports the credit loops of all choices, and which rules have an escape. There must be a
+// credit loop.
 func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) error {
 	n, copies := r.Adaptive, max(1, len(p.copies))
 	p.prove(r, union.unicast, false)
@@ -246,8 +246,8 @@ func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) erro
 	return nil
 }
 
-// holder names channel a of a graph, with the lowest LID of packets that hold it while they wait
-// for b, and with how the switch chooses it; without a LID if none do. unicast says that only
+// holder returns channel a of a graph with the lowest LID of packets that hold a while they wait
+// for b, and how the switch chooses a; without a LID if there are none. If unicast is set, only
 // packets between CA and router ports count.
 func (w *searcher) holder(g *dependencyGraph, a, b int32, unicast bool) (h Hop) {
 	for lid := fabric.LID(1); lid <= w.f.MaxLID(); lid++ {
@@ -258,8 +258,8 @@ func (w *searcher) holder(g *dependencyGraph, a, b int32, unicast bool) (h Hop) 
 	return h
 }
 
-// holds returns true if packets of the search's LID hold channel a of a graph while they wait
-// for b, and names a.
+// holds returns true, and sets h to channel a of a graph, if packets for the search's LID hold a
+// while they wait for b.
 func (w *searcher) holds(g *dependencyGraph, a, b int32, unicast bool, h *Hop) bool {
 	lid := w.dests[0].lid
 	may := func(ch int32) bool {

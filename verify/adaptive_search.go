@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// The tallies of a trouble of adaptive tables: of CA and router ports and a CA LID, and of
-// management. They are from the first sender.
+// The tallies of a trouble: of packets from CA and router ports to a CA LID, and of management.
+// Each has its first sender.
 const (
 	tallyDead = iota
 	tallyLoop
@@ -19,13 +19,13 @@ const (
 	numAdaptiveTallies
 )
 
-// searched is the findings of all searchers together.
+// searched has the results of all searchers together.
 type searched struct {
-	unicast, all *dependencyGraph // of pairs of CA ports, and of all
+	unicast, all *dependencyGraph // of packets between CA ports, and of all
 	troubles     []trouble
 }
 
-// run looks at all LIDs. With escape the dependencies are those on static ports.
+// run searches all LIDs. If escape is set, it adds only dependencies on static ports.
 func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
 	ch := newChannels(p.f, p.vls...)
 	unicast, others := newSharedGraph(ch), newSharedGraph(ch)
@@ -57,7 +57,7 @@ func (w *searcher) unit(dests []dest) {
 	}
 }
 
-// together checks w.dests. It returns false if packets for some are lost or loop.
+// together searches w.dests at once. It returns false if some packets are lost or loop.
 func (w *searcher) together() bool {
 	s := w.nodes
 	for _, w.c = range w.classes {
@@ -72,8 +72,8 @@ func (w *searcher) together() bool {
 	return true
 }
 
-// apart checks one destination by itself, with packets that are lost or loop. Only the
-// packets that can still arrive make dependencies.
+// apart searches one LID with packets that are lost or loop, and adds the trouble. Only packets
+// that can still arrive add dependencies.
 func (w *searcher) apart(dests []dest) {
 	w.dests = dests
 	clear(w.nodes.flags)
@@ -108,7 +108,7 @@ func (w *searcher) apart(dests []dest) {
 	}
 }
 
-// flag notes what can become of the packets of each sender.
+// flag notes what may happen to the packets of each sender.
 func (w *searcher) flag() {
 	s, d := w.nodes, &w.dests[0]
 	for i := range w.senders {
@@ -127,10 +127,9 @@ func (w *searcher) flag() {
 	}
 }
 
-// bundle brings the LIDs that are left and can be searched with the first of them to the
-// front, and counts them: at the root their packets leave for the owner, and elsewhere they
-// have the same choices and SLs. The LID of the root itself may be among those of CAs, since
-// its packets make no other dependencies.
+// bundle moves to the front the LIDs in left that can be searched with the first one, and counts
+// them. At the root their packets leave for the owner; elsewhere they have the same choices and
+// SLs. The root's own LID may join LIDs of CAs, since its packets add no other dependencies.
 func (w *searcher) bundle() int {
 	first := w.left[0]
 	if len(w.left) == 1 || !first.ca || first.root < 0 {
@@ -168,7 +167,7 @@ func (w *searcher) bundle() int {
 	return n
 }
 
-// leavesAt returns true if packets for a LID leave the root for the owner, whichever PLFT they take.
+// leavesAt returns true if packets for a LID leave the root for the owner by any PLFT.
 func (w *searcher) leavesAt(d *dest) bool {
 	for k, t := range w.t.PLFTs {
 		if d.lid > t.Ports.MaxLID() {
@@ -182,14 +181,14 @@ func (w *searcher) leavesAt(d *dest) bool {
 	return true
 }
 
-// compare clears same for the LIDs for which switch s chooses differently than for the first
-// LID. It returns how many LIDs remain, the first not counted.
+// compare clears same for the LIDs for which switch s chooses differently than for the first one.
+// It returns how many other LIDs remain.
 func (w *searcher) compare(plft int, s int32) (n int) {
 	t := w.t.PLFTs[plft]
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
 	lid := w.left[0].lid
 	choice, port := choices[lid], static[lid]
-	var ports [4]uint64 // of the group, if it has the static port: others of it make no difference
+	var ports [4]uint64 // of the group, if it has the static port: any other of these as static port makes no difference
 	if state, group := t.At(fabric.NodeID(s), lid); state != adaptive.Static && group >= 0 {
 		copy(ports[:], w.groups[s].ports[group*w.words:(group+1)*w.words])
 	}
@@ -210,7 +209,7 @@ func (w *searcher) compare(plft int, s int32) (n int) {
 	return n - 1
 }
 
-// prove keeps what a certificate needs. It returns false if the graph has a cycle.
+// prove sets the proof for a certificate. It returns false if the graph has a cycle.
 func (p *choicePlan) prove(r *Result, g *dependencyGraph, management bool) bool {
 	if p.copies != nil {
 		g = g.copies(newChannels(p.f, p.copies...))

@@ -24,16 +24,16 @@ const (
 	AdaptiveGroupOfOne     = "adaptive-group-of-one"
 )
 
-// AdaptiveTableRules lists the rules for adaptive tables that do not depend on the paths of
-// packets, the gravest first.
+// AdaptiveTableRules lists the rules for adaptive tables themselves, whatever the paths of packets;
+// the gravest first.
 var AdaptiveTableRules = ParseRules(adaptiveTableRuleTexts)
 
 //go:embed adaptive_table_rules.txt
 var adaptiveTableRuleTexts string
 
-// CheckAdaptiveTables checks adaptive tables of f by AdaptiveTableRules, except AdaptiveStaticDiffers.
-// It returns at most limit findings for each rule (0 stands for the default of verify), those of a rule
-// in the order of the switches. t.Check must have passed. It takes O(entries) time.
+// CheckAdaptiveTables checks adaptive tables of f by AdaptiveTableRules, except
+// AdaptiveStaticDiffers. It returns at most limit findings for each rule, in the order of switches;
+// 0 stands for DefaultFindings. t.Check must have passed. It takes O(entries).
 func CheckAdaptiveTables(f *fabric.Fabric, t *adaptive.Tables, limit int) []Finding {
 	var list []Finding
 	x := &tableCheck{f: f, t: t, found: newCollector(&list, limit)}
@@ -56,9 +56,9 @@ func newCollector(list *[]Finding, limit int) *Collector {
 	return NewCollector(list, AdaptiveTableRules, cmp.Or(max(limit, 0), DefaultFindings))
 }
 
-// CompareStatic holds the static ports of private LFT 0 to forwarding tables of f, by the rule
-// AdaptiveStaticDiffers. A switch without any entry in t takes those of ports. It returns at most
-// limit findings, 0 for the default of verify, in the order of the switches.
+// CompareStatic compares the static ports of private LFT 0 with the forwarding tables of f in
+// ports, by the rule AdaptiveStaticDiffers. A switch without entries in t takes over those in
+// ports. It returns at most limit findings, in the order of switches; 0 stands for DefaultFindings.
 func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []Finding {
 	var list []Finding
 	c := newCollector(&list, limit)
@@ -92,7 +92,7 @@ func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limi
 type tableCheck struct {
 	f     *fabric.Fabric
 	t     *adaptive.Tables
-	home  []fabric.NodeID // by LID: the switch that the LID is behind, or NoNode
+	home  []fabric.NodeID // by LID: the switch of its port, or NoNode
 	found *Collector
 }
 
@@ -105,7 +105,7 @@ func (x *tableCheck) add(rule string, s fabric.NodeID, lid fabric.LID, count int
 	})
 }
 
-// used returns, by group of a switch, whether an entry can choose from it.
+// used returns, by group of a switch, whether some entry may choose from it.
 func (x *tableCheck) used(s fabric.NodeID) []bool {
 	used := make([]bool, len(x.t.Groups[s]))
 	for _, plft := range x.t.PLFTs {
@@ -123,7 +123,7 @@ func (x *tableCheck) isUp(s fabric.NodeID, p fabric.PortNum) bool {
 	return p > 0 && p <= x.f.Node(s).NumPorts && x.f.Peer(x.f.Port(s, p)) != fabric.NoPort
 }
 
-// checkGroups looks at the groups of a switch that are in use.
+// checkGroups checks the groups of a switch that entries use.
 func (x *tableCheck) checkGroups(s fabric.NodeID) {
 	var empty, single []int // numbers
 	var down adaptive.PortSet
@@ -168,7 +168,7 @@ func (x *tableCheck) checkGroups(s fabric.NodeID) {
 	}
 }
 
-// checkStatic looks for static ports of a switch that are not in their groups.
+// checkStatic finds static ports of a switch that are not in their entry's group.
 func (x *tableCheck) checkStatic(s fabric.NodeID) {
 	n, first, number := 0, fabric.LID(0), 0
 	for _, plft := range x.t.PLFTs {
@@ -191,7 +191,7 @@ func (x *tableCheck) checkStatic(s fabric.NodeID) {
 	}
 }
 
-// checkSelected looks for private LFTs of a switch that no packets take.
+// checkSelected finds private LFTs of a switch that no packets take.
 func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	var selected [256]bool
 	for in := range int(x.f.Node(s).NumPorts) + 1 {
@@ -208,7 +208,7 @@ func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	}
 }
 
-// compareGroups compares switches with cables to the same switches.
+// compareGroups compares switches whose cables lead to the same switches.
 func (x *tableCheck) compareGroups() {
 	for _, p := range x.f.LIDPorts() {
 		home := fabric.NoNode
@@ -239,10 +239,10 @@ func (x *tableCheck) compareGroups() {
 	}
 }
 
-// compareAlike compares the choices of switches that have cables to the same switches.
+// compareAlike compares the choices of switches whose cables lead to the same switches.
 func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 	best := make([]int, len(x.home))
-	most := make([]fabric.NodeID, len(best)) // a switch with as many
+	most := make([]fabric.NodeID, len(best)) // a switch with best choices
 	counts := make([][]int, len(list))
 	for k := range x.t.PLFTs {
 		clear(best)

@@ -12,11 +12,11 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// maxIdleNamed bounds the idle cables, and the switches, that a finding names.
+// maxIdleNamed bounds the cables and the switches that a finding of idle cables names.
 const maxIdleNamed = 4
 
-// countBalance fills r.Balance from the routes of each channel between switches. It returns
-// the channels without any, in the order of ports; none when nothing has routes.
+// countBalance sets r.Balance by the routes on each channel between switches. It returns the
+// channels without routes, in the order of ports; none if no channel has any.
 func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
 	var sum int64
@@ -61,19 +61,21 @@ func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64)
 	return idle
 }
 
-// reportIdle makes a finding of the channels between switches that carry no route though
-// some shortest path between hosts takes them: a note, or a warning where the tables
-// use less than three fifths of the channels that they could: half of the cables idle,
-// as behind a slow or a single one, is a warning. Tables that do not deliver all pairs
-// have no such finding. notes is false where notes are left out.
+// reportIdle adds a finding of the channels between switches that carry no route
+// though a shortest path between hosts takes them. It is a note, or a warning if
+// the tables use less than three fifths of the channels that they could: so half
+// of the cables idle, as behind a slow or a single one, is a warning. There is no
+// finding for tables that do not deliver all pairs, and no note if notes is
+// false.
 //
-// Forwarding tables lead all packets for a LID by one port of a switch. So a switch can
-// use as many of its ports as there are LIDs beyond, and a channel into a leaf with
-// fewer LIDs than cables cannot count in full. It takes O(switches x channels) where
-// channels between switches without hosts are idle, else O(channels).
+// Forwarding tables lead all packets for a LID through one port of a switch. So
+// a switch uses at most as many ports as there are LIDs beyond, and channels
+// into a leaf with fewer LIDs than cables count in part. It takes O(switches x
+// channels) if channels between switches without hosts are idle, else
+// O(channels).
 //
-// order is the up*/down* order of tables t, nil for none. Where no legal path takes a channel that a
-// shortest one takes, looking for it takes O(switches with hosts x channels).
+// order is the up*/down* order of tables t, or nil. Finding channels that shortest paths take, but
+// no legal path, takes O(switches with hosts x channels).
 func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID, order []int32, notes bool) {
 	if len(idle) == 0 || r.Unicast.Unreachable+r.Unicast.Loops > 0 {
 		return
@@ -135,7 +137,7 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 			return slices.Contains(unused, f.Owner(p)) || slices.Contains(unused, f.Owner(f.Peer(p)))
 		}
 		if !slices.ContainsFunc(list, func(p fabric.PortID) bool { return !of(p) }) {
-			rest = nil // the names of the switches say it all
+			rest = nil // the names of switches are enough
 		}
 		names := text.Each(unused, func(s fabric.NodeID) string { return f.Name(s).String() })
 		x.Message += ", and everything to and from " + text.Few(names, maxIdleNamed)
@@ -164,8 +166,8 @@ func reportIdle(r *Result, f *fabric.Fabric, t *lft.Tables, idle []fabric.PortID
 	r.Findings = append(r.Findings, x)
 }
 
-// illegal returns the given channels, in the order of ports, that no path between hosts takes by
-// legal ports of an order; nil where tables t use other ports.
+// illegal returns the given channels that no legal path between hosts takes, in the order of ports;
+// nil if order is not valid, or tables t use illegal ports.
 func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32) []fabric.PortID {
 	if _, err := lft.SwitchesByRank(u.f, order); err != nil {
 		return nil
@@ -202,7 +204,7 @@ func (u *usable) illegal(t *lft.Tables, channels []fabric.PortID, order []int32)
 	return open
 }
 
-// explain gives the reasons of idle channels.
+// explain lists the idle channels with their reasons.
 func (u *usable) explain(idle []fabric.PortID, isIdle []bool, illegal []fabric.PortID) (list []IdleChannel) {
 	channels := u.f.Channels()
 	rate, fastest := make([]int64, u.f.NumPorts()), make([]int64, u.f.NumSwitches())
@@ -240,8 +242,8 @@ func (u *usable) isSpare(s fabric.NodeID, isIdle []bool) bool {
 	})
 }
 
-// unused lists the switches whose channels are all idle in both directions though some
-// shortest path takes one of them.
+// unused lists the switches whose channels are all idle, in both directions, though a shortest path
+// takes one of them.
 func (u *usable) unused(idle []bool) []fabric.NodeID {
 	var list []fabric.NodeID
 	for _, s := range u.f.Switches() {
@@ -260,14 +262,14 @@ func (u *usable) unused(idle []bool) []fabric.NodeID {
 	return list
 }
 
-// usable finds the channels between switches that are on some shortest path from one
-// host to the LID of another, on another switch.
+// usable finds the channels that are on a shortest path from a host to the
+// LID of a host on another switch.
 type usable struct {
 	f     *fabric.Fabric
-	lids  []int64 // by switch: those of its CA and router ports
+	lids  []int64 // by switch: number of LIDs of its hosts
 	takes []bool  // by PortID: some shortest path takes the channel
-	// beyond and into are by switch the LIDs whose shortest paths leave it, and come
-	// to it, by other switches. They are complete after search(nil).
+	// beyond and into have, by switch, the LIDs whose shortest paths leave it
+	// for, or enter it from, other switches. They are complete after search(nil).
 	beyond, into []int64
 
 	distances *graph.Search[fabric.NodeID]
@@ -291,8 +293,8 @@ func newUsable(f *fabric.Fabric) *usable {
 // hasHosts returns true if a CA or router port is cabled to switch s.
 func (u *usable) hasHosts(s fabric.NodeID) bool { return len(u.f.HostsOn(s)) > 0 }
 
-// search goes through the destinations until all of some channels are known to be on a
-// shortest path; through all destinations when channels is nil.
+// search marks channels on shortest paths to one destination after another, until all of the given
+// channels are marked; nil stands for all channels.
 func (u *usable) search(channels []fabric.PortID) {
 	var open []fabric.PortID
 	for _, p := range channels {
@@ -350,9 +352,8 @@ func (u *usable) isFed(s fabric.NodeID) bool {
 	return slices.ContainsFunc(u.f.Neighbors(s), func(o fabric.NodeID) bool { return dist[o] == dist[s]+1 && u.reached[o] })
 }
 
-// could estimates how many channels tables by destination use at least when they spread
-// the LIDs: a switch sends to each LID by one port, and all switches may send to a LID by
-// the same port of the last one.
+// could estimates how many channels tables use at least if they spread the LIDs: each switch sends
+// to a LID by one port, and all switches may come to a LID by the same port of the last one.
 func (u *usable) could() float64 {
 	n := u.f.NumSwitches()
 	out, in := make([]int64, n), make([]int64, n)
@@ -372,8 +373,8 @@ func (u *usable) could() float64 {
 	return sum
 }
 
-// CheckHosts notes the hosts with several ports to which paths meet though others are free, see
-// lft.Meetings: one finding, or none.
+// CheckHosts returns a note on hosts with several ports to which paths meet though others are free,
+// see lft.Meetings; nil if there are none.
 func CheckHosts(f *fabric.Fabric, t *lft.Tables) []Finding {
 	list := lft.Meetings(f, t)
 	if len(list) == 0 {

@@ -10,17 +10,17 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// channels numbers the channels that leave switches: the i-th of the VLs in
-// use, of the port with PortID p, is channel p*vls+i. (Switches are the first
-// nodes, so that their ports are the first PortIDs.) A set of the channels of
-// one switch is a few words of bits, the first for the first VL of port 1.
+// channels numbers the channels that leave switches: port p, by PortID, with
+// the i-th VL in use is channel p*vls+i. (Switches are the first nodes, so
+// their ports are the first PortIDs.) A set of channels of one switch is a
+// few words of bits; the first bit is for the first VL of port 1.
 type channels struct {
 	f     *fabric.Fabric
 	vls   int
-	vl    []fabric.VL // which these are, ascending
-	to    []int32     // by PortID: the switch that the port leads to, or one of those below
-	heads []int32     // by channel: the first channel of the switch that it leads to, -1 for none
-	words int         // 64-bit words that hold a bit for each channel of any one switch
+	vl    []fabric.VL // the VLs in use, ascending
+	to    []int32     // by PortID: the switch at the other end, or toCA and so on
+	heads []int32     // by channel: the first channel of the switch at its end, -1 for none
+	words int         // words of a set of channels of one switch
 }
 
 const (
@@ -62,25 +62,25 @@ func newChannels(f *fabric.Fabric, vl ...fabric.VL) *channels {
 // count returns the number of channels, including those of ports without a cable.
 func (c *channels) count() int { return len(c.to) * c.vls }
 
-// tail is the switch that a channel leaves.
+// tail returns the switch that a channel leaves.
 func (c *channels) tail(ch int32) int32 {
 	return int32(c.f.Owner(fabric.PortID(int(ch) / c.vls)))
 }
 
-// head is where a channel leads to, as in to.
+// head returns where a channel leads, as in to.
 func (c *channels) head(ch int32) int32 { return c.to[int(ch)/c.vls] }
 
 // cabled returns true if the port of a channel has a cable.
 func (c *channels) cabled(ch int32) bool { return c.head(ch) >= toCA }
 
-// base is the first channel of switch s that can have a cable.
+// base returns the first channel of switch s that can have a cable.
 func (c *channels) base(s int32) int32 {
 	return (int32(c.f.PortBase(fabric.NodeID(s))) + 1) * int32(c.vls)
 }
 
-// bit is a channel's place in a set of the channels of all switches, words
-// for each switch: the word, and the bit in it. The channel's port must have
-// a cable.
+// bit returns the word and the bit of a channel in a set of the channels of
+// all switches, which has c.words words for each switch. The channel's port
+// must have a cable.
 func (c *channels) bit(ch int32) (word int, bit uint64) {
 	s := c.tail(ch)
 	i := ch - c.base(s)
@@ -92,7 +92,7 @@ func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 	return fabric.PortID(int(ch) / c.vls), c.vl[int(ch)%c.vls]
 }
 
-// hop names a channel, and a LID that packets on it are for.
+// hop returns a channel as a Hop, with a LID of packets on it.
 func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 	port, vl := c.portVL(ch)
 	h := HopOf(c.f, port)
@@ -100,8 +100,8 @@ func (c *channels) hop(ch int32, lid fabric.LID) Hop {
 	return h
 }
 
-// dependencyGraph is a channel dependency graph: for each channel the set of channels of
-// the switch it leads to that a packet which holds it may wait for.
+// dependencyGraph is a channel dependency graph. For each channel it has the set of channels, at
+// the switch where the channel ends, for which a packet may wait while it holds the channel.
 type dependencyGraph struct {
 	*channels
 	graph.Rows
@@ -112,24 +112,24 @@ func newGraph(c *channels) *dependencyGraph {
 	return &dependencyGraph{c, graph.NewRows(c.heads, c.words*64), make([]bool, c.count())}
 }
 
-// sharedGraph is a dependency graph that several goroutines add to.
+// sharedGraph is a dependency graph to which several goroutines add.
 type sharedGraph struct {
 	*dependencyGraph
-	taken []uint64 // a bit by channel: packets take it, which need not show in a dependency
+	taken []uint64 // a bit by channel: packets take it, even if no dependency shows it
 }
 
 func newSharedGraph(c *channels) *sharedGraph {
 	return &sharedGraph{newGraph(c), make([]uint64, c.count()/64+1)}
 }
 
-// take adds that packets take a channel.
+// take records that packets take a channel.
 func (g *sharedGraph) take(ch int) { addBits(g.taken, ch>>6, 1<<(ch&63)) }
 
-// depend adds that packets hold channel ch while they wait for one of the switch there, which
-// has a bit in rows.
+// depend records that packets hold channel ch while they wait for a channel of the switch where ch
+// ends, given by its bit in rows.
 func (g *sharedGraph) depend(ch, bit int) { addBits(g.Bits, ch*g.words+bit>>6, 1<<(bit&63)) }
 
-// finish returns what was added.
+// finish returns the graph, with used set.
 func (g *sharedGraph) finish() *dependencyGraph {
 	for ch := range int32(g.count()) {
 		g.used[ch] = g.taken[ch>>6]>>(ch&63)&1 != 0 || g.depends(ch)
@@ -144,7 +144,7 @@ func addBits(set []uint64, i int, bits uint64) {
 	}
 }
 
-// copies is a graph of one VL, g, on each of the VLs of c.
+// copies returns graph g, of one VL, repeated on each of the VLs of c.
 func (g *dependencyGraph) copies(c *channels) *dependencyGraph {
 	to := newGraph(c)
 	for ch := range int32(g.count()) {
@@ -173,7 +173,7 @@ func (g *dependencyGraph) has(a, b int32) bool {
 	return u >= 0 && u == g.tail(b) && g.cabled(b) && g.Has(a, b)
 }
 
-// port is the first channel of the port that a channel is of.
+// port returns the first channel of a channel's port.
 func (g *dependencyGraph) port(ch int32) int32 { return ch - ch%int32(g.vls) }
 
 // union adds the dependencies of another graph of the same channels.
@@ -184,11 +184,11 @@ func (g *dependencyGraph) union(o *dependencyGraph) {
 	}
 }
 
-// order lists the channels of cables so that each comes after those that depend on it; ok
-// is false when a cycle makes that impossible. It is a depth-first search with sets of
-// channels as bits: one AND finds the next channels to descend into, so it takes O(channels
-// x words). graph.TopologicalOrder looks at each of the dependencies, of which a fat tree
-// has some 50 for each channel.
+// order lists the channels of cables so that each comes after those that depend on it; ok is
+// false if a cycle makes that impossible. It is a depth-first search with sets of channels
+// as bits: one AND finds the next channels to visit, so it takes O(channels x words).
+// graph.TopologicalOrder would look at every dependency; in a fat tree a channel has some
+// 50.
 func (g *dependencyGraph) order() (list []int32, ok bool) {
 	unseen, open := make([]uint64, g.f.NumSwitches()*g.words), make([]uint64, g.f.NumSwitches()*g.words)
 	for ch := range int32(g.count()) {
@@ -229,7 +229,7 @@ func (g *dependencyGraph) order() (list []int32, ok bool) {
 	return list, true
 }
 
-// first is the lowest channel in a set of all channels that ch depends on, or -1.
+// first returns the lowest channel of a set, by words of all switches, on which ch depends, or -1.
 func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	u := g.head(ch)
 	if u < 0 {
@@ -243,29 +243,29 @@ func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	return -1
 }
 
-// components are the strongly connected components that hold a cycle, each
-// with its channels in ascending order, the one with the lowest channel first.
+// components returns the strongly connected components with a cycle, as lists
+// of channels, ascending; the one with the lowest channel comes first.
 func (g *dependencyGraph) components() [][]int32 {
 	return graph.StronglyConnected(g.count(), g.Next())
 }
 
-// cycleBudget bounds the work of one shortestCycle, in channels visited.
+// cycleBudget bounds the channels that one shortestCycle visits.
 const cycleBudget = 1 << 26
 
-// The lengths of the shortest cycles there can be. Two channels depend on each
-// other when packets pass a switch twice, which copies of a multicast packet may.
+// Least lengths of cycles. Two channels depend on each other if packets pass
+// a switch twice, which only copies of multicast packets may do.
 const (
 	minUnicastCycle = 3
 	minCycle        = 2
 )
 
-// shortestCycle is a shortest cycle among members, a strongly connected
-// component, from its lowest channel on; exact is false when the budget ran out.
+// shortestCycle returns a shortest cycle in a strongly connected component,
+// beginning with its lowest channel; exact is false if the budget ran out.
 func (g *dependencyGraph) shortestCycle(members []int32, least, budget int) (cycle []int32, exact bool) {
 	return graph.ShortestCycle(members, g.Next(), least, budget)
 }
 
-// NumberedChannel is a virtual lane of a cable in one direction.
+// NumberedChannel is a channel, a VL of a cable in one direction, with its number.
 type NumberedChannel struct {
 	GUID   fabric.GUID // node that the channel leaves
 	Port   fabric.PortNum
@@ -278,11 +278,11 @@ func (c NumberedChannel) Compare(d NumberedChannel) int {
 	return cmp.Or(cmp.Compare(c.GUID, d.GUID), cmp.Compare(c.Port, d.Port), cmp.Compare(c.VL, d.VL))
 }
 
-// certificateProof has the data that a Certificate is made from.
+// certificateProof has the data for a Certificate.
 type certificateProof struct {
 	management, multicast bool
 
 	graph   *dependencyGraph
 	order   []int32           // channels, each after those that depend on it
-	fromCAs []NumberedChannel // those that leave CAs and routers
+	fromCAs []NumberedChannel // channels that leave CAs and routers
 }

@@ -15,35 +15,36 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Certificate proves that tables have no credit loop: it gives each channel
-// that their traffic uses a number, which increases along every dependency.
-// A strictly increasing numbering rules out cycles. Who has the tables checks it in
-// linear time (see Check), so the certificate needs no trust in its author.
+// Certificate proves that tables have no credit loop. It numbers the channels
+// that their traffic uses, so that the number increases along every
+// dependency, which rules out cycles. With the tables, Check verifies it in
+// linear time, so its author need not be trusted.
 //
-// Its text is a line
+// Its text is first a line
 //
 //	ibweave certificate 1 traffic unicast+management vls 1 channels 80 fabric sha256:<64 digits>
 //
-// and one for each channel: the GUID of the node that the channel leaves, the
-// port, the VL and the number, in ascending order. vls is one more than the
-// highest VL: the form is the same for one VL and for several. It is bound to the nodes
-// and cables of the fabric. LIDs, tables, SL-to-VL tables, path SLs and
-// multicast groups may change as long as the numbers hold.
+// then one for each channel, in ascending order: the GUID of the node that it
+// leaves, the port, the VL and the number. vls is one more than the highest VL:
+// the form is the same for one VL and several. The certificate is for the nodes
+// and cables of one fabric. LIDs, tables, SL-to-VL tables, path SLs and
+// multicast groups may change as long as the numbers increase along the
+// dependencies.
 type Certificate struct {
-	// Management says that the proof covers packets to and from port 0 of
-	// switches too, and not only those between CA and router ports.
+	// Management is true if the proof also covers packets to and from port 0 of
+	// switches, not only those between CA and router ports.
 	Management bool
-	// Multicast says that it covers multicast packets too.
+	// Multicast is true if the proof also covers multicast packets.
 	Multicast bool
 	VLs       int               // one more than the highest VL
 	Fabric    [sha256.Size]byte // FabricHash of the nodes and cables
 	Channels  []NumberedChannel // by GUID, port and VL
 }
 
-// FabricHash identifies nodes and cables: the SHA-256 of, for each node in
-// the order of NodeIDs, its type, GUID and number of ports, and for each of
-// its ports the PortID at the other end, in big-endian order. Names, LIDs and
-// link speeds are not in it.
+// FabricHash identifies nodes and cables. It is the SHA-256 of, for each node
+// in the order of NodeIDs, its type, number of ports and GUID, and for each
+// of its ports the PortID at the other end, big-endian. Names, LIDs and link
+// speeds do not matter.
 func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 	b := make([]byte, 0, 16*f.NumNodes()+4*f.NumPorts())
 	for n := range f.NumNodes() {
@@ -57,10 +58,11 @@ func FabricHash(f *fabric.Fabric) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// Certificate proves that there is no credit loop; it is nil when there is one, when multicast
-// packets loop, and when switches do not copy independently, which its numbers do not cover. It
-// includes management traffic unless that adds a credit loop. The number of a channel is the length
-// of the longest chain of dependencies that ends in it, so channels that leave CAs have 0.
+// Certificate returns a proof that there is no credit loop. It is nil if there is one, if
+// multicast packets loop, or if switches do not copy independently, which numbers do not
+// cover. It includes management traffic unless that adds a credit loop. The number of a
+// channel is the length of the longest chain of dependencies that ends there: 0 for channels
+// that leave CAs.
 func (r *Result) Certificate() *Certificate {
 	if r.proof == nil {
 		return nil
@@ -70,7 +72,7 @@ func (r *Result) Certificate() *Certificate {
 	for ch, level := range graph.Levels(g.count(), r.proof.order, g.Next()) {
 		if g.used[ch] {
 			port, vl := g.portVL(int32(ch))
-			// Above the CAs' channels into the switches.
+			// CAs' channels into switches come first, with number 0.
 			c.Channels = append(c.Channels, NumberedChannel{f.Node(f.Owner(port)).GUID, f.Num(port), vl, level + 1})
 		}
 	}
@@ -109,8 +111,8 @@ func (c *Certificate) Append(b []byte) []byte {
 	return b
 }
 
-// ReadCertificate reads a certificate's text. It takes what Append writes and
-// nothing else: other text is an error, a *fabric.ParseError with the line.
+// ReadCertificate reads a certificate. It accepts only what Append writes;
+// the error is a *fabric.ParseError with the line.
 func ReadCertificate(name string, data []byte) (*Certificate, error) {
 	r := &bound.Lines{Rest: data}
 	c, err := readCertificate(r)

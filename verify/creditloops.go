@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// creditLoops is the credit loops that were found: graphs, and sets of channels that
+// creditLoops has the credit loops by kind of traffic: sets of channels that
 // wait for each other.
 type creditLoops struct {
 	unicast, multicast, management loopTraffic
@@ -22,7 +22,7 @@ type loopTraffic struct {
 	loops [][]int32
 }
 
-// graphs takes the dependencies out of the records: of unicast traffic, and
+// graphs returns the dependencies that workers found: of unicast traffic, and
 // of unicast and management traffic together.
 func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 	if p.lanes.tracks() {
@@ -46,9 +46,8 @@ func (p *plan) graphs(w *worker) (unicast, all *dependencyGraph) {
 	return unicast, all
 }
 
-// findCreditLoops looks for credit loops, and keeps what a certificate needs: of unicast
-// packets, of these and multicast packets, and of those to and from switches as
-// well.
+// findCreditLoops looks for credit loops of unicast packets, of unicast and multicast packets, and
+// of these with packets to and from switches. It keeps the data for a certificate in r.
 func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mcPlan, w *worker) (l creditLoops) {
 	r.CreditLoops.Dependencies = unicast.Count()
 	r.CreditLoops.Channels = text.CountIf(unicast.used, func(used bool) bool { return used })
@@ -91,8 +90,8 @@ func (p *plan) findCreditLoops(r *Result, unicast, all *dependencyGraph, mc *mcP
 	return l
 }
 
-// fromCAs lists the channels that leave CAs and routers, with the number 0: on
-// one VL all of them, else those into switches that packets take.
+// fromCAs lists the channels that leave CAs and routers, with number 0: all of
+// them on one VL; with SL-to-VL tables those that packets take into switches.
 func (p *plan) fromCAs(w *worker) []NumberedChannel {
 	if p.lanes != nil {
 		return p.lanes.fromCAs(func(sender int, port fabric.PortID) uint16 {
@@ -107,7 +106,7 @@ func (p *plan) fromCAs(w *worker) []NumberedChannel {
 	})
 }
 
-// vlsOf counts the VLs of channels in use, 1 when there are none.
+// vlsOf counts the VLs of used channels, at least 1.
 func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
 	var vls uint16
 	for ch, used := range g.used {
@@ -122,8 +121,8 @@ func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
 	return max(1, bits.OnesCount16(vls))
 }
 
-// reportCreditLoops looks for a witness of each credit loop. Where traffic closes
-// a cycle without other traffic that finding is enough.
+// reportCreditLoops reports a witness of each credit loop, but a loop of
+// unicast traffic only once, not again with multicast or management traffic.
 func (p *plan) reportCreditLoops(r *Result, l creditLoops, mc *mcPlan, opt Options, s *state.State, certain bool) (err error) {
 	var w *searcher
 	if len(l.management.loops) > 0 {
@@ -150,7 +149,7 @@ func (p *plan) reportCreditLoops(r *Result, l creditLoops, mc *mcPlan, opt Optio
 	return nil
 }
 
-// creditLoop describes one strongly connected component.
+// creditLoop fills in the finding of one strongly connected component.
 func (w *searcher) creditLoop(f *Finding, g *dependencyGraph, members []int32, unicast *dependencyGraph, mc *mcPlan, budget int) {
 	least := minUnicastCycle
 	if mc != nil {
@@ -163,9 +162,9 @@ func (w *searcher) creditLoop(f *Finding, g *dependencyGraph, members []int32, u
 	f.tellOfCycle(len(members), exact, formatCycle(f.Witness, true, g.vls > 1))
 }
 
-// holdsStatic is a LID whose packets hold channel a of a graph while they wait for b:
-// the lowest of those between CA and router ports, else the lowest MLID, else the
-// lowest LID of all.
+// holdsStatic returns a LID whose packets hold channel a of a graph while they wait for b: the
+// lowest LID of packets between CA and router ports, or else the lowest MLID, or else the lowest
+// LID.
 func (w *searcher) holdsStatic(g *dependencyGraph, a, b int32, unicast *dependencyGraph, mc *mcPlan) fabric.LID {
 	ofCAs := unicast.has(a, b)
 	if mc != nil && !ofCAs {
@@ -176,7 +175,7 @@ func (w *searcher) holdsStatic(g *dependencyGraph, a, b int32, unicast *dependen
 	return w.holder(g, a, b, ofCAs).LID
 }
 
-// newStaticSearcher searches static tables as adaptive ones that leave a switch one port.
+// newStaticSearcher makes a searcher for static tables, as adaptive ones without a choice.
 func newStaticSearcher(s *state.State, certain bool) (*searcher, error) {
 	only := *s
 	only.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, s.Fabric.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(s.Tables)}}

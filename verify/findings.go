@@ -13,7 +13,7 @@ import (
 // Hop is a channel that leaves a switch.
 type Hop = lft.Hop
 
-// HopOf is the channel that leaves port p of a switch, without a VL and a LID.
+// HopOf returns the channel that leaves port p of a switch, without VL and LID.
 func HopOf(f *fabric.Fabric, p fabric.PortID) Hop { return lft.HopOf(f, p) }
 
 // Finding is one way in which tables break a rule.
@@ -21,63 +21,63 @@ type Finding struct {
 	Rule     string      `json:"rule"`
 	Severity Severity    `json:"severity"`
 	Message  string      `json:"message"`
-	Switch   fabric.GUID `json:"switch"` // 0 when it is about no one switch
-	LID      fabric.LID  `json:"lid"`    // 0 when it is about no one LID
-	// Count is how many it stands for, in the rule's unit: pairs, LIDs,
-	// switches, channels.
+	Switch   fabric.GUID `json:"switch"` // 0 if it is not about one switch
+	LID      fabric.LID  `json:"lid"`    // 0 if it is not about one LID
+	// Count is the number of pairs, LIDs, switches, channels or whatever the
+	// rule counts.
 	Count   int64 `json:"count"`
 	Witness []Hop `json:"witness"` // never nil
-	// Ports are the ports that the finding is about, unless it is about the
-	// path of a packet.
+	// Ports are the ports that the finding is about, if it is not about the path
+	// of a packet.
 	Ports []Endpoint `json:"ports,omitempty"`
-	// Fingerprint names the finding across runs; see SetFingerprints.
+	// Fingerprint identifies the finding across runs; see SetFingerprints.
 	Fingerprint string `json:"fingerprint,omitempty"`
-	// Waiver says that it is known and does not count for now.
+	// Waiver is set if the finding is known and does not count for now.
 	Waiver *Waiver `json:"waiver,omitempty"`
-	// Cause is the Text of the Cause that it follows from; "" where that is its own Message.
+	// Cause is the Text of its Cause; "" if that is its own Message.
 	Cause string `json:"cause,omitempty"`
-	// File and Line are the place in the input of a finding made by a reader; "" and 0
-	// for other findings.
+	// File and Line are the place in the input, if a reader made the finding;
+	// else "" and 0.
 	File string `json:"-"`
 	Line int    `json:"-"`
-	more bool   // stands for those that are left out, and comes last
+	more bool   // stands for findings left out, and comes last
 }
 
-// IsRest returns true if the finding stands for further findings of its rule that are left out.
+// IsRest returns true if the finding stands for the findings of its rule that are left out.
 func (x *Finding) IsRest() bool { return x.more }
 
-// Pairs counts ordered pairs of a port and a LID, by Lost constants.
+// Pairs counts ordered pairs of a port and a LID, by the constants LostHosts and so on.
 type Pairs [3]int64
 
 // What Pairs counts.
 const (
 	LostHosts       = iota // pairs of hosts, routers and the like
-	LostAggregation        // of which one is an aggregation node, and none a switch
-	LostManagement         // of which one is port 0 of a switch
+	LostAggregation        // one is an aggregation node, none a switch
+	LostManagement         // one is port 0 of a switch
 )
 
-// Cause is something wrong at one place, a cable, a port, a switch or a rule of the tables, with all
+// Cause is one thing that is wrong, at a cable, a port, a switch or a rule of the tables, with all
 // findings that follow from it.
 type Cause struct {
-	Rule     string // of the gravest finding, as the following
+	Rule     string // of the gravest finding, like the next two
 	Severity Severity
 	Waiver   *Waiver
-	Text     string      // one line; the message of the finding where there is one
-	Follows  []string    // lines about what follows
-	Pairs    Pairs       // that cannot talk for it
-	Routes   int64       // that cross a slow cable, both ways together
+	Text     string      // one line; the message of the finding if there is one
+	Follows  []string    // lines on what follows
+	Pairs    Pairs       // that cannot talk because of it
+	Routes   int64       // that cross a slow cable, both directions together
 	Findings []int       // indices in Result.Findings, in order
-	Switches []SwitchRef // at which it is, where Text does not name all of them
+	Switches []SwitchRef // where it is, if Text does not name all of them
 }
 
-// NewFinding makes a finding of a rule, which is one of a list.
+// NewFinding makes a finding of a rule in rules.
 func NewFinding(rules []Rule, rule string, count int, format string, args ...any) Finding {
 	known, _ := FindRule(rule, rules)
 	return Finding{Rule: rule, Severity: known.Severity, Count: int64(count), Message: fmt.Sprintf(format, args...), Witness: []Hop{}}
 }
 
-// Undecided is a rule that the input is too incomplete to decide: there may be
-// findings that cannot be seen.
+// Undecided is a rule that cannot be decided, as the input is incomplete:
+// there may be findings that do not show.
 type Undecided struct {
 	Rule   string `json:"rule"`
 	Reason string `json:"reason"` // what is missing
@@ -87,8 +87,8 @@ type Undecided struct {
 type Endpoint struct {
 	Node fabric.GUID    `json:"node"` // 0 for a node that a cabling plan names and the fabric lacks
 	Name fabric.Name    `json:"name"`
-	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown one of its ports
-	// Label is that of the port, see fabric.Fabric.Label.
+	Port fabric.PortNum `json:"port"` // 0: the node, or an unknown port of it
+	// Label is the port's, see fabric.Fabric.Label.
 	Label string `json:"label,omitempty"`
 }
 
@@ -103,7 +103,7 @@ func EndpointsOf(f *fabric.Fabric, ports ...fabric.PortID) []Endpoint {
 	return text.Each(ports, func(p fabric.PortID) Endpoint { return EndpointOf(f, p) })
 }
 
-// String is "name"[port] with the port's label, or "name" without a port.
+// String returns "name"[port] with the port's label, or "name" without a port.
 func (e Endpoint) String() string {
 	if e.Port == 0 {
 		return e.Name.String()
@@ -111,7 +111,7 @@ func (e Endpoint) String() string {
 	return e.Name.At(e.Port, e.Label)
 }
 
-// Unquoted is String without quotation marks.
+// Unquoted returns String without quotation marks.
 func (e Endpoint) Unquoted() string { return strings.ReplaceAll(e.String(), `"`, "") }
 
 // SwitchRef identifies a switch.
@@ -120,26 +120,26 @@ type SwitchRef struct {
 	Name   fabric.Name `json:"name"`
 }
 
-// SwitchOf names switch s.
+// SwitchOf returns the SwitchRef of switch s.
 func SwitchOf(f *fabric.Fabric, s fabric.NodeID) SwitchRef {
 	return SwitchRef{f.Node(s).GUID, f.Name(s)}
 }
 
-// Cable is a direction of a cable, from one port to the other.
+// Cable is a cable in one direction.
 type Cable struct {
 	From Endpoint `json:"from"`
 	To   Endpoint `json:"to"`
 	Rate int      `json:"rate_mbps"` // data rate; 0 unknown
 }
 
-// CableOf names the cable at port p, from p on.
+// CableOf returns the cable at port p, in the direction from p.
 func CableOf(f *fabric.Fabric, p fabric.PortID) Cable {
 	return Cable{EndpointOf(f, p), EndpointOf(f, f.Peer(p)), f.Link(p).Mbps()}
 }
 
 // Waiver excuses a finding for some time.
 type Waiver struct {
-	Until  string `json:"until"` // the last day, as 2006-01-02
+	Until  string `json:"until"` // last day, as 2006-01-02
 	Reason string `json:"reason"`
 }
 
@@ -148,16 +148,17 @@ type Collector struct {
 	findings *[]Finding
 	limit    int64
 	rules    []Rule
-	counts   []struct{ made, left, count int64 } // by position in rules
-	told     map[int32]bool                      // channels of loops that findings tell of
+	counts   []struct{ made, left, count int64 } // by index in rules
+	told     map[int32]bool                      // channels of loops that were reported
 }
 
-// NewCollector has findings appended to a list.
+// NewCollector makes a Collector that appends to findings.
 func NewCollector(findings *[]Finding, rules []Rule, limit int) *Collector {
 	return &Collector{findings, int64(limit), rules, make([]struct{ made, left, count int64 }, len(rules)), make(map[int32]bool)}
 }
 
-// Add makes a finding of a rule which stands for count, unless the rule has enough of them.
+// Add adds a finding that stands for count, and calls fill to fill it in. Beyond the limit it only
+// counts findings.
 func (c *Collector) Add(rule string, count int64, fill func(*Finding)) {
 	i := slices.IndexFunc(c.rules, func(r Rule) bool { return r.Name == rule })
 	at := &c.counts[i]
@@ -172,8 +173,8 @@ func (c *Collector) Add(rule string, count int64, fill func(*Finding)) {
 	*c.findings = append(*c.findings, f)
 }
 
-// addLoops makes a finding of each set of channels that wait for each other, unless an earlier
-// finding tells of one of the channels, and returns how many sets there are.
+// addLoops adds a finding for each set of channels that wait for each other, except sets with a
+// channel of a set that was added before. It returns the number of sets.
 func (c *Collector) addLoops(rule string, loops [][]int32, fill func(f *Finding, members []int32)) int {
 	for _, members := range loops {
 		if !slices.ContainsFunc(members, func(ch int32) bool { return c.told[ch] }) {
@@ -188,7 +189,7 @@ func (c *Collector) addLoops(rule string, loops [][]int32, fill func(f *Finding,
 	return len(loops)
 }
 
-// Close adds a finding for each rule of which some were left out.
+// Close adds a finding for each rule of which findings were left out.
 func (c *Collector) Close() {
 	for i, at := range c.counts {
 		if at.left > 0 {
@@ -200,8 +201,8 @@ func (c *Collector) Close() {
 	}
 }
 
-// tellOfCycle fills in the message of a finding of channels that wait for each other, whose witness,
-// in words, is a cycle of them, and what it is about.
+// tellOfCycle fills in a finding of channels that wait for each other. Its Witness is a cycle of
+// them, which cycle describes; shortest is false if there may be a shorter one.
 func (f *Finding) tellOfCycle(channels int, shortest bool, cycle string) {
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
 	found := "shortest"
@@ -212,7 +213,7 @@ func (f *Finding) tellOfCycle(channels int, shortest bool, cycle string) {
 		text.Count(channels, "channel", "channels"), found, text.Count(len(f.Witness), "channel", "channels"), cycle)
 }
 
-// hopOf is HopOf by the number of a port, which the switch may lack.
+// hopOf returns the Hop of port num of a switch, even if the switch lacks the port.
 func hopOf(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum) Hop {
 	if num <= f.Node(s).NumPorts {
 		return HopOf(f, f.Port(s, num))
@@ -220,8 +221,8 @@ func hopOf(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum) Hop {
 	return Hop{Switch: f.Node(s).GUID, Name: f.Name(s), Port: num}
 }
 
-// fateBy tells what becomes of packets for another LID at a port of a switch, which may lack
-// it: by choice, how the switch can come to the port, or "" where it has no other.
+// fateBy describes why packets that a switch sends by port num, which it may lack, do not arrive.
+// choice tells how the switch may choose the port; "" if it has no choice.
 func fateBy(f *fabric.Fabric, s fabric.NodeID, num fabric.PortNum, choice string) string {
 	can, more, lids := "", "s", lidOf
 	if choice != "" {
@@ -253,7 +254,7 @@ func lidOf(f *fabric.Fabric, port fabric.PortID) string {
 	return fmt.Sprintf("LID %d", f.LID(port))
 }
 
-// sourceName is an end port in messages, as one that sends.
+// sourceName returns the name of an end port that sends.
 func sourceName(f *fabric.Fabric, port fabric.PortID) string {
 	if n := f.Owner(port); f.IsSwitch(n) {
 		return switchName(f, n) + " itself"
@@ -261,17 +262,17 @@ func sourceName(f *fabric.Fabric, port fabric.PortID) string {
 	return f.PortName(port)
 }
 
-// lidName is a LID in messages, with its port.
+// lidName returns the name of a LID, with its port.
 func lidName(f *fabric.Fabric, lid fabric.LID) string {
 	return fmt.Sprintf("LID %d of %s", lid, f.PortName(f.LIDPort(lid)))
 }
 
-// switchName is a switch in messages.
+// switchName returns the name of a switch for messages.
 func switchName(f *fabric.Fabric, s fabric.NodeID) string {
 	return fmt.Sprintf("switch %q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
-// rotate makes a cycle of hops start at the switch with the lowest GUID.
+// rotate returns a cycle from the switch with the lowest GUID on.
 func rotate(cycle []Hop) []Hop {
 	low := 0
 	for i := range cycle {
@@ -282,8 +283,8 @@ func rotate(cycle []Hop) []Hop {
 	return slices.Concat(cycle[low:], cycle[:low])
 }
 
-// formatCycle writes a cycle of channels with how switches choose them, its first one at both ends;
-// lids says with the LID that leads from each to the next, vls with the VLs.
+// formatCycle describes a cycle of channels, with the first one at both ends, and with how switches
+// choose them. lids adds the LID that leads from each to the next, vls the VLs.
 func formatCycle(hops []Hop, lids, vls bool) string {
 	const most = 12
 	var b strings.Builder
@@ -313,7 +314,7 @@ func formatCycle(hops []Hop, lids, vls bool) string {
 	return b.String()
 }
 
-// formatPath writes a path from its first channel to its last.
+// formatPath describes a path from its first channel to its last.
 func formatPath(hops []Hop) string {
 	return text.Ends(text.Each(hops, Hop.String), 12, " -> ", "%d more")
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SetFingerprints gives each finding that has none a fingerprint: 16 hexadecimal digits that
-// are equal for the same defect of the same fabric in different runs, and different for all
-// findings of one result. They depend on the rule and on the GUIDs and port numbers in the
-// finding, not on its message, count, severity or node descriptions. They do not depend on
-// LIDs either, so they stay the same when LIDs are assigned again. But they include MLIDs,
-// LIDs that no port has, and the message of a finding without a switch, port or LID (such as
-// one of a line of a file), where nothing else identifies the finding.
+// SetFingerprints sets the fingerprint of each finding without one. It is 16 hexadecimal
+// digits, equal for the same defect of the same fabric in different runs, and different for all
+// findings of one result. It depends on the rule and on the GUIDs and port numbers in the
+// finding, not on its message, count, severity, node descriptions or LIDs, so it stays when
+// LIDs are assigned again. But if nothing else identifies the finding, it includes MLIDs, LIDs
+// that no port has, or the message if there is no switch, port or LID (such as for a line of a
+// file).
 //
-// For rules with one finding for each LID they leave out mere examples, such as the first
-// switch whose path fails.
+// For rules with one finding for each LID, it leaves out mere examples, such as the first switch
+// whose path fails.
 func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	seen := make(map[string]int, len(r.Findings))
 	for i := range r.Findings {
@@ -38,14 +38,14 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	}
 }
 
-// perLID are the rules with one finding for each LID, whose switch is an example.
+// perLID are the rules with one finding for each LID; its switch is an example.
 var perLID = []string{
 	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
 	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry, UnownedLIDLoop,
 	AdaptiveDeadEnd, AdaptiveLoop, ManagementAdaptiveDeadEnd, ManagementAdaptiveLoop,
 }
 
-// identity is what makes a finding this one.
+// identity returns the text that distinguishes a finding from others.
 func (x *Finding) identity(f *fabric.Fabric) string {
 	var b strings.Builder
 	b.WriteString(x.Rule)
@@ -58,7 +58,7 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 		ports := make([]string, len(x.Ports))
 		for i, e := range x.Ports {
 			ports[i] = fmt.Sprintf(" %s/%d", e.Node, e.Port)
-			if e.Node == 0 { // a plan has the name and no GUID
+			if e.Node == 0 { // a plan has its name and no GUID
 				ports[i] += " " + strings.ToLower(e.Name.Text)
 			}
 		}
@@ -81,7 +81,7 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 	default:
 		fmt.Fprintf(&b, " %d", x.LID)
 	}
-	if x.Switch == 0 && x.LID == 0 { // nothing else tells it
+	if x.Switch == 0 && x.LID == 0 { // nothing else identifies it
 		b.WriteString(" " + x.Message)
 	}
 	return b.String()

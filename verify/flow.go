@@ -7,20 +7,20 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// A tree is one destination: the i-th of the g destinations whose cells the worker has.
+// tree is a destination that a worker follows: the i-th of the g destinations with cells.
 type tree struct {
 	*dest
 	g, i int
 }
 
-// out is the port by which switch s sends packets for the tree's LID.
+// out returns the port by which switch s sends packets for the tree's LID.
 func (w *worker) out(t *tree, s int32) fabric.PortNum {
 	return fabric.PortNum(w.cells[int(s)*t.g+t.i] >> cellBits)
 }
 
-// followLanes follows the packets of a tree, for which the forwarding tables lead to the root:
-// from all switches, or only from those that w.paths has found. It notes their dependencies,
-// and the pairs whose packets SL-to-VL tables drop.
+// followLanes follows the packets of a tree whose forwarding tables lead to the root: from all
+// switches, or only from those in w.paths. It adds their dependencies, and counts pairs whose
+// packets SL-to-VL tables drop.
 func (w *worker) followLanes(t *tree, all bool) {
 	f := w.flow
 	f.serial += 2
@@ -35,7 +35,7 @@ func (w *worker) followLanes(t *tree, all bool) {
 			continue
 		}
 		ca, may := i < f.ports0, x.may
-		if !ca { // the switch's own packets: those that it does not drop at once
+		if !ca { // own packets of the switch: classes that it does not drop at once
 			may = 0
 			for _, c := range f.classes {
 				if f.laneOf(c, c.node[x.in], w.out(t, x.s)) != noLane {
@@ -76,7 +76,7 @@ func (w *worker) followLanes(t *tree, all bool) {
 	}
 }
 
-// countLost counts the pairs of a sender as lost; own says that the owner of the LID is among its ports.
+// countLost counts a sender's pairs as lost; own is true if one of its ports owns the LID.
 func (w *worker) countLost(t *tree, x *senderGroup, ca, own bool) {
 	f, pairs, hosts := w.flow, len(x.ports), x.hosts
 	if own {
@@ -93,7 +93,7 @@ func (w *worker) countLost(t *tree, x *senderGroup, ca, own bool) {
 	f.lostHosts[x.s] += uint32(hosts)
 }
 
-// arrives returns true if packets of the k-th class arrive from a node.
+// arrives returns true if packets of class k arrive from node x.
 func (w *worker) arrives(t *tree, k int, x int32) bool {
 	f, c := w.flow, w.flow.classes[k]
 	fates := f.fates[k]
@@ -122,8 +122,8 @@ func (w *worker) arrives(t *tree, k int, x int32) bool {
 	return fate > f.serial
 }
 
-// descend notes the dependencies of packets of the k-th class that arrive from a node, as far as no packets of
-// the kind went before. Those to port 0 of a switch wait for nothing there.
+// descend adds the dependencies of packets of class k that arrive from node x, up to a node that
+// such packets passed before. Packets to port 0 of a switch wait for nothing there.
 func (w *worker) descend(t *tree, k int, x int32, unicast bool) {
 	f, c := w.flow, w.flow.classes[k]
 	g, mark := w.others, f.serial

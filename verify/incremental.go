@@ -7,74 +7,74 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// IncrementalChecker checks tables again and again while the fabric and the tables
-// change, each time by what changed since the last time, with the guarantee of Check.
-// The zero value knows no tables yet.
+// IncrementalChecker checks tables repeatedly while the fabric and the tables change, with the
+// guarantee of Check. Each time it checks what changed since the last time. The zero value knows no
+// tables yet.
 //
-// Of the last tables without fault it keeps a copy, and how many routes and LIDs make
-// each channel dependency. It compares new tables with the copy, so that it need not
-// trust anyone to say what changed. For each LID of which an entry differs, or whose
-// packets used a cable that is gone, it finds in the old tables the switches with another
-// path. It takes off what their old paths counted, and follows the new ones. Every other
-// switch keeps its old path.
+// It keeps a copy of the last tables without fault, and how many routes and LIDs make each
+// channel dependency. It compares new tables with the copy, so it need not trust anyone
+// about what changed. For each LID that has a changed entry, or whose packets used a cable
+// that is gone, it finds in the old tables the switches with another path. It subtracts
+// the counts of their old paths, and follows the new ones. All other switches keep their
+// paths.
 //
-// There is no credit loop as long as each channel has a number and all dependencies
-// lead to a greater one. It looks only at dependencies that are new, and those on a
-// channel whose cable leads elsewhere now. Where one does not rise, it numbers all
-// channels again from the dependencies that there are; if that cannot be done there is a
-// loop.
+// There is no credit loop as long as each channel has a number and all
+// dependencies lead to greater ones. It looks only at new dependencies, and at
+// those on a channel whose cable leads elsewhere now. If one leads to no greater
+// number, it numbers all channels again from all dependencies. If this fails,
+// there is a loop.
 //
-// It leaves to Check what it does not follow: tables with a pair that is not delivered or
-// with a credit loop, so that all findings have their witnesses; multicast; virtual
-// lanes; and changes of more than a part of all paths.
+// It leaves to Check what it does not follow: tables with a pair that is not delivered or with a
+// credit loop, so that all findings have witnesses; multicast; virtual lanes; and changes of a
+// large part of all paths.
 //
-// Memory: for each switch a byte a LID, a byte a switch, and 8 bytes for each pair of
-// its ports. Not safe for concurrent use.
+// Memory: for each switch, a byte for each LID, a byte for each switch, and 8 bytes for each pair
+// of its ports. It is not safe for concurrent use.
 type IncrementalChecker struct {
-	now    *fabric.Snapshot // what the tables are for; nil when no tables are known
-	stride int              // of rows: the LIDs that there is room for
+	now    *fabric.Snapshot // the fabric of the tables; nil if no tables are known
+	stride int              // LIDs for which rows have room
 	rows   []fabric.PortNum // by slot and LID
-	// dist is by destination slot and slot: links on a shortest path, see
-	// fabric.HopMatrix. Rows are immutable; nil for a slot without CAs that count for load.
+	// dist has, by destination slot and slot, the links on a shortest path, see fabric.HopMatrix. Rows
+	// are immutable; nil for a slot without CAs that count for load.
 	dist   [][]uint8
-	at     []int     // by slot: where its pairs of ports begin in pairs
-	pairs  []pairUse // by slot, port that packets come in by and port they leave by
+	at     []int     // by slot: where its part of pairs begins
+	pairs  []pairUse // by slot, input port and output port
 	routes []int64   // by port: routes that leave by it
-	sent   []int64   // by port: delivered pairs of CAs that leave by it, which are routes or count for no load
-	number []int32   // by port: of the channel that comes in there; immutable
+	sent   []int64   // by port: delivered pairs of CAs that leave by it, whether they count for load or not
+	number []int32   // by port: number of the channel that arrives there; immutable
 
-	hops         []int64         // delivered pairs by switches passed
-	longer       []int64         // of these, those that pass more than needed, by how many more
-	dependencies int             // how many of pairs of ports CAs send through
+	hops         []int64         // delivered pairs, by number of switches passed
+	longer       []int64         // those that pass more than needed, by how many more
+	dependencies int             // number of pairs of ports through which CAs send
 	journal      *checkerJournal // nil unless undo may be called
 
 	checkerScratch
 }
 
-// pairUse is how much is sent from one port of a switch to another.
+// pairUse counts what goes from one port of a switch to another.
 type pairUse struct {
 	sent uint32 // delivered pairs of CAs
-	lids uint16 // whose packets make the dependency from the switch that the former port is cabled to
+	lids uint16 // LIDs with packets from the switch behind the former port
 }
 
 // checkerScratch is the scratch space of an update.
 type checkerScratch struct {
-	touched []int32 // slots whose path for the LID at hand differs or may count otherwise
-	isIn    []int32 // by slot: the serial of the LID for which it was last among them
+	touched []int32 // slots whose path for the current LID differs or may count differently
+	isIn    []int32 // by slot: serial of the last LID for which touched had it
 	serial  int32
 	marks   [][]mark // by LID
-	marked  int      // how many marks there are
-	rose    []int    // of pairs: those that had no LIDs during an update, or are for a port with another cable
+	marked  int      // number of marks
+	rose    []int    // indices in pairs that had no LIDs at some time in an update, or whose port has another cable
 }
 
-// mark means that a slot's path to a LID has to be counted again; with entry also the
-// paths of all slots whose packets pass through it.
+// mark says that a slot's path to a LID must be counted again; if entry is set, also the paths of
+// all slots whose packets pass through it.
 type mark struct {
 	slot  int32
 	entry bool
 }
 
-// checkerJournal has what undo needs: the values that an update changes in place.
+// checkerJournal has what undo needs: the former values of what changed in place.
 type checkerJournal struct {
 	before  IncrementalChecker
 	entries []formerEntry
@@ -93,7 +93,7 @@ type formerPair struct {
 	use pairUse
 }
 
-// cloneCounts copies what another checker counts in place.
+// cloneCounts copies the counts that are changed in place.
 func (w *IncrementalChecker) cloneCounts() {
 	for _, counts := range []*[]int64{&w.routes, &w.sent, &w.hops, &w.longer} {
 		*counts = slices.Clone(*counts)
@@ -104,7 +104,7 @@ func newCheckerScratch(slots, lids int) checkerScratch {
 	return checkerScratch{isIn: make([]int32, slots), marks: make([][]mark, lids)}
 }
 
-// row is a slot's table.
+// row returns the table of a slot.
 func (w *IncrementalChecker) row(slot int32) []fabric.PortNum {
 	return w.rows[int(slot)*w.stride : (int(slot)+1)*w.stride]
 }
@@ -121,8 +121,8 @@ func (w *IncrementalChecker) setEntry(slot, lid int32, num fabric.PortNum) {
 	w.rows[at] = num
 }
 
-// countPath adds the path from a slot to a LID with destination dest, or takes it off. It
-// returns false when the path does not lead there.
+// countPath adds the counts of the path from a slot to a LID with destination dest, or subtracts
+// them if sign is -1. It returns false if the path does not lead there.
 func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from, lid, dest int32, sign int64) bool {
 	x := v.Index
 	root := x.Owner[dest]
@@ -139,7 +139,7 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 		}
 	}
 	sent, routes = sent*sign, routes*sign
-	in := int32(-1) // the port that packets came in by
+	in := int32(-1) // the port where packets came in
 	passed := 1
 	for s := from; ; passed++ {
 		num := int32(w.entry(s, lid))
@@ -174,8 +174,8 @@ func (w *IncrementalChecker) countPath(v *fabric.Snapshot, dist [][]uint8, from,
 	return true
 }
 
-// countDependency counts packets from in to out, and what the channel of out carries; first
-// says that they began at the other end of in.
+// countDependency counts packets from port in to port out, and those on out's channel. first is
+// true if the packets began at the switch behind in.
 func (w *IncrementalChecker) countDependency(in, out int32, first bool, sent, routes, sign int64) {
 	w.sent[out] += sent
 	w.routes[out] += routes
@@ -202,7 +202,7 @@ func (w *IncrementalChecker) countDependency(in, out int32, first bool, sent, ro
 	}
 }
 
-// pair is where pairs has what comes in by one port of a switch and leaves by another.
+// pair returns the index in pairs of two ports of a switch.
 func (w *IncrementalChecker) pair(in, out int32) int {
 	x := w.now.Index
 	s := x.Owner[in]
@@ -210,8 +210,8 @@ func (w *IncrementalChecker) pair(in, out int32) int {
 	return w.at[s] + int(in-base)*int(x.Base[s+1]-base) + int(out-base)
 }
 
-// renumber gives each channel a number so that all dependencies lead to a greater one.
-// It returns false when dependencies make a cycle. O(pairs of ports).
+// renumber numbers the channels so that all dependencies lead to greater numbers. It returns false
+// if dependencies make a cycle. It takes O(pairs of ports).
 func (w *IncrementalChecker) renumber() bool {
 	x, v := w.now.Index, w.now
 	var next []int32
@@ -236,7 +236,7 @@ func (w *IncrementalChecker) renumber() bool {
 	return len(order) == x.NumPorts()
 }
 
-// rises returns true if a dependency leads to a greater number.
+// rises returns true if the dependency of a pair leads to a greater number.
 func (w *IncrementalChecker) rises(pair int) bool {
 	x := w.now.Index
 	s, _ := slices.BinarySearchFunc(w.at, pair+1, func(at, pair int) int { return at - pair })

@@ -10,9 +10,9 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Check returns what the function Check finds in a state, whose fabric is v.Fabric. Where it went by
-// what changed, which the bool says, the Result has no notes and no Certificate. Where
-// all was checked, Start makes the next go by what changed.
+// Check returns what the function Check finds in a state of v.Fabric. The bool is true if it
+// checked only what changed; then the Result has no notes and no Certificate. If it is false, call
+// Start so that the next check can look only at changes.
 func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, bool, error) {
 	if r := w.checkChanges(v, s, &opt, false); r != nil {
 		return r, true, nil
@@ -21,8 +21,8 @@ func (w *IncrementalChecker) Check(ctx context.Context, v *fabric.Snapshot, s *s
 	return r, false, err
 }
 
-// CheckAll is Check with all notes: the Result is that of the function Check, without a Certificate.
-// Where there are notes that what changed does not tell, it checks all.
+// CheckAll returns the Result of the function Check, with notes but without a Certificate. It
+// checks everything if there are notes that changes do not show.
 func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, s *state.State, opt Options) (*Result, error) {
 	if r := w.checkChanges(v, s, &opt, true); r != nil {
 		return r, ctx.Err()
@@ -30,8 +30,8 @@ func (w *IncrementalChecker) CheckAll(ctx context.Context, v *fabric.Snapshot, s
 	return Check(ctx, s, opt)
 }
 
-// checkChanges checks what changed, with notes or without. It returns nil where that does not tell
-// all that the function Check would.
+// checkChanges checks what changed, with notes or without. It returns nil if the function Check
+// might find more.
 func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, opt *Options, notes bool) *Result {
 	if !opt.Complete || s.SL2VL != nil || s.PathSLs != nil || s.Multicast != nil || v.Present != v.Fabric.NumSwitches() || !w.follow(v, s.Tables) {
 		return nil
@@ -46,10 +46,10 @@ func (w *IncrementalChecker) checkChanges(v *fabric.Snapshot, s *state.State, op
 	return r
 }
 
-// Holds returns true if the last tables that the checker knows are those for v.
+// Holds returns true if the last tables that the checker knows are for v.
 func (w *IncrementalChecker) Holds(v *fabric.Snapshot) bool { return w.now == v }
 
-// follow calls update. If that returns false, no tables are known from then on.
+// follow calls update. If that returns false, the checker knows no tables afterwards.
 func (w *IncrementalChecker) follow(v *fabric.Snapshot, t *lft.Tables) bool {
 	if w.now != nil && !w.update(v, t) {
 		w.now = nil
@@ -57,7 +57,7 @@ func (w *IncrementalChecker) follow(v *fabric.Snapshot, t *lft.Tables) bool {
 	return w.now != nil
 }
 
-// hasStale returns true if there are entries for LIDs that no port has.
+// hasStale returns true if some switch has an entry for a LID that no port has.
 func (w *IncrementalChecker) hasStale() bool {
 	for lid, dest := range w.now.Dest {
 		for s := range w.now.Node {
@@ -69,21 +69,21 @@ func (w *IncrementalChecker) hasStale() bool {
 	return false
 }
 
-// Begin is for a caller whose next tables differ little from those for v. It goes back to these if
-// they are those of the last call of Begin, and has the next call of Begin do so.
+// Begin is called before tables that differ little from those for v are checked. If the last call
+// of Begin was for v too, it first undoes what changed since.
 func (w *IncrementalChecker) Begin(v *fabric.Snapshot) {
 	if w.journal != nil && w.now != v && w.journal.before.now == v {
 		w.undo()
 	}
-	w.journal = nil // that of earlier changes
+	w.journal = nil // of earlier changes
 	w.journal = &checkerJournal{before: *w}
 	w.cloneCounts()
 }
 
-// Count is Check for a caller that wants no findings. It also looks only at changes if there are
-// switches without a cable. The Result is nil for tables that have a fault or that it cannot follow:
-// then the function Check can tell more. Else all packets between switches that are present arrive,
-// there is no credit loop, and the Result has the counts of unicast traffic and of the loads.
+// Count is Check for callers that need no findings. It looks at changes even if there are switches
+// without a cable. It returns nil for tables that have a fault or cannot be followed: then the
+// function Check can tell more. Otherwise all packets between present switches arrive, there is no
+// credit loop, and the Result has the counts of unicast traffic and the loads.
 func (w *IncrementalChecker) Count(v *fabric.Snapshot, t *lft.Tables) *Result {
 	if !w.follow(v, t) {
 		return nil
@@ -92,7 +92,7 @@ func (w *IncrementalChecker) Count(v *fabric.Snapshot, t *lft.Tables) *Result {
 	return r
 }
 
-// undo takes back what has changed since Begin.
+// undo undoes all changes since Begin.
 func (w *IncrementalChecker) undo() {
 	for _, e := range slices.Backward(w.journal.entries) {
 		w.rows[e.at] = e.num
@@ -105,7 +105,7 @@ func (w *IncrementalChecker) undo() {
 	w.checkerScratch = scratch
 }
 
-// Clone is an independent copy, for another goroutine. It cannot go back.
+// Clone returns an independent copy, for another goroutine, without undo.
 func (w *IncrementalChecker) Clone() *IncrementalChecker {
 	c := *w
 	c.journal = nil
@@ -116,7 +116,7 @@ func (w *IncrementalChecker) Clone() *IncrementalChecker {
 	return &c
 }
 
-// result counts what Check counts, and lists the channels between switches without routes.
+// result returns the counts of Check, and lists the channels between switches without routes.
 func (w *IncrementalChecker) result() (r *Result, idle []fabric.PortID) {
 	f, x := w.now.Fabric, w.now.Index
 	r = Unverified(f)
@@ -136,11 +136,11 @@ func (w *IncrementalChecker) result() (r *Result, idle []fabric.PortID) {
 	return r, idle
 }
 
-// maxPairs bounds the pairs of ports of all switches.
+// maxPairs bounds the pairs of ports, summed over all switches.
 const maxPairs = 100 << 20
 
-// Start takes a copy of tables of v.Fabric that Check has found to be r, on one VL and
-// without multicast, if they can be followed. O(switches x LIDs).
+// Start copies tables of v.Fabric, on one VL and without multicast, for which Check returned r, if
+// they can be followed. It takes O(switches x LIDs).
 func (w *IncrementalChecker) Start(v *fabric.Snapshot, t *lft.Tables, r *Result) {
 	*w = IncrementalChecker{}
 	x := v.Index
@@ -183,7 +183,7 @@ func (w *IncrementalChecker) Start(v *fabric.Snapshot, t *lft.Tables, r *Result)
 	}
 }
 
-// copyDistances fills in dist for the slots with CAs that count for load.
+// copyDistances sets dist for slots with CAs that count for load.
 func (w *IncrementalChecker) copyDistances(hops *fabric.HopMatrix) {
 	w.dist = make([][]uint8, len(w.now.Node))
 	for t, sources := range w.now.Sources {
@@ -202,7 +202,7 @@ func (w *IncrementalChecker) copyDistances(hops *fabric.HopMatrix) {
 	}
 }
 
-// countAll counts every path. It returns false when not all is delivered.
+// countAll counts every path. It returns false if some path does not deliver.
 func (w *IncrementalChecker) countAll() bool {
 	for lid, dest := range w.now.Dest {
 		if dest == fabric.NoDestination {
@@ -217,11 +217,12 @@ func (w *IncrementalChecker) countAll() bool {
 	return true
 }
 
-// MayMix returns true if packets may meet entries of the last tables and of t, for the same fabric,
-// in any mixture, as they do while a subnet manager writes t. Then all dependencies of both, and
-// those from an entry of one to an entry of the other, lead to greater numbers: there is no
-// credit loop and no forwarding loop. It is false for tables that the checker does not know.
-// O(switches x LIDs).
+// MayMix returns true if packets may meet entries of the last tables and of t, for
+// the same fabric, in any mixture, as they do while a subnet manager writes t. Then
+// all dependencies of both tables, and those from an entry of one to an entry of
+// the other, lead to greater numbers: there is no credit loop and no forwarding
+// loop. It returns false if the checker knows no tables. It takes O(switches x
+// LIDs).
 func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {
 	if w.now == nil || w.now.Present != t.Switches() {
 		return false
@@ -259,7 +260,7 @@ func (w *IncrementalChecker) MayMix(t *lft.Tables) bool {
 type mixer struct {
 	*IncrementalChecker
 	tables *lft.Tables
-	added  []int // of pairs
+	added  []int // indices in pairs
 }
 
 // entries returns the entries of a slot for a LID in both tables.
@@ -267,8 +268,8 @@ func (x *mixer) entries(slot, lid int32) [2]fabric.PortNum {
 	return [2]fabric.PortNum{x.entry(slot, lid), lft.Entry(x.tables.Row(x.now.Node[slot]), fabric.LID(lid))}
 }
 
-// mixAt adds the dependencies of packets for a LID that leave a slot by a port: on the channels by
-// which they come there, and those by which they go on.
+// mixAt adds the dependencies of packets for a LID that leave a slot by port num: from channels by
+// which they come to it, and to channels by which they go on behind it.
 func (x *mixer) mixAt(s, lid int32, num fabric.PortNum) {
 	v, base := x.now, x.now.Index.Base
 	out := base[s] + int32(num)

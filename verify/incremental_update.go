@@ -8,13 +8,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// largeShare is the part of all paths from which on it is quicker to check all from
-// scratch: one in this many.
+// If more than one path in largeShare has changed, it is quicker to check
+// everything.
 const largeShare = 16
 
-// update goes on to tables t of another fabric: it marks the paths that may differ, counts
-// them again, and looks at the dependencies that are new. It returns false if the tables
-// cannot be followed; then the checker is of no further use.
+// update moves on to tables t of fabric v: it marks the paths that may differ, counts them again,
+// and looks at new dependencies. It returns false if the tables cannot be followed; then the
+// checker must be started again.
 func (w *IncrementalChecker) update(v *fabric.Snapshot, t *lft.Tables) bool {
 	if v.Index != w.now.Index || !v.Whole || len(v.Dest) > w.stride || t.Switches() != v.Fabric.NumSwitches() {
 		return false
@@ -56,8 +56,8 @@ func (w *IncrementalChecker) mark(lid, slot int32, entry bool) {
 	w.marked++
 }
 
-// addMovedCables adds to rose the dependencies on ports with another cable: what leads
-// there waits for another channel now.
+// addMovedCables adds to rose the dependencies to ports with another cable, as they now wait for
+// another channel.
 func (w *IncrementalChecker) addMovedCables(old *fabric.Snapshot) {
 	x := w.now.Index
 	for p, peer := range w.now.Peer {
@@ -71,14 +71,14 @@ func (w *IncrementalChecker) addMovedCables(old *fabric.Snapshot) {
 	}
 }
 
-// updateDistances gives dist for v, and marks the paths that are to be compared with
-// another distance now. Distances are right if that of each switch is one more than the
-// least among its neighbours, and so only switches with other cables need be looked at.
-// It returns false when cables do not join all switches, or some path is too long.
+// updateDistances returns dist for v, and marks the paths whose distance changed. Distances are
+// right if each switch's is one more than the least of its neighbors. So only switches with other
+// cables are checked. It returns false if cables do not join all switches, or some path is too
+// long.
 func (w *IncrementalChecker) updateDistances(v *fabric.Snapshot) (dist [][]uint8, ok bool) {
 	changed := w.recabled(v)
 	dist = slices.Clone(w.dist)
-	differ := make([][]int32, len(dist)) // by destination slot: those at another distance
+	differ := make([][]int32, len(dist)) // by destination slot: slots at another distance
 	search := graph.NewSearch[int32](len(dist))
 	neighbors := func(s int32) []int32 {
 		_, to := v.SwitchLinks(s)
@@ -119,7 +119,7 @@ func (w *IncrementalChecker) updateDistances(v *fabric.Snapshot) (dist [][]uint8
 	return dist, true
 }
 
-// recabled lists the slots in v with other cables to switches than before.
+// recabled lists the slots whose cables to switches differ in v.
 func (w *IncrementalChecker) recabled(v *fabric.Snapshot) []int32 {
 	var list []int32
 	for s, node := range v.Node {
@@ -136,7 +136,7 @@ func (w *IncrementalChecker) recabled(v *fabric.Snapshot) []int32 {
 	return list
 }
 
-// nearest returns the distance from s to t that follows from the distances of the neighbours of s.
+// nearest returns the distance from s to t that follows from the distances of its neighbors.
 func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
 	if s == t {
 		return 0
@@ -151,9 +151,8 @@ func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
 	return least
 }
 
-// markSwitches marks entries that differ or whose port has another cable, and switches
-// that came, went, or have more or fewer sources. It returns false if it marks too many
-// for a check by changes.
+// markSwitches marks entries that differ or whose port has another cable, and switches that came,
+// went, or have more or fewer sources. It returns false if it marks more than largeShare allows.
 func (w *IncrementalChecker) markSwitches(v *fabric.Snapshot, t *lft.Tables) bool {
 	old := w.now
 	lids := max(len(old.Dest), len(v.Dest))
@@ -177,8 +176,7 @@ func (w *IncrementalChecker) markSwitches(v *fabric.Snapshot, t *lft.Tables) boo
 	return true
 }
 
-// markEntries marks the entries of a slot that differ from a table. It compares whole
-// blocks first.
+// markEntries marks the entries of a slot that differ from a table. It compares blocks first.
 func (w *IncrementalChecker) markEntries(s int32, table []fabric.PortNum) {
 	type entries [lft.BlockSize]fabric.PortNum
 	row := w.row(s)
@@ -196,7 +194,7 @@ func (w *IncrementalChecker) markEntries(s int32, table []fabric.PortNum) {
 	}
 }
 
-// markCables marks the entries of a slot for ports that have another cable in v.
+// markCables marks the entries of a slot whose port has another cable in v.
 func (w *IncrementalChecker) markCables(v *fabric.Snapshot, s int32, lids int) {
 	from, end := v.Index.Base[s], v.Index.Base[s+1]
 	if slices.Equal(w.now.Peer[from:end], v.Peer[from:end]) {
@@ -209,9 +207,8 @@ func (w *IncrementalChecker) markCables(v *fabric.Snapshot, s int32, lids int) {
 	}
 }
 
-// updateLID counts what differs for one LID, and takes over its entries. moved says that
-// the LID is at another port than before. It returns false when not everything is
-// delivered.
+// updateLID counts what differs for one LID, and copies its new entries. moved is true if the LID
+// is at another port than before. It returns false if some path does not deliver.
 func (w *IncrementalChecker) updateLID(v *fabric.Snapshot, t *lft.Tables, dist [][]uint8, lid int32, moved bool) bool {
 	old := w.now
 	before, after := old.Destination(int(lid)), v.Destination(int(lid))
@@ -248,9 +245,8 @@ func (w *IncrementalChecker) updateLID(v *fabric.Snapshot, t *lft.Tables, dist [
 	return true
 }
 
-// touchMarked finds the slots whose path for a LID, which has destination dest, is to be
-// counted again: those marked, and those whose packets passed through one with another
-// entry.
+// touchMarked puts into touched the slots whose path to a LID with destination dest must be counted
+// again: marked ones, and those whose packets passed through a slot with another entry.
 func (w *IncrementalChecker) touchMarked(lid, dest int32) {
 	w.serial++
 	add := func(s int32) {

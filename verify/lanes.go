@@ -11,31 +11,30 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// lanes is which tables packets meet, by their SL and by the port that they come into a switch
-// by. The VL that a packet leaves a switch on, and the PLFT that it takes there, follow from
-// these alone. SLs whose packets meet the same everywhere are one class. A set of classes is a
-// bit for each.
+// lanes tells which tables packets meet, by their SL and by the port where they enter a switch:
+// these determine the VL on which a packet leaves the switch, and its PLFT there. SLs whose packets
+// meet the same tables everywhere are one class. A set of classes has a bit for each.
 type lanes struct {
 	f        *fabric.Fabric
 	sl2vl    *lft.SL2VL         // nil for one VL
-	sls      *lft.PathSLs       // nil where a port may send with any SL
-	hidden   bool               // without sls: each path has one SL, and it is not known which
-	selector *adaptive.Selector // nil where all packets take one PLFT
-	plft     int32              // that one, or anyPLFT; without a selector
+	sls      *lft.PathSLs       // nil if a port may send with any SL
+	hidden   bool               // without sls: each path has one SL, which is not known
+	selector *adaptive.Selector // nil if all packets take one PLFT
+	plft     int32              // without a selector: the PLFT of all packets, or anyPLFT
 
-	// certain leaves out packets of unknown SL, so that findings hold whatever SLs these have.
-	// Without it such packets may have any SL.
+	// certain leaves out packets of unknown SL, so that findings hold for all SLs that they may have.
+	// Otherwise such packets may have any SL.
 	certain bool
 
-	vls     []fabric.VL // those in use, ascending; one stands for all if they are copies
-	copies  []fabric.VL // all VLs, each of which is a copy of one network; nil if they are not
-	uniform bool        // and some SL is not dropped
+	vls     []fabric.VL // VLs in use, ascending; only the first if they are copies
+	copies  []fabric.VL // all VLs, if each is a copy of the same network; else nil
+	uniform bool        // VLs are copies, and some SL is not dropped
 	drops   bool        // some packets are dropped
 	classes []*class
-	classOf [lft.NumSLs]uint8 // by SL in use
-	stride  int               // of class.lane
+	classOf [lft.NumSLs]uint8 // by SL in use: index in classes
+	stride  int               // length of a node's part of class.lane
 	senders []senderGroup     // CA and router ports by switch, then port 0 of each switch
-	ports0  int               // where the latter begin
+	ports0  int               // index of the first port 0
 }
 
 // class is a set of SLs whose packets are treated alike everywhere.
@@ -43,44 +42,44 @@ type class struct {
 	bit   uint16
 	sl    fabric.SL // the lowest
 	sls   uint16
-	node  []int32 // by PortID of a switch: the node of packets that come in by the port
-	next  []int32 // by PortID of a switch: the node that packets come to which leave by the port; -1 for none
+	node  []int32 // by PortID of a switch: the node of packets that enter by the port
+	next  []int32 // by PortID of a switch: the node that packets enter which leave by the port; -1 for none
 	nodes []node
-	// lane is by node and output port, stride for each node, the place in vls of the VL that packets
-	// leave on, or noLane where they are dropped; nil where all take one VL and none are dropped.
+	// lane has, by node and output port, stride for each node, the index in vls of the VL on which
+	// packets leave, or noLane if they are dropped. It is nil if all take one VL and none are dropped.
 	lane []int8
-	// kept is for a search of choices by node the ports to which packets are not dropped, words
-	// of bits for each; nil without lane.
+	// kept has, by node, the set of ports to which packets are not dropped, for a search of choices;
+	// nil without lane.
 	kept []uint64
 }
 
 const noLane = -1
 
-// node is a switch with those of its input ports by which packets meet the same tables.
+// node is a switch with those input ports whose packets meet the same tables.
 type node struct {
 	s    int32
 	base int32          // PortID of port 0 of the switch
 	plft int32          // or anyPLFT
-	in   fabric.PortNum // one of the ports
-	// own says that the packets are the switch's, which it sends by no port that drops them,
-	// as their SL may be another.
+	in   fabric.PortNum // one of the input ports
+	// own is true for a switch's own packets of unknown SL, where it has a port that would drop them:
+	// it sends them there with another SL.
 	own bool
 }
 
 const anyPLFT = -1
 
-// senderGroup is ports whose packets come into a switch at the same nodes with the same SLs.
+// senderGroup has end ports whose packets enter a switch at the same nodes with the same SLs.
 type senderGroup struct {
 	s     int32
-	in    fabric.PortID   // the port of the switch that those of the first come in by
+	in    fabric.PortID   // the switch port that packets of the first end port enter
 	ports []fabric.PortID // the end ports
-	hosts int             // of these, those that count for load
-	row   []fabric.SL     // by LID; nil for any
-	may   uint16          // classes that their own tables do not drop
+	hosts int             // number of ports that count for load
+	row   []fabric.SL     // SL by LID; nil for any
+	may   uint16          // classes that the ports' own SL-to-VL tables do not drop
 }
 
-// newLanes finds classes, nodes and senders of a state for its static tables, or for adaptive ones. The SLs of
-// also are in use besides those of paths. Errors are those of checkLanes.
+// newLanes finds classes, nodes and senders of a state, for adaptive tables t or, if t is nil, its
+// static ones. SLs in also are in use besides those of paths. Errors are those of checkLanes.
 func newLanes(s *state.State, t *adaptive.Tables, also uint16, certain bool) (*lanes, error) {
 	l := &lanes{f: s.Fabric, sl2vl: s.SL2VL, sls: s.PathSLs, hidden: s.UnknownSLs, certain: certain}
 	inUse, err := checkLanes(l.f, l.sl2vl, l.sls)
@@ -102,8 +101,8 @@ func newLanes(s *state.State, t *adaptive.Tables, also uint16, certain bool) (*l
 	return l, nil
 }
 
-// selections numbers the SLs by the PLFTs that they take: equal ones take the same
-// everywhere.
+// selections numbers the SLs: those that take the same PLFTs everywhere have
+// equal numbers.
 func (l *lanes) selections() (number [lft.NumSLs]int) {
 	if l.selector == nil {
 		return number
@@ -127,15 +126,15 @@ func (l *lanes) selections() (number [lft.NumSLs]int) {
 	return number
 }
 
-// findClasses makes the classes of the SLs in use, their nodes, and the VLs. With turns packets may leave a
-// switch by the port that they came in by.
+// findClasses makes the classes of the SLs in use, with their nodes, and the VLs. If turns is set,
+// packets may leave a switch by the port where they entered.
 func (l *lanes) findClasses(inUse uint16, turns bool) {
 	var maps []lft.VLMap
 	if l.sl2vl != nil {
 		maps = mapsInUse(l.f, l.sl2vl, turns)
 	}
 	selected := l.selections()
-	// With one map everywhere each VL is a copy of the network, unless SLs differ otherwise.
+	// With one map everywhere VLs are copies of one network, if SLs do not differ otherwise.
 	copies := l.sls == nil && len(maps) == 1 && !(l.certain && l.hidden)
 	for set := inUse; set != 0; set &= set - 1 {
 		copies = copies && selected[lowestSL(set)] == selected[lowestSL(inUse)]
@@ -215,7 +214,7 @@ func (l *lanes) findNodes(c *class) {
 	}
 }
 
-// allVLs is those in use, ascending.
+// allVLs returns the VLs in use, ascending.
 func (l *lanes) allVLs() []fabric.VL {
 	if l.copies != nil {
 		return l.copies
@@ -223,15 +222,15 @@ func (l *lanes) allVLs() []fabric.VL {
 	return l.vls
 }
 
-// tracks returns true if VLs are not copies of one network, so that packets must be followed by their VLs.
+// tracks returns true if VLs are not copies of one network, so packets must be followed by VL.
 func (l *lanes) tracks() bool { return l != nil && !l.uniform }
 
-// row is lane of one node.
+// row returns the part of lane of node x.
 func (l *lanes) row(c *class, x int32) []int8 {
 	return c.lane[int(x)*l.stride : (int(x)+1)*l.stride]
 }
 
-// laneOf is the place in vls of the VL of packets that leave a node by a port, or noLane where
+// laneOf returns the index in vls of the VL of packets that leave node x by port out, or noLane if
 // they are dropped.
 func (l *lanes) laneOf(c *class, x int32, out fabric.PortNum) int {
 	if c.lane == nil {
@@ -240,7 +239,7 @@ func (l *lanes) laneOf(c *class, x int32, out fabric.PortNum) int {
 	return int(c.lane[int(x)*l.stride+int(out)])
 }
 
-// findSenders fills in senders and ports0.
+// findSenders sets senders and ports0.
 func (l *lanes) findSenders() {
 	f := l.f
 	add := func(first int, port, in fabric.PortID, may uint16) {
@@ -280,8 +279,8 @@ func (l *lanes) findSenders() {
 	}
 }
 
-// wants is the classes that packets of a sender for a LID may have: that of the path's SL; or all of them,
-// known being false, where it may have any.
+// wants returns the classes that a sender's packets for a LID may have: the class of the path's SL,
+// or all classes, with known false, if they may have any SL.
 func (l *lanes) wants(x *senderGroup, lid fabric.LID) (set uint16, known bool) {
 	if x.row != nil && x.row[lid] != lft.UnknownSL {
 		return 1 << l.classOf[x.row[lid]], true
@@ -289,19 +288,18 @@ func (l *lanes) wants(x *senderGroup, lid fabric.LID) (set uint16, known bool) {
 	return 1<<len(l.classes) - 1, false
 }
 
-// leavesOut returns true if packets of a sender to which wants gives all classes are left out,
-// since each path has one SL and it is not known which.
+// leavesOut returns true if packets of a sender with unknown SLs are left out, as certain asks.
 func (l *lanes) leavesOut(x *senderGroup) bool {
 	return l.certain && len(l.classes) > 1 && (x.row != nil || l.hidden)
 }
 
-// sends returns true if a sender's packets for a LID can be of a class.
+// sends returns true if a sender's packets for a LID may have class c.
 func (l *lanes) sends(x *senderGroup, c *class, lid fabric.LID) bool {
 	set, known := l.wants(x, lid)
 	return set&x.may&c.bit != 0 && (known || !l.leavesOut(x))
 }
 
-// slsFrom returns, by LID, the SL of paths from a source port on switch s.
+// slsFrom returns, by LID, the SLs of paths from a source port on switch s.
 func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
 	if row := l.sls.PortRow(source); row != nil {
 		return row
@@ -309,8 +307,8 @@ func (l *lanes) slsFrom(source fabric.PortID, s fabric.NodeID) []fabric.SL {
 	return l.sls.Given(s)
 }
 
-// fromCAs lists the channels by which packets leave CAs and routers into switches, with the number
-// 0. sent returns the classes of the packets that a port of a sender sends.
+// fromCAs lists the channels by which packets leave CAs and routers into switches, with number 0.
+// sent returns the classes that a port of a sender sends.
 func (l *lanes) fromCAs(sent func(sender int, port fabric.PortID) uint16) (list []NumberedChannel) {
 	for i := range l.senders[:l.ports0] {
 		for _, port := range l.senders[i].ports {
@@ -329,8 +327,8 @@ func (l *lanes) fromCAs(sent func(sender int, port fabric.PortID) uint16) (list 
 	return slices.Compact(list)
 }
 
-// checkLanes returns the SLs that paths have, a bit each. Errors: SL-to-VL tables and path SLs of another
-// fabric, and SLs and VLs that do not exist.
+// checkLanes returns the set of SLs that paths have. It returns an error for SL-to-VL tables and
+// path SLs of another fabric, and for SLs and VLs that do not exist.
 func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16, err error) {
 	if s != nil {
 		if err := lft.CheckFabric(f, nil, s, nil); err != nil {
@@ -345,8 +343,8 @@ func checkLanes(f *fabric.Fabric, s *lft.SL2VL, sls *lft.PathSLs) (inUse uint16,
 	return slsInUse(f, sls)
 }
 
-// slsInUse is the SLs that paths have, a bit each: all where sls is nil or some path has an unknown one.
-// Errors: path SLs of another fabric, and SLs that do not exist.
+// slsInUse returns the set of SLs that paths have: all if sls is nil or has an unknown SL. It
+// returns an error for path SLs of another fabric, and for SLs that do not exist.
 func slsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
 	if err := lft.CheckFabric(f, nil, nil, sls); err != nil || sls == nil {
 		return 0xffff, err
@@ -385,8 +383,8 @@ func slsInUse(f *fabric.Fabric, sls *lft.PathSLs) (inUse uint16, err error) {
 	return inUse, nil
 }
 
-// mapsInUse lists the maps that packets may meet; with turns also those of packets that leave a
-// switch by the port that they came in by.
+// mapsInUse lists the SL-to-VL maps that packets may meet; if turns is set, packets may leave a
+// switch by the port where they entered.
 func mapsInUse(f *fabric.Fabric, s *lft.SL2VL, turns bool) (maps []lft.VLMap) {
 	used := make([]bool, len(s.Maps()))
 	for in, out := range s.PortPairs() {
@@ -402,7 +400,7 @@ func mapsInUse(f *fabric.Fabric, s *lft.SL2VL, turns bool) (maps []lft.VLMap) {
 	return maps
 }
 
-// slClasses divides a set of SLs, a bit each, into sets of SLs that are alike.
+// slClasses divides a set of SLs into sets whose SLs are alike.
 func slClasses(set uint16, alike func(a, b fabric.SL) bool) (classes []uint16) {
 	for ; set != 0; set &= set - 1 {
 		sl := lowestSL(set)
@@ -418,7 +416,7 @@ func slClasses(set uint16, alike func(a, b fabric.SL) bool) (classes []uint16) {
 
 func lowestSL(set uint16) fabric.SL { return fabric.SL(bits.TrailingZeros16(set)) }
 
-// vlsInUse lists the VLs that a set of SLs has in some maps, VL 0 without any.
+// vlsInUse lists the VLs that SLs of a set have in maps; VL 0 if there are none.
 func vlsInUse(set uint16, maps []lft.VLMap) (vls []fabric.VL) {
 	for ; set != 0; set &= set - 1 {
 		for _, m := range maps {

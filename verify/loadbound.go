@@ -6,15 +6,15 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// farAbove is the share by which a load has to be above a bound for a note, and muchAbove that for
-// a warning in trees; elsewhere the price of few lanes may explain it. Of 45 fabrics as operators
-// have them, the best engine is at most 16 % above the bound, and 0 % on the median fabric.
+// farAbove is how far above a bound a load must be for a note, as a share of the bound; muchAbove
+// is that for a warning in trees (elsewhere the cost of few lanes may explain the load). For 45
+// fabrics as operators have them, the best engine is at most 16 % above the bound, and 0 % in the
+// median.
 const farAbove, muchAbove = 0.25, 0.5
 
-// CompareBounds fills in r.Bound. Of bounds for the same paths the greatest counts, of equal
-// ones the first. Without a bound and without routes between switches there is nothing to say.
-// It adds a finding where the load is far above a bound that is close, see bound.Bound; tables
-// that take longer paths than the shortest are not held to the bound of those that do not.
+// CompareBounds sets r.Bound to the greatest bound for each kind of paths, the first among equals.
+// Without a bound it does nothing. It adds a finding if the load is far above a bound that is
+// Close, see bound.Bound. The bound for shortest paths does not count for tables with longer paths.
 func (r *Result) CompareBounds(list ...*bound.Bound) {
 	b := &LoadBound{Load: r.GreatestLoad(), Bounds: []LowerBound{}}
 	that := ""
@@ -57,7 +57,7 @@ func (r *Result) CompareBounds(list ...*bound.Bound) {
 	}
 }
 
-// GreatestLoad is the greatest relative load, see LoadBound.
+// GreatestLoad is the greatest relative load, see LoadBound; 0 if a pair is not delivered.
 func (r *Result) GreatestLoad() float64 {
 	switch m := r.Balance.MaxRelative; {
 	case r.Unicast.Unreachable+r.Unicast.Loops > 0:
@@ -71,8 +71,8 @@ func (r *Result) GreatestLoad() float64 {
 // Scale returns the scale of the fabric's relative loads.
 func (r *Result) Scale() bound.Scale { return r.scale }
 
-// LoadOn is the greatest relative load of the routes that are delivered, on the scale of another
-// fabric, or on the own one where that knows no rate.
+// LoadOn returns the greatest relative load of delivered routes on scale s, or on the fabric's own
+// scale if s knows no rate.
 func (r *Result) LoadOn(s bound.Scale) (most float64) {
 	s = s.Or(r.scale)
 	for _, x := range r.busiest {

@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// checkPlan returns an error for multicast tables and trees that are not of a fabric.
+// checkPlan returns an error for multicast tables and trees that do not fit a fabric.
 func checkPlan(m *mft.Plan, f *fabric.Fabric) error {
 	if m.Tables == nil {
 		return errors.New("multicast without tables")
@@ -43,7 +43,7 @@ func checkPlan(m *mft.Plan, f *fabric.Fabric) error {
 	return nil
 }
 
-// slsOf returns the SLs that multicast packets have, a bit for each; none without tables.
+// slsOf returns the set of SLs of multicast packets; none if m is nil.
 func slsOf(m *mft.Plan) (set uint16) {
 	if m == nil {
 		return 0
@@ -55,19 +55,19 @@ func slsOf(m *mft.Plan) (set uint16) {
 	return set
 }
 
-// mcPlan is what Check finds out about multicast. Packets are followed from
-// one switch's port to the next: an arc is a port in a mask, and a packet that
-// went out by it has come in at the other end of its cable.
+// mcPlan has what Check knows about multicast. Packets are followed from port
+// to port. An arc is a port in a mask: a packet that leaves by it enters at
+// the other end of its cable.
 type mcPlan struct {
 	*plan
 	*mft.Plan
 	copying  Copying
-	capacity []int        // by NodeID, of each table in MLIDs; 0 or nil where it is not known
+	capacity []int        // by NodeID: MLIDs that its table has room for, 0 if unknown; nil if all are
 	mlids    []fabric.LID // of tables and trees, ascending
-	start    []int        // by index in mlids, one more at the end: its part of trees
+	start    []int        // by index in mlids, and one more: where its part of trees begins
 	trees    []*mft.Tree  // by MLID
 
-	graph *sharedGraph // of multicast packets alone
+	graph *sharedGraph // of multicast packets only
 	found mcFound
 }
 
@@ -76,23 +76,23 @@ type mcFound struct {
 	counts   MulticastCounts
 	troubles []mcTrouble
 	dead     []deadMask     // ports without a cable
-	ends     []deadMask     // ports to switches with nowhere to go on
-	gaps     []deadMask     // ports to switches, and of senders, whose switch there has no mask
-	unused   []deadMask     // for each MLID with ports that no packets reach, the first
-	splits   map[split]bool // unless switches copy independently
+	ends     []deadMask     // ports to switches where packets go no further
+	gaps     []deadMask     // ports to switches, and ports of senders, where the switch has no mask
+	unused   []deadMask     // for each MLID with ports that no packets reach, the first such port
+	splits   map[split]bool // not if switches copy independently
 }
 
-// split means that a packet which comes in by channel in goes out by both a and
-// b. For packets of a CA, and for those of a switch by its port 0, in is ^ of the
-// channel that the input port would have if it were an output; so it is below 0.
+// split is a packet that comes by channel in and leaves by both a and b. For
+// packets of a CA, and of a switch's own port 0, in is negative: ^ of the
+// channel that the input port would be as an output.
 type split struct{ in, a, b int32 }
 
 func (s split) compare(o split) int {
 	return cmp.Or(cmp.Compare(s.in, o.in), cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b))
 }
 
-// mcTrouble counts the faults of the packets of one tree. Each tally counts
-// pairs, except loop, which counts senders.
+// mcTrouble counts faults of the packets of one tree: pairs of a sender and
+// an end port; loop counts senders.
 type mcTrouble struct {
 	tree                            *mft.Tree
 	missing, duplicate, loop, stray mcTally
@@ -100,10 +100,10 @@ type mcTrouble struct {
 
 type mcTally struct {
 	n      int64
-	sender fabric.PortID // the lowest one
+	sender fabric.PortID // the lowest sender with a fault
 }
 
-// count adds n, if there are any, for a sender.
+// count adds n faults of a sender.
 func (t *mcTally) count(n int, sender fabric.PortID) {
 	if n == 0 {
 		return
@@ -114,11 +114,11 @@ func (t *mcTally) count(n int, sender fabric.PortID) {
 	t.n += int64(n)
 }
 
-// deadMask is a port in the mask of an MLID that leads nowhere.
+// deadMask is a port in the mask of an MLID, with a fault.
 type deadMask struct {
 	port fabric.PortID
 	mlid fabric.LID
-	n    int // of unused: how many ports
+	n    int // for unused: number of ports
 }
 
 func (d deadMask) compare(o deadMask) int {
@@ -156,8 +156,8 @@ func newMulticast(p *plan, m *mft.Plan, copying Copying, capacity []int) *mcPlan
 	return c
 }
 
-// of is the trees of the i-th MLID, and whether they were only taken from its
-// masks.
+// of returns the trees of the i-th MLID. If none has senders, it makes a tree
+// of the end ports in the masks, and assumed is true.
 func (c *mcPlan) of(i int) (trees []*mft.Tree, assumed bool) {
 	trees = c.trees[c.start[i]:c.start[i+1]]
 	if slices.ContainsFunc(trees, func(t *mft.Tree) bool { return len(t.Senders) > 0 }) {
@@ -177,7 +177,7 @@ func (c *mcPlan) of(i int) (trees []*mft.Tree, assumed bool) {
 	return []*mft.Tree{t}, true
 }
 
-// add takes over what another one has.
+// add adds what another worker found.
 func (x *mcFound) add(o *mcFound) {
 	x.counts.add(&o.counts)
 	x.troubles = append(x.troubles, o.troubles...)
@@ -188,8 +188,8 @@ func (x *mcFound) add(o *mcFound) {
 	maps.Copy(x.splits, o.splits)
 }
 
-// sort makes the lists the same whichever worker had which MLID. One worker had all trees
-// of an MLID, in their order.
+// sort makes the lists independent of which worker had which MLID. All trees of an MLID were with
+// one worker, in order.
 func (x *mcFound) sort() {
 	slices.SortStableFunc(x.troubles, func(a, b mcTrouble) int { return cmp.Compare(a.tree.MLID, b.tree.MLID) })
 	slices.SortFunc(x.dead, deadMask.compare)
@@ -206,7 +206,7 @@ func (c *MulticastCounts) add(o *MulticastCounts) {
 	c.Stray += o.Stray
 }
 
-// injections lists the channels by which multicast packets leave CAs, with the
+// injections lists the channels by which multicast packets leave CAs, with
 // number 0.
 func (c *mcPlan) injections() (list []NumberedChannel) {
 	vls := make([]uint16, c.f.NumPorts())
@@ -232,8 +232,8 @@ func (c *mcPlan) injections() (list []NumberedChannel) {
 	return list
 }
 
-// countUse counts how full multicast tables are. A subnet manager gives out MLIDs that all
-// switches have room for, so the smallest table is the capacity of the fabric.
+// countUse counts how full multicast tables are. A subnet manager uses only MLIDs for which all
+// switches have room, so the smallest table is the capacity of the fabric.
 func (c *mcPlan) countUse() {
 	if c.capacity == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// reportCopying looks for what else than dependencies can stop packets when
+// reportCopying reports what can stop packets, beyond dependencies, if
 // switches do not copy independently.
 func (c *mcPlan) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
 	k := newPortGraph(g, c)
@@ -50,32 +50,32 @@ func (c *mcPlan) reportCopying(r *Result, out *Collector, g *dependencyGraph) {
 	}
 }
 
-// portGraph is what else than dependencies can stop packets when switches do not
-// copy independently, in the graph of all traffic.
+// portGraph has the graph of all traffic, with what can stop packets beyond
+// dependencies if switches do not copy independently.
 //
-// Where a packet holds one output port while it waits for another one of the same
-// switch, these two are as one: a packet that waits for the one waits for the other,
-// too. So channels that some packet leaves by together are put in one class, and,
-// where it holds ports and not just VLs of them, with the other VLs of these. That
-// the channels of a class wait for each other is no harm by itself, if packets
-// take their places in the queues of a switch all at once: the first comes first
-// in all of them. A cycle that leaves the switch is.
+// If a packet holds one output port while it waits for another port of the same
+// switch, the two are as one: a packet that waits for one waits for the other,
+// too. So channels by which some packet leaves together are one class and, if it
+// holds whole ports and not only VLs, all VLs of these ports. If packets join
+// all queues of a switch at once, channels of one class that wait for each other
+// do no harm: the first packet comes first in all queues. A cycle through other
+// switches does.
 //
-// LockStep packets take ports one by one, so that two packets from different
-// input ports can each have what the other wants as soon as they share two.
+// LockStep packets take ports one by one. So two packets from different input
+// ports that share two output ports can each have the port that the other wants.
 //
-// A worm holds channels of one branch far from the switch at which it waits in
-// another. Two worms whose branches meet in two places can have one each. That
-// cannot be when all worms that have split go down one forest: no switch is
-// entered by two channels that packets take after they have split or that such
-// channels lead to. Two worms that hold branches of each other must then have
-// passed the switch where both split, one after the other, the second when the
-// first had left it (the argument for SPAM, Libeskind-Hadas et al., of which
-// E-S6 of the errata is a sketch).
+// A worm holds channels of one branch far from the switch where another branch
+// waits. Two worms whose branches meet in two places can have one each. This
+// cannot happen if all worms that have split go down one forest: no switch has
+// two input channels that packets take after a split, or that such channels lead
+// to. Then two worms that hold branches of each other must have passed the
+// switch where both split one after the other, the second when the first had
+// left it (the argument for SPAM, Libeskind-Hadas et al., of which E-S6 of the
+// errata is a sketch).
 type portGraph struct {
 	*dependencyGraph
 	class   graph.UnionFind[int32] // of channels
-	members map[int32][]int32      // by the lowest channel of a class of two or more
+	members map[int32][]int32      // by lowest channel of a class of two or more: its channels
 }
 
 func newPortGraph(g *dependencyGraph, c *mcPlan) *portGraph {
@@ -101,7 +101,7 @@ func newPortGraph(g *dependencyGraph, c *mcPlan) *portGraph {
 	return k
 }
 
-// channelsOf is the channels of a class.
+// channelsOf lists the channels of a class.
 func (k *portGraph) channelsOf(class int32) []int32 {
 	if list := k.members[class]; list != nil {
 		return list
@@ -109,8 +109,8 @@ func (k *portGraph) channelsOf(class int32) []int32 {
 	return []int32{class}
 }
 
-// nextClasses lists the other classes that a class waits for. A channel that is not the
-// lowest of its class waits for nothing.
+// nextClasses returns the classes for which a class waits. Its lowest channel stands for a class;
+// for other channels there are none.
 func (k *portGraph) nextClasses() graph.Next[int32] {
 	next := k.Next()
 	var list []int32
@@ -130,9 +130,9 @@ func (k *portGraph) nextClasses() graph.Next[int32] {
 	}
 }
 
-// cycle is a short cycle among classes that wait for each other, by its
-// channels: each waits for the next, or goes out with it for one packet. It is a
-// shortest one through the lowest class.
+// cycle returns a shortest cycle through the lowest of some classes that wait
+// for each other, as channels: each waits for the next, or some packet leaves
+// by both.
 func (k *portGraph) cycle(classes []int32) (list []int32) {
 	first, nextClasses, next := classes[0], k.nextClasses(), k.Next()
 	s := graph.NewSearch[int32](k.count())
@@ -160,17 +160,16 @@ func (k *portGraph) cycle(classes []int32) (list []int32) {
 	return list
 }
 
-// sharedPair is two channels that packets from two input ports go out by both, or that
-// two worms can be on.
+// sharedPair is two channels by both of which packets of two input ports leave, or which two worms
+// may hold.
 type sharedPair struct{ a, b int32 }
 
-// outputPairs are found where packets take output ports one by one: by switch, two
-// ports, by a channel of each, that the packets of one input port and those of others go
-// out by.
+// outputPairs lists, for LockStep, at most one pair of ports for each switch by which packets of
+// several input ports leave together. A port is given by its first channel.
 func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
-	own := graph.NewUnionFind[int32](k.count())    // of one input port
-	shared := graph.NewUnionFind[int32](k.count()) // of those before it
-	said := make(map[int32]bool)                   // by switch
+	own := graph.NewUnionFind[int32](k.count())    // ports that packets of one input port join
+	shared := graph.NewUnionFind[int32](k.count()) // ports that packets of the input ports before it join
+	said := make(map[int32]bool)                   // switches in found
 	for len(splits) > 0 {
 		n := 1
 		for n < len(splits) && splits[n].in == splits[0].in {
@@ -198,8 +197,8 @@ func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
 	return found
 }
 
-// inputPairs are two channels into one switch that worms can be on after they
-// have split.
+// inputPairs lists two channels into one switch that worms may hold after a
+// split, at most once for each switch.
 func (k *portGraph) inputPairs() (found []sharedPair) {
 	after := graph.NewSearch[int32](k.count())
 	for _, list := range k.members {
@@ -214,7 +213,7 @@ func (k *portGraph) inputPairs() (found []sharedPair) {
 		switch into[s] {
 		case 0:
 			into[s] = ch + 1
-		case -1: // said already
+		case -1: // found already
 		default:
 			found = append(found, sharedPair{into[s] - 1, ch})
 			into[s] = -1

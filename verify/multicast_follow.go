@@ -21,40 +21,40 @@ type mcWorker struct {
 	ports   []fabric.PortID        // ascending
 	arcs    []mcArc                // by index in ports
 	mask    []mcMask               // by switch
-	forest  bool                   // the cables of the masks close no cycle, whichever their direction
+	forest  bool                   // the cables in the masks, regardless of direction, have no cycle
 	joined  graph.UnionFind[int32] // of switches, for forest
-	taken   []bool                 // by index in ports: some packet goes out by it
+	taken   []bool                 // by index in ports: some packet leaves by it
 
 	// One tree.
 	tree    *mft.Tree
 	wanted  []bool          // by PortID of a switch: a receiver is there
-	behind  []mcBehind      // by index in ports, in a forest
+	behind  []mcBehind      // by index in ports, for forests
 	loopers []fabric.PortID // senders whose packets loop, ascending
 
 	// One packet.
-	hit    []bool // by index in ports: it goes out by it
+	hit    []bool // by index in ports: the packet leaves by it
 	sent   []mcHop
-	copies []int64 // by index in ports, of those hit
-	before []int32 // the same: arcs that lead to it and have not been counted
+	copies []int64 // by index in ports, if hit: number of copies
+	before []int32 // likewise: arcs before it whose copies are not counted yet
 
 	reached []bool // by index in ports and VL
 	queue   []mcState
 	stack   []int32
 }
 
-// mcBehind is the copies that a packet makes which goes out by an arc: to
-// receivers, and to other end ports; -1 when not known yet.
+// mcBehind counts the copies behind an arc by which a packet leaves: to
+// receivers, and to other end ports; -1 if not known yet.
 type mcBehind struct{ good, stray int32 }
 
-// reach counts the faults of a packet: receivers that get no copy, or several, and
-// other end ports that get copies. Packets that loop have no duplicates.
+// reach counts faults of a packet: receivers without a copy or with several, and
+// other end ports with copies. Duplicates of packets that loop are not counted.
 type reach struct {
 	missing, duplicate, stray int
 	loops                     bool
 }
 
-// mcArc is a port in a mask and where it leads: the mask of the switch there, which
-// is empty at the end of the packet's path.
+// mcArc is a port in a mask with where it leads: the mask of the next switch,
+// empty at an end port.
 type mcArc struct {
 	mcStart
 	kind uint8
@@ -66,9 +66,8 @@ const (
 	arcDead   // no cable
 )
 
-// mcStart is the position of a packet that has come to a switch: the mask there, the
-// index in ports of the port that it came in by, -1 when that is not in the mask, and
-// the number of that port.
+// mcStart is where a packet enters a switch: the mask there, the index in ports of the input port,
+// -1 if that is not in the mask, and the input port's number.
 type mcStart struct {
 	mcMask
 	back int32
@@ -80,7 +79,7 @@ type mcMask struct{ from, to int32 }
 
 func (m mcMask) isEmpty() bool { return m.from == m.to }
 
-// mcHop is a copy that went out: by which arc, and after which other copy.
+// mcHop is a copy that left: its arc, and the index in sent of the copy before it, -1 for none.
 type mcHop struct{ arc, after int32 }
 
 func newMCWorker(c *mcPlan) *mcWorker {
@@ -124,7 +123,7 @@ func (w *mcWorker) mlid(ctx context.Context, i int) error {
 		w.addDependencies(t)
 		looped = looped || len(w.loopers) > 0
 	}
-	if looped { // what only these packets reach is not in taken
+	if looped { // taken lacks ports that only packets that loop reach
 		return nil
 	}
 	idle := deadMask{mlid: w.current}
@@ -141,7 +140,7 @@ func (w *mcWorker) mlid(ctx context.Context, i int) error {
 	return nil
 }
 
-// load takes the masks of an MLID.
+// load prepares the masks of an MLID.
 func (w *mcWorker) load(mlid fabric.LID) {
 	for _, p := range w.ports {
 		w.mask[w.f.Owner(p)] = mcMask{}
@@ -181,7 +180,7 @@ func (w *mcWorker) load(mlid fabric.LID) {
 	w.copies, w.before = slices.Grow(w.copies[:0], n)[:n], slices.Grow(w.before[:0], n)[:n]
 }
 
-// isForest returns true if the cables in the masks close no cycle.
+// isForest returns true if the cables in the masks have no cycle.
 func (w *mcWorker) isForest() bool {
 	for _, p := range w.ports {
 		s := int32(w.f.Owner(p))
@@ -192,7 +191,7 @@ func (w *mcWorker) isForest() bool {
 	}
 	for i, p := range w.ports {
 		if a := &w.arcs[i]; a.kind != arcSwitch || a.back >= 0 && int(a.back) < i {
-			continue // or counted at its other end
+			continue // an end port, or counted at the other end
 		}
 		if !w.joined.Join(int32(w.f.Owner(p)), w.to[p]) {
 			return false
@@ -201,7 +200,7 @@ func (w *mcWorker) isForest() bool {
 	return true
 }
 
-// enter is where a packet is that has come in by a port of a switch.
+// enter returns the position of a packet that enters a switch by port in.
 func (w *mcWorker) enter(in fabric.PortID) mcStart {
 	at := mcStart{w.mask[w.f.Owner(in)], -1, w.f.Num(in)}
 	if i, ok := slices.BinarySearch(w.ports[at.from:at.to], in); ok {
@@ -210,13 +209,13 @@ func (w *mcWorker) enter(in fabric.PortID) mcStart {
 	return at
 }
 
-// deliver counts what becomes of the packets of each sender of a tree. Its error is
-// ctx's.
+// deliver counts the faults of the packets of each sender of a tree. Its
+// error is ctx's.
 //
-// Where the cables of the masks close no cycle no packet comes to a switch twice,
-// and what is behind an arc is the same for all packets that take it: all senders
-// take O(ports in masks x ports of a switch). Elsewhere, and where an SL-to-VL table
-// drops their SL, one packet of each sender is followed.
+// If the cables of the masks have no cycle, no packet enters a switch twice,
+// and the copies behind an arc are the same for all packets: all senders take
+// O(ports in masks x ports of a switch). Otherwise, and if an SL-to-VL table
+// drops their SL, a packet of each sender is followed.
 func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 	w.expect(t)
 	drops := w.lanes != nil && slices.ContainsFunc(w.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[t.SL] == lft.DropVL })
@@ -237,7 +236,7 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 		}
 		w.found.counts.Pairs += int64(want)
 		if in := w.f.Attachment(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].isEmpty() {
-			w.found.gaps = append(w.found.gaps, deadMask{port: s, mlid: t.MLID}) // else its receivers are missing
+			w.found.gaps = append(w.found.gaps, deadMask{port: s, mlid: t.MLID}) // if it has receivers, they count as missing
 		}
 		var r reach
 		switch in := w.f.Attachment(s); {
@@ -270,7 +269,7 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 	return nil
 }
 
-// expect makes a tree the one whose receivers are wanted.
+// expect makes t the current tree, and sets wanted for its receivers.
 func (w *mcWorker) expect(t *mft.Tree) {
 	w.setWanted(false)
 	w.tree = t
@@ -286,7 +285,7 @@ func (w *mcWorker) setWanted(wanted bool) {
 	}
 }
 
-// copiesFrom is the copies of a packet that is in a switch, when the masks are a forest.
+// copiesFrom counts the copies of a packet at a switch, if the masks are a forest.
 func (w *mcWorker) copiesFrom(at mcStart) (n mcBehind) {
 	for k := at.from; k < at.to; k++ {
 		if k != at.back {
@@ -298,7 +297,7 @@ func (w *mcWorker) copiesFrom(at mcStart) (n mcBehind) {
 	return n
 }
 
-// copiesBehind is the same for a packet that goes out by an arc.
+// copiesBehind counts the copies of a packet that leaves by an arc.
 func (w *mcWorker) copiesBehind(arc int32) mcBehind {
 	n := &w.behind[arc]
 	switch {
@@ -320,13 +319,13 @@ func (w *mcWorker) mutes(sl fabric.SL, p fabric.PortID) bool {
 	return w.vlOf(0, p, sl) == lft.DropVL
 }
 
-// beside returns true if packets of a sender come to an end port by a cable
+// beside returns true if packets of a sender reach an end port by a cable
 // without a switch.
 func (w *mcWorker) beside(sl fabric.SL, sender, end fabric.PortID) bool {
 	return w.f.Attachment(sender) == fabric.NoPort && w.f.Peer(sender) == end && !w.mutes(sl, sender)
 }
 
-// start is where packets of a sender are, with an empty mask if the sender cannot send.
+// start returns where a sender's packets enter, with an empty mask if the sender cannot send.
 func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 	in := w.f.Attachment(sender)
 	if in == fabric.NoPort || w.mutes(sl, sender) {
@@ -335,12 +334,12 @@ func (w *mcWorker) start(sl fabric.SL, sender fabric.PortID) mcStart {
 	return w.enter(in)
 }
 
-// goesOut returns true if a packet at a switch goes out by an arc.
+// goesOut returns true if a packet at a switch leaves by an arc.
 func (w *mcWorker) goesOut(sl fabric.SL, at mcStart, arc int32) bool {
 	return at.from <= arc && arc < at.to && arc != at.back && w.vlOf(at.num, w.ports[arc], sl) != lft.DropVL
 }
 
-// outs calls do for each arc by which a packet at a switch goes out.
+// outs calls do for each arc by which a packet at a switch leaves.
 func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
 	for k := at.from; k < at.to; k++ {
 		if w.goesOut(sl, at, k) {
@@ -349,9 +348,9 @@ func (w *mcWorker) outs(sl fabric.SL, at mcStart, do func(k int32)) {
 	}
 }
 
-// flood sends a packet through the masks. Each arc it goes out by is in sent once, and
-// is in hit and has in copies how many copies take it, unless it
-// loops: then it says true.
+// flood follows a packet through the masks. It puts each arc by which the packet leaves once into
+// sent, and sets its hit and, unless the packet loops, its copies. It returns true if the packet
+// loops.
 func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 	clear(w.hit)
 	w.sent = w.sent[:0]
@@ -374,16 +373,16 @@ func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 	return twice && !w.countCopies(sl)
 }
 
-// maxCopies is where counting copies ends.
+// maxCopies bounds counts of copies.
 const maxCopies = 1 << 40
 
-// countCopies counts the copies of the packet just flooded that go out by each arc,
-// after those by the arcs before it. It returns false when the packet loops.
+// countCopies counts the copies of the last packet flooded on each arc, after
+// those on the arcs before it. It returns false if the packet loops.
 func (w *mcWorker) countCopies(sl fabric.SL) bool {
 	for _, h := range w.sent {
 		w.copies[h.arc] = 0
 		if h.after < 0 {
-			w.copies[h.arc] = 1 // from where the packet began
+			w.copies[h.arc] = 1 // at the sender's switch
 		}
 		w.outs(sl, w.arcs[h.arc].mcStart, func(k int32) { w.before[k]++ })
 	}
@@ -408,8 +407,8 @@ func (w *mcWorker) countCopies(sl fabric.SL) bool {
 	return done == len(w.sent)
 }
 
-// got is how many copies of the packet just flooded come to an end port; 1 for any
-// number of a packet that loops.
+// got returns the number of copies of the last packet flooded that reach an
+// end port; at most 1 if the packet loops.
 func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
 	q := w.f.Attachment(end)
 	if q == fabric.NoPort {
@@ -425,7 +424,7 @@ func (w *mcWorker) got(end fabric.PortID, loops bool) int64 {
 	return w.copies[i]
 }
 
-// countFaults counts the faults of the packet just flooded, which is from sender.
+// countFaults counts the faults of the last packet flooded, which is from sender.
 func (w *mcWorker) countFaults(t *mft.Tree, loops bool, sender fabric.PortID) reach {
 	r := reach{loops: loops}
 	for _, p := range t.Receivers {
@@ -448,8 +447,8 @@ func (w *mcWorker) countFaults(t *mft.Tree, loops bool, sender fabric.PortID) re
 	return r
 }
 
-// strays calls do for the end ports that get copies of the packet just flooded
-// and are no receivers.
+// strays calls do for the end ports that get copies of the last packet
+// flooded without being receivers.
 func (w *mcWorker) strays(do func(p fabric.PortID)) {
 	for _, h := range w.sent {
 		q := w.ports[h.arc]
@@ -463,13 +462,12 @@ func (w *mcWorker) strays(do func(p fabric.PortID)) {
 	}
 }
 
-// mcState is a packet that went out by an arc on one of channels.vl.
+// mcState is a packet that left by an arc on a VL, an index in channels.vl.
 type mcState struct{ arc, vl int32 }
 
-// addDependencies notes the channels that packets of a tree take, from any sender but
-// loopers, and the dependencies between them: packets that loop are an error of
-// their own. Where a copy goes on depends only on where it came in, so that each arc is
-// looked at once for each VL.
+// addDependencies adds the channels that a tree's packets take, and the dependencies between them.
+// It leaves out packets of loopers, which are another error. Where a copy goes depends only on
+// where it entered, so each arc is followed once for each VL.
 func (w *mcWorker) addDependencies(t *mft.Tree) {
 	vls := w.graph.vls
 	n := len(w.ports) * vls
@@ -494,14 +492,14 @@ func (w *mcWorker) addDependencies(t *mft.Tree) {
 	}
 }
 
-// lane is which one of channels.vl a VL is.
+// lane returns the index of a VL in channels.vl.
 func (c *mcPlan) lane(vl fabric.VL) int32 {
 	i, _ := slices.BinarySearch(c.graph.vl, vl)
 	return int32(i)
 }
 
-// leave sends a packet out of a switch by all ports that it goes out by. It came in by a
-// channel, or one less than 0, see split.
+// leave sends a packet, which came by channel in, out of a switch by all its ports. in is negative
+// at the first switch, see split.
 func (w *mcWorker) leave(sl fabric.SL, in int32, at mcStart) {
 	first, vls := int32(-1), int32(w.graph.vls)
 	w.outs(sl, at, func(k int32) {

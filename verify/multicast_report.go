@@ -11,8 +11,7 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// report turns what is wrong with multicast packets into findings, all but
-// credit loops.
+// report adds the findings on multicast packets, except credit loops.
 func (c *mcPlan) report(r *Result, opt Options) {
 	out := NewCollector(&r.Findings, Rules, opt.Findings)
 	w := newMCWorker(c)
@@ -62,7 +61,7 @@ func (c *mcPlan) report(r *Result, opt Options) {
 	out.Close()
 }
 
-// reportDead is about ports that lead nowhere, each with all MLIDs.
+// reportDead reports ports that lead nowhere, each once with all its MLIDs.
 func (c *mcPlan) reportDead(out *Collector, rule string, list []deadMask, why string) {
 	for i := 0; i < len(list); {
 		first, n := list[i], int64(0)
@@ -80,7 +79,7 @@ func (c *mcPlan) reportDead(out *Collector, rule string, list []deadMask, why st
 	}
 }
 
-// reportUnknown is about MLIDs without known senders.
+// reportUnknown reports MLIDs without known senders.
 func (c *mcPlan) reportUnknown(r *Result, out *Collector) {
 	var unknown []fabric.LID
 	for i, mlid := range c.mlids {
@@ -99,11 +98,11 @@ func (c *mcPlan) reportUnknown(r *Result, out *Collector) {
 	r.leave(message, MulticastRules...)
 }
 
-// nearlyFull is the share of a table, of 10 parts, from which on it is nearly full.
+// nearlyFull is how many tenths of a table, or more, make it nearly full.
 const nearlyFull = 9
 
-// reportUse is about the use of multicast tables: MLIDs beyond their capacity, groups with
-// one member, and trees without an end port.
+// reportUse reports on multicast tables: MLIDs beyond capacity, groups with one member, and masks
+// without an end port.
 func (c *mcPlan) reportUse(out *Collector) {
 	if room := c.found.counts.Capacity; room > 0 {
 		beyond := len(c.mlids) - slices.IndexFunc(append(slices.Clone(c.mlids), mft.MaxMLID+1), func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room })
@@ -163,7 +162,7 @@ func (c *mcPlan) reportLone(out *Collector) {
 	member, n := fabric.NoPort, int64(0)
 	for _, t := range c.trees {
 		if p, known := alone[t.Group]; known && p != fabric.NoPort {
-			delete(alone, t.Group) // of several trees of a group the first counts
+			delete(alone, t.Group) // only the first tree of a group counts
 			if n++; n == 1 {
 				first, member = t, p
 			}
@@ -181,7 +180,7 @@ func (c *mcPlan) reportLone(out *Collector) {
 	})
 }
 
-// treeName names a group and its MLID.
+// treeName returns the name of a tree's group, with its MLID.
 func treeName(t *mft.Tree) string {
 	if t.Group < 0 {
 		return fmt.Sprintf("MLID %#x", uint16(t.MLID))
@@ -189,7 +188,7 @@ func treeName(t *mft.Tree) string {
 	return fmt.Sprintf("group %q (MLID %#x)", t.Name, uint16(t.MLID))
 }
 
-// pathTo is the ports that a copy went out by up to the i-th of sent.
+// pathTo returns the hops of a copy, up to index i in sent.
 func (w *mcWorker) pathTo(i int32) (list []Hop) {
 	for ; i >= 0; i = w.sent[i].after {
 		list = append(list, w.hopOf(w.sent[i].arc))
@@ -198,7 +197,7 @@ func (w *mcWorker) pathTo(i int32) (list []Hop) {
 	return list
 }
 
-// hopOf is the hop of an arc. VLs are not in it.
+// hopOf returns the Hop of an arc, without a VL.
 func (w *mcWorker) hopOf(arc int32) Hop {
 	h := HopOf(w.f, w.ports[arc])
 	h.LID = w.current
@@ -212,7 +211,7 @@ func (w *mcWorker) describeLoop(f *Finding, t *mft.Tree, at mcTally) {
 		text.Count(at.n, "sender", "senders"), sourceName(w.f, at.sender), formatCycle(f.Witness, false, false))
 }
 
-// loop is a cycle of arcs that a packet of a sender takes: the first that a
+// loop returns a cycle of arcs that a sender's packet takes: the first that a
 // depth-first search closes.
 func (w *mcWorker) loop(sl fabric.SL, sender fabric.PortID) []int32 {
 	// The search begins at vertex 0, the sender. Arc k is vertex k+1.
@@ -249,16 +248,16 @@ func (w *mcWorker) describeDuplicate(f *Finding, t *mft.Tree, at mcTally) {
 	f.Message += fmt.Sprintf("gets copies of a packet of %s by %s and by %s", sourceName(w.f, at.sender), formatPath(first), formatPath(second))
 }
 
-// twoPaths is two paths of copies of a packet to the port of a switch. A sender may get
-// a single copy of its own packet: then there is no first one.
+// twoPaths returns the paths of two copies of a packet to a switch port. If it is one copy that
+// comes back to its sender, first is nil.
 func (w *mcWorker) twoPaths(sl fabric.SL, sender, end fabric.PortID) (first, second []Hop) {
 	w.flood(sl, w.start(sl, sender))
 	target, _ := slices.BinarySearch(w.ports, end)
-	// Back from the end to the arc that two copies come to.
+	// Go back from the end to an arc with two copies before it.
 	tail := []Hop{}
 	arc := int32(target)
 	for {
-		var before []int32 // indices in sent of copies that go out by arc next; -1 for the sender
+		var before []int32 // indices in sent of copies before arc; -1 for the sender
 		if w.goesOut(sl, w.start(sl, sender), arc) {
 			before = append(before, -1)
 		}
@@ -338,8 +337,8 @@ func (w *mcWorker) describeStray(f *Finding, t *mft.Tree, at mcTally) {
 		text.Count(at.n, "pair", "pairs"), sourceName(w.f, other), sourceName(w.f, at.sender))
 }
 
-// closes is the lowest MLID whose packets hold channel a while they wait for b, 0
-// for none.
+// closes returns the lowest MLID whose packets hold channel a while they wait
+// for b; 0 if there is none.
 func (c *mcPlan) closes(a, b int32) fabric.LID {
 	g := c.graph
 	portA, _ := g.portVL(a)

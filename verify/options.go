@@ -14,24 +14,23 @@ import (
 type Options struct {
 	// Copying is how switches copy a multicast packet to several ports.
 	Copying Copying
-	// Complete says that the fabric has all ports there are. Else LIDs that have
-	// entries and no port leave rules undecided, since the port may be one that the
-	// topology does not tell.
+	// Complete means that the fabric has all ports. Otherwise LIDs with entries
+	// but without a port leave rules undecided, as the topology may lack their
+	// ports.
 	Complete bool
-	// Buffer is the room that the switches have for packets; the zero value
-	// means unknown.
+	// Buffer is the room of switches for packets; the zero value means unknown.
 	Buffer Buffer
-	// Workers is how many goroutines share the work; 0 for one on each CPU.
-	// The result does not depend on it.
+	// Workers is the number of goroutines; 0 is one for each CPU. The result
+	// does not depend on it.
 	Workers int
-	// Witnesses bounds the credit loops that are shown; 0 for
+	// Witnesses is the most credit loops that are shown; 0 stands for
 	// DefaultWitnesses. All are counted.
 	Witnesses int
 	// Findings is the most findings for each rule; 0 stands for
 	// DefaultFindings. One further finding tells how many are left out.
 	Findings int
-	// Progress, when set, is told how many parts of the LIDs are done, of all.
-	// It is called from several goroutines.
+	// Progress, if not nil, is called from several goroutines with the number of
+	// parts of the LIDs that are done, and of all parts.
 	Progress func(done, total int)
 }
 
@@ -41,13 +40,13 @@ const (
 	DefaultFindings  = 50
 )
 
-// setDefaults bounds the findings by default where nothing else does.
+// setDefaults sets Witnesses and Findings if they are not positive.
 func (o *Options) setDefaults() {
 	o.Witnesses = cmp.Or(max(o.Witnesses, 0), DefaultWitnesses)
 	o.Findings = cmp.Or(max(o.Findings, 0), DefaultFindings)
 }
 
-// eachPart calls do with a worker for each of n parts of the LIDs, and tells of the progress.
+// eachPart calls do for each of n parts, with a worker for each goroutine, and reports progress.
 func eachPart[W any](ctx context.Context, opt *Options, n int, start func() W, do func(w W, i int)) ([]W, error) {
 	var done atomic.Int32
 	return par.ForEachWith(ctx, opt.Workers, n, start, func(w W, i int) error {
@@ -59,35 +58,34 @@ func eachPart[W any](ctx context.Context, opt *Options, n int, start func() W, d
 	})
 }
 
-// Copying is how a switch sends a packet to several ports, which decides what a
-// packet can hold while it waits (Zhou, Liu and Chung treat unicast only; see
-// docs/dev/multicast.md).
+// Copying is how a switch sends a packet to several ports. It determines what
+// a packet can hold while it waits (Zhou, Liu and Chung treat unicast only;
+// see docs/dev/multicast.md).
 type Copying uint8
 
 const (
-	// Independent is the way of InfiniBand switches: the packet is received as
-	// a whole, and each copy leaves when its port has credits. Meanwhile the
+	// Independent is what InfiniBand switches do. They receive a packet as a
+	// whole, and each copy leaves when its port has credits. Meanwhile the
 	// packet holds only its buffer.
 	Independent Copying = iota
-	// Reserving: the packet is received as a whole, and takes its place in the
-	// queues of all its output ports at once, in one order for all packets; none
-	// of them sends anything else, on any VL, from then on until all copies have
-	// left.
+	// Reserving receives a packet as a whole, and puts it into the queues of all
+	// its output ports at once, in one order for all packets. From then on none
+	// of these ports sends anything else, on any VL, until all copies have left.
 	Reserving
-	// LockStep: the packet is received as a whole, takes its output ports one by
-	// one as they fall free, and leaves by all of them at the same time.
+	// LockStep receives a packet as a whole. The packet takes its output ports
+	// one by one as they become free, and leaves by all at the same time.
 	LockStep
-	// Wormhole: buffers are smaller than packets. A worm takes the output ports
-	// of one switch all at once, as with Reserving, and a branch that cannot go
-	// on stops all the others, however far they got.
+	// Wormhole has buffers smaller than packets. A worm takes the output ports
+	// of one switch all at once, as with Reserving. A blocked branch stops all
+	// other branches, however far they are.
 	Wormhole
 )
 
-// Port 0 of a switch takes whatever comes and is never waited for.
+// Port 0 of a switch takes all packets; none ever waits for it.
 
 var copyings = [...]string{Independent: "independent", Reserving: "reserving", LockStep: "lock-step", Wormhole: "wormhole"}
 
-// String is the name on the command line.
+// String returns the name on the command line.
 func (c Copying) String() string {
 	if int(c) < len(copyings) {
 		return copyings[c]
@@ -105,30 +103,30 @@ func (c *Copying) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (c Copying) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// Buffer is the room that ports have for packets that come in.
+// Buffer is the room of a port for packets that it receives.
 type Buffer struct {
 	MTU     int // greatest payload in bytes
-	Credits int // of 64 bytes each, that one VL of a port has; 0 if unknown
+	Credits int // of 64 bytes each, for one VL of a port; 0 if unknown
 }
 
 const (
 	// CreditBytes is the unit in which a port grants buffer space. A packet takes
 	// whole units (IBA 7.9.4.4).
 	CreditBytes = 64
-	// headerBytes is what a multicast packet has besides its payload: LRH 8, GRH 40,
-	// BTH 12, DETH 8, immediate data 4, ICRC 4 and VCRC 2 (IBA 5.2). No packet of
-	// another service that a host sends without GRH has more.
+	// headerBytes is the size of a multicast packet without its payload: LRH 8,
+	// GRH 40, BTH 12, DETH 8, immediate data 4, ICRC 4 and VCRC 2 (IBA 5.2). No
+	// packet of another service that a host sends without GRH has more.
 	headerBytes = 78
 )
 
-// Needed is how many credits a packet of the MTU takes.
+// Needed returns the number of credits that a packet of the MTU takes.
 func (b Buffer) Needed() int { return (b.MTU + headerBytes + CreditBytes - 1) / CreditBytes }
 
-// report says when a packet does not fit: what is proven about credit loops rests
-// on that.
+// report adds a finding if a packet does not fit, since proofs about credit
+// loops assume that it does.
 func (b Buffer) report(r *Result) {
 	if b.Credits <= 0 || b.Credits >= b.Needed() {
 		return

@@ -12,41 +12,40 @@ import (
 // are searched for one destination switch at a time.
 const maxMatrix = 256 << 20
 
-// plan is what all workers read.
+// plan has the data that all workers read.
 type plan struct {
 	f         *fabric.Fabric
 	t         *lft.Tables
 	n         int               // switches
-	hops      *fabric.HopMatrix // nil when it would be larger than maxMatrix
+	hops      *fabric.HopMatrix // nil if it would be larger than maxMatrix
 	*channels                   // on one VL
 	lanes     *lanes            // nil without SL-to-VL tables
 	onVLs     *channels         // on all VLs in use
-	unicast   *sharedGraph      // what the workers find together of traffic between CAs; nil unless lanes are followed
-	others    *sharedGraph      // and of other traffic alone
-	sources   []uint32          // by switch: CA and router ports cabled to it
-	hosts     []uint32          // by switch: those that count for load
+	unicast   *sharedGraph      // found by all workers: traffic between CAs; nil unless lanes are followed
+	others    *sharedGraph      // likewise: other traffic only
+	sources   []uint32          // by switch: number of CA and router ports cabled to it
+	hosts     []uint32          // by switch: number of these that count for load
 	alone     []int32           // switches without a cable
 	parts     *fabric.Components
-	ports     []int32 // by switch: its first PortID; one more at the end
+	ports     []int32 // by switch, and one more: its first PortID
 	units     []unit
 }
 
-// unit is a piece of work: up to lft.BlockSize LIDs that have ports, or as many that no
-// port has. LIDs of one root are side by side in it, since they share computations for
-// the root.
+// unit is a piece of work: up to lft.BlockSize LIDs that ports have, or that no port has. LIDs of
+// one root follow each other, as they share computations for the root.
 type unit struct {
 	dests   []dest
 	unowned []fabric.LID
 }
 
-// dest is a LID and the switch its tree is rooted in.
+// dest is a LID, whose owner is the port that has it and whose root is the owner's switch.
 type dest struct {
 	lid    fabric.LID
 	column int            // in its unit
-	last   fabric.PortNum // what the root's entry must be
-	ca     bool           // the owner is a CA or router port, else port 0 of the root
+	last   fabric.PortNum // the port by which the root's entry must send
+	ca     bool           // the owner is a CA or router port; else it is port 0 of the root
 	loads  bool           // the owner counts for load
-	root   int32          // -1 when the owner's cable leads to no switch
+	root   int32          // -1 if the owner's cable leads to no switch
 }
 
 func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
@@ -75,7 +74,7 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 	return p
 }
 
-// findUnits deals the LIDs out.
+// findUnits divides the LIDs into units.
 func (p *plan) findUnits() {
 	var dests []dest
 	var unowned []fabric.LID
@@ -119,8 +118,8 @@ func (p *plan) findUnits() {
 	}
 }
 
-// destination says who owns a LID. ok is false for a LID that no port with a
-// cable, and no switch, has.
+// destination finds the owner of a LID. ok is false if no switch and no port
+// with a cable has the LID.
 func destination(f *fabric.Fabric, lid fabric.LID) (d dest, ok bool) {
 	port := f.LIDPort(lid)
 	if port == fabric.NoPort {
@@ -137,12 +136,12 @@ func destination(f *fabric.Fabric, lid fabric.LID) (d dest, ok bool) {
 	return d, f.Peer(port) != fabric.NoPort
 }
 
-// entry is switch s's entry for a LID, NoPath beyond the end of its table.
+// entry returns switch s's entry for a LID; NoPath beyond the end of its table.
 func (p *plan) entry(s int32, lid fabric.LID) fabric.PortNum {
 	return lft.Entry(p.t.Row(fabric.NodeID(s)), lid)
 }
 
-// leadsTo is where switch s sends packets by an entry: as in channels.to.
+// leadsTo returns where switch s sends packets by an entry, as in channels.to.
 func (p *plan) leadsTo(s int32, entry fabric.PortNum) int32 {
 	if at := p.ports[s] + int32(entry); at < p.ports[s+1] {
 		return p.to[at]
@@ -150,11 +149,11 @@ func (p *plan) leadsTo(s int32, entry fabric.PortNum) int32 {
 	return toNowhere
 }
 
-// next is where switch s sends packets for a LID: as in channels.to.
+// next returns where switch s sends packets for a LID, as in channels.to.
 func (p *plan) next(s int32, lid fabric.LID) int32 { return p.leadsTo(s, p.entry(s, lid)) }
 
-// vlOf is the VL of packets of an SL that come into a node by a port and leave it by
-// another, lft.DropVL when they are dropped. It is 0 for packets to port 0 of a switch.
+// vlOf returns the VL of packets with an SL that enter a node by port in and leave by port out;
+// lft.DropVL if they are dropped. It is 0 for packets to port 0 of a switch.
 func (p *plan) vlOf(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.VL {
 	if p.lanes == nil || p.f.Num(out) == fabric.ManagementPort {
 		return 0
@@ -162,7 +161,7 @@ func (p *plan) vlOf(in fabric.PortNum, out fabric.PortID, sl fabric.SL) fabric.V
 	return p.lanes.sl2vl.At(in, out)[sl]
 }
 
-// mute returns true if a CA port can send nothing for its own SL-to-VL table.
+// mute returns true if a CA port's own SL-to-VL table drops all its packets.
 func (p *plan) mute(port fabric.PortID) bool {
 	return p.lanes != nil && *p.lanes.sl2vl.At(0, port) == lft.ConstantVL(lft.DropVL)
 }

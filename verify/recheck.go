@@ -13,14 +13,14 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// DependencyError says that a certificate does not hold: packets for LID hold
+// DependencyError says why a certificate does not hold: packets for LID hold
 // channel In while they wait for Out, and the number does not increase. A
 // channel without a number has Number -1.
 type DependencyError struct {
 	In, Out NumberedChannel
 	LID     fabric.LID
 
-	in, out string // "description"[port], and the VL where there are several
+	in, out string // "description"[port], with the VL if there are several
 }
 
 func (e *DependencyError) Error() string {
@@ -39,20 +39,20 @@ func (e *DependencyError) Error() string {
 }
 
 // Check proves the certificate against the static tables of a state, with its SL-to-VL tables,
-// path SLs and multicast tables: that it is of this fabric, and that its number increases
-// along every dependency which the traffic it covers makes. It trusts nothing and finds the
-// dependencies by itself in the plainest way. It takes O(switches x LIDs) time, with
-// SL-to-VL tables for each SL that is in use, and for each MLID O((senders + ports in masks x
-// VLs) x ports of a switch). It returns a *DependencyError for a dependency along which the
-// number does not increase.
+// path SLs and multicast tables: the certificate must be of this fabric, and its numbers must
+// increase along every dependency that the covered traffic makes. It trusts nothing, and finds
+// the dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL
+// tables for each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
+// switch). It returns a *DependencyError for a dependency along which the number does not
+// increase.
 //
-// A certificate that covers no multicast packets says nothing about multicast
-// tables, and one that does needs them; none says anything about switches that do
-// not copy independently. These are errors.
+// It is an error if there are multicast tables and the certificate does not cover multicast
+// packets, or the other way round, or if switches do not copy independently, which no certificate
+// covers.
 //
-// Packets that are dropped and unicast packets that loop make no dependency; no
-// certificate holds for multicast packets that loop. A certificate can hold for
-// tables that are wrong in other ways, which Check the function tells.
+// Packets that are dropped and unicast packets that loop make no dependency; no certificate holds
+// for multicast packets that loop. A certificate may hold for tables with other faults, which the
+// function Check finds.
 func (c *Certificate) Check(s *state.State, copying Copying) error {
 	if s.Tables.Switches() != s.Fabric.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", s.Tables.Switches(), s.Fabric.NumSwitches())
@@ -82,11 +82,12 @@ func (c *Certificate) Check(s *state.State, copying Copying) error {
 	return (&recheckMulticast{recheck: k, m: s.Multicast, sl2vl: s.SL2VL, came: make([]uint16, k.f.NumPorts())}).trees()
 }
 
-// CheckAdaptive is Check for adaptive tables: the numbers must increase along every
-// dependency of packets that can still arrive, whatever ports the switches choose. With
-// several PLFTs and no selector, packets may take any of them at each switch. Multicast
-// packets are an error. It takes O(switches x ports) time for each LID, and with SL-to-VL
-// tables, selectors or path SLs that much for each SL.
+// CheckAdaptive is Check for adaptive tables: the numbers must increase along
+// every dependency of packets that can still arrive, whatever ports the switches
+// choose. If there are several PLFTs and no selector, packets may take any of
+// them at each switch. Multicast packets are an error. It takes O(switches x
+// ports) for each LID, and with SL-to-VL tables, selectors or path SLs for each
+// SL.
 func (c *Certificate) CheckAdaptive(s *state.State) error {
 	if err := s.Adaptive.Check(s.Fabric); err != nil {
 		return err
@@ -97,50 +98,50 @@ func (c *Certificate) CheckAdaptive(s *state.State) error {
 	return (&recheck{f: s.Fabric, tables: s.Adaptive, read: s}).check(c)
 }
 
-// recheck enumerates the dependencies of packets for one LID with one SL. A static table
-// leaves a switch one port to choose.
+// recheck enumerates the dependencies of packets for one LID with one SL. Static tables count as
+// adaptive ones with one port to choose.
 type recheck struct {
 	f          *fabric.Fabric
-	tables     *adaptive.Tables // nil for the static ones of read
+	tables     *adaptive.Tables // nil for static tables
 	read       *state.State
 	management bool
 	vls        int
-	number     []int32 // by PortID of the channel's port and VL; -1 for none
+	number     []int32 // by PortID and VL of a channel; -1 for none
 
 	sl     fabric.SL
 	stops  []recheckStop
-	stopAt []int32 // by PortID of a switch, that packets come in by
-	starts []int32 // the stops with senders
+	stopAt []int32 // by PortID of a switch where packets enter: its stop
+	starts []int32 // stops with senders
 	lid    fabric.LID
 	owner  fabric.PortID
-	queue  []int32 // the stops that packets come to
-	arrive []int32 // of these, the ones from which packets can arrive
+	queue  []int32 // stops that packets reach
+	arrive []int32 // those from which packets can arrive
 }
 
-// recheckStop is a switch for packets that come in by some ports, and meet the same tables.
+// recheckStop is a switch with those input ports whose packets meet the same tables.
 type recheckStop struct {
 	s       fabric.NodeID
-	in      fabric.PortNum // one of the ports
+	in      fabric.PortNum // one of the input ports
 	plft    int            // -1 for any
 	senders []recheckSender
-	rows    [][]fabric.SL // of the senders, each once where they are side by side
-	top     int32         // the greatest number of the channels of CAs; math.MaxInt32 where one has none
+	rows    [][]fabric.SL // rows of the senders; a row of several in sequence once
+	top     int32         // the greatest number of CAs' channels to it; math.MaxInt32 if one has none
 
-	// For one LID: whether packets come here and can arrive, the ways on from here, the stops
-	// with a way to here, and the least number of the channels that packets wait for.
+	// For one LID: whether packets come here, and can arrive; the ways on; the stops with a way to
+	// here; and the least number of the channels that packets here wait for.
 	reached, live bool
 	ways          []recheckWay
 	before        []int32
 	low           int32
 }
 
-// recheckSender is an end port whose packets come to a stop.
+// recheckSender is an end port whose packets enter at a stop.
 type recheckSender struct {
 	port   fabric.PortID
-	ca     bool        // or router, not port 0 of a switch
-	vl     fabric.VL   // that it sends on
+	ca     bool        // a CA or router port, not port 0 of a switch
+	vl     fabric.VL   // on which it sends
 	number int32       // of its channel
-	row    []fabric.SL // of its paths, by LID; nil for any
+	row    []fabric.SL // SLs of its paths by LID; nil for any
 }
 
 // recheckWay is a port by which packets leave a stop.
@@ -169,7 +170,7 @@ func (k *recheck) check(c *Certificate) error {
 	return k.destinations()
 }
 
-// takeNumbers takes over the certificate's numbers.
+// takeNumbers copies the certificate's numbers.
 func (k *recheck) takeNumbers(c *Certificate) error {
 	f := k.f
 	k.number = make([]int32, f.NumPorts()*k.vls)
@@ -201,8 +202,8 @@ func (k *recheck) takeNumbers(c *Certificate) error {
 	return nil
 }
 
-// destinations checks the dependencies of packets for all LIDs. Of SLs whose packets meet the same
-// tables everywhere, and may be those of any path, it looks at the lowest.
+// destinations checks the dependencies of packets for all LIDs. Of SLs that may be on the same
+// paths, and whose packets meet the same tables everywhere, it checks only the lowest.
 func (k *recheck) destinations() error {
 	inUse, err := slsInUse(k.f, k.read.PathSLs)
 	if err != nil {
@@ -231,7 +232,7 @@ func (k *recheck) destinations() error {
 	return nil
 }
 
-// hasLower returns true if packets of a lower SL may be on the same paths as those of k.sl, and
+// hasLower returns true if packets of a lower SL may be on the same paths as packets of k.sl, and
 // meet the same tables.
 func (k *recheck) hasLower() bool {
 	if k.read.PathSLs != nil || k.tables != nil && k.tables.Select != nil {
@@ -245,7 +246,7 @@ func (k *recheck) hasLower() bool {
 	return false
 }
 
-// findStops finds the stops of packets with the SL, and who sends there.
+// findStops finds the stops of packets with the SL, and their senders.
 func (k *recheck) findStops() {
 	f := k.f
 	k.stopAt = make([]int32, f.PortBase(fabric.NodeID(f.NumSwitches())))
@@ -310,7 +311,8 @@ func (k *recheck) findStops() {
 // sends returns true if a port sends packets for the LID with the SL.
 func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// anySends returns true if any sender of a stop does: mostly the first, or none since their rows are one.
+// anySends returns true if a sender of a stop sends. Mostly the first does, or none if all have one
+// row.
 func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
@@ -322,7 +324,7 @@ func (k *recheck) anySends(at *recheckStop) bool {
 	return some
 }
 
-// hasSL returns true if paths to k.lid may have k.sl by a row of path SLs.
+// hasSL returns true if row, of path SLs, allows SL k.sl on paths to k.lid.
 func (k *recheck) hasSL(row []fabric.SL) bool {
 	return row == nil || row[k.lid] == k.sl || row[k.lid] == lft.UnknownSL
 }
@@ -380,7 +382,7 @@ func (k *recheck) destination() error {
 	return nil
 }
 
-// numberOf is the number of a channel, -1 without one.
+// numberOf returns the number of a channel, -1 if it has none.
 func (k *recheck) numberOf(port fabric.PortID, vl fabric.VL) int32 {
 	if int(vl) >= k.vls {
 		return -1
@@ -388,7 +390,7 @@ func (k *recheck) numberOf(port fabric.PortID, vl fabric.VL) int32 {
 	return k.number[int(port)*k.vls+int(vl)]
 }
 
-// setLive notes that packets can arrive from a stop.
+// setLive notes that packets can arrive from stop i.
 func (k *recheck) setLive(i int32) {
 	if at := &k.stops[i]; !at.live {
 		at.live = true
@@ -396,7 +398,7 @@ func (k *recheck) setLive(i int32) {
 	}
 }
 
-// findWays fills in the ways on from a stop that do not lose packets.
+// findWays finds the ways on from stop i that do not lose packets.
 func (k *recheck) findWays(i int32) {
 	at := &k.stops[i]
 	at.ways = at.ways[:0]
@@ -415,7 +417,7 @@ func (k *recheck) findWays(i int32) {
 	set.Each(func(num fabric.PortNum) { k.addWay(i, num) })
 }
 
-// addWay adds a port that packets may leave a stop by, unless they are lost there.
+// addWay adds a way from stop i by port num, if packets are not lost there.
 func (k *recheck) addWay(i int32, num fabric.PortNum) {
 	at := &k.stops[i]
 	if num > k.f.Node(at.s).NumPorts {
@@ -446,10 +448,10 @@ func (k *recheck) addWay(i int32, num fabric.PortNum) {
 	at.ways = append(at.ways, w)
 }
 
-// arrives returns true if packets that take a way can arrive.
+// arrives returns true if packets can arrive by way w.
 func (k *recheck) arrives(w recheckWay) bool { return w.next < 0 || k.stops[w.next].live }
 
-// climbs checks the dependencies of packets that come to a stop by a channel with a number.
+// climbs checks the dependencies of packets that come to a stop by a channel with the given number.
 func (k *recheck) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error {
 	at := &k.stops[to]
 	if number >= 0 && number < at.low {
@@ -465,7 +467,7 @@ func (k *recheck) climbs(in fabric.PortID, vl fabric.VL, number, to int32) error
 	return nil
 }
 
-// increases checks one dependency: packets for lid hold in and wait for out.
+// increases checks the dependency of packets for lid that hold channel in and wait for channel out.
 func (k *recheck) increases(in fabric.PortID, inVL fabric.VL, out fabric.PortID, outVL fabric.VL, lid fabric.LID) error {
 	if a, b := k.numberOf(in, inVL), k.numberOf(out, outVL); a >= 0 && a < b {
 		return nil
@@ -482,26 +484,26 @@ func (k *recheck) increases(in fabric.PortID, inVL fabric.VL, out fabric.PortID,
 	return &DependencyError{In: channel(in, inVL), Out: channel(out, outVL), LID: lid, in: name(in, inVL), out: name(out, outVL)}
 }
 
-// recheckMulticast enumerates the dependencies of multicast packets: it follows
-// one packet of each sender, and no copy further than where another one of the
-// same tree came in by the same port on the same VL before.
+// recheckMulticast enumerates the dependencies of multicast packets. It
+// follows a packet of each sender, and ends where a copy of the same tree has
+// entered by the same port on the same VL before.
 type recheckMulticast struct {
 	*recheck
 	m     *mft.Plan
 	sl2vl *lft.SL2VL
-	came  []uint16        // by PortID and VL bit: copies that came in
-	dirty []fabric.PortID // of came
+	came  []uint16        // by PortID: bits of VLs on which copies entered
+	dirty []fabric.PortID // ports in came
 	queue []copied
 }
 
-// copied is a copy of a packet that is in a switch.
+// copied is a copy of a packet that enters a switch.
 type copied struct {
 	in fabric.PortID // port of the switch
-	vl fabric.VL     // that it came on
+	vl fabric.VL     // on which it came
 }
 
-// trees checks the dependencies of all trees, and of MLIDs without one as
-// Check says.
+// trees checks the dependencies of all trees, and of MLIDs without senders,
+// as the function Check assumes them.
 func (k *recheckMulticast) trees() error {
 	known := make(map[fabric.LID]bool, len(k.m.Trees))
 	for i := range k.m.Trees {
@@ -528,7 +530,7 @@ func (k *recheckMulticast) trees() error {
 	return nil
 }
 
-// endAt is the end port that a port of a switch leads to.
+// endAt returns the end port to which a switch port leads, or NoPort.
 func (k *recheckMulticast) endAt(p fabric.PortID) fabric.PortID {
 	if k.f.Num(p) == fabric.ManagementPort {
 		return p
@@ -575,8 +577,8 @@ func (k *recheckMulticast) tree(mlid fabric.LID, senders []fabric.PortID, sl fab
 	return nil
 }
 
-// forward copies a packet that came in by a port of a switch, on a VL of the
-// channel from held, which is NoPort for port 0.
+// forward copies a packet that entered a switch by port in. The packet holds
+// channel held on VL vl; held is NoPort for a packet of port 0.
 func (k *recheckMulticast) forward(mlid fabric.LID, sl fabric.SL, in, held fabric.PortID, vl fabric.VL) error {
 	for _, out := range k.m.Tables.Mask(k.f.Owner(in), mlid) {
 		to := k.f.Peer(out)

@@ -13,8 +13,8 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Result is what Check found. Its JSON form is the document of
-// `ibweave check --format json`.
+// Result is the result of Check. Its JSON form is the document of `ibweave
+// check --format json`.
 type Result struct {
 	Fabric        FabricCounts           `json:"fabric"`
 	Unicast       UnicastCounts          `json:"unicast"`
@@ -22,18 +22,18 @@ type Result struct {
 	CreditLoops   CreditLoopCounts       `json:"credit_loops"`
 	Multicast     MulticastCounts        `json:"multicast"`
 	Balance       BalanceCounts          `json:"balance"`
-	Bound         *LoadBound             `json:"bound,omitempty"`          // nil unless CompareBounds had any
-	Adaptive      *AdaptiveCounts        `json:"adaptive,omitempty"`       // nil unless adaptive tables were checked
-	Partitions    *PartitionCounts       `json:"partitions,omitempty"`     // nil unless partitions were audited
+	Bound         *LoadBound             `json:"bound,omitempty"`          // nil if CompareBounds had none
+	Adaptive      *AdaptiveCounts        `json:"adaptive,omitempty"`       // nil if no adaptive tables were checked
+	Partitions    *PartitionCounts       `json:"partitions,omitempty"`     // nil if no partitions were audited
 	Undecided     []Undecided            `json:"undecided"`                // sorted, each once; never nil
 	Findings      []Finding              `json:"findings"`                 // sorted; never nil
-	Causes        []Cause                `json:"-"`                        // of Findings, the most harmful first; nil until audit/cause has grouped them
-	CauseSwitches map[string][]SwitchRef `json:"cause_switches,omitempty"` // by Cause of findings, where this does not name all switches at which it is
+	Causes        []Cause                `json:"-"`                        // of Findings, the most harmful first; nil before audit/cause groups them
+	CauseSwitches map[string][]SwitchRef `json:"cause_switches,omitempty"` // by Cause of findings, if that does not name all its switches
 	Verdict       string                 `json:"verdict"`                  // the worst of "errors", "undecided", "warnings" and "clean"; notes are clean
-	proof         *certificateProof      // nil when unicast or multicast traffic has a credit loop
+	proof         *certificateProof      // nil if unicast or multicast traffic has a credit loop
 
-	// scale is the scale of Balance.MaxRelative. LoadOn computes the load on other scales from
-	// busiest, which is nil where routes have not been counted.
+	// scale is the scale of Balance.MaxRelative. LoadOn computes loads on other scales from busiest,
+	// which is nil if routes were not counted.
 	scale   bound.Scale
 	busiest []linkLoad
 }
@@ -41,13 +41,13 @@ type Result struct {
 // FabricCounts has the size of the fabric.
 type FabricCounts struct {
 	Switches int        `json:"switches"`
-	Systems  int        `json:"systems,omitempty"` // with a system image GUID each, where fewer than switches
+	Systems  int        `json:"systems,omitempty"` // number of system image GUIDs, if fewer than switches
 	CAPorts  int        `json:"ca_ports"`          // CA and router ports with a cable
-	Links    int        `json:"links"`             // cables, those of hosts included
+	Links    int        `json:"links"`             // cables, also of hosts
 	MaxLID   fabric.LID `json:"max_lid"`
 }
 
-// String counts switches, CA ports and links in words.
+// String describes the numbers of switches, CA ports and links.
 func (c FabricCounts) String() string {
 	return fmt.Sprintf("%s, %s, %s", text.CountGrouped(c.Switches, "switch", "switches"), text.CountGrouped(c.CAPorts, "CA port", "CA ports"), text.CountGrouped(c.Links, "link", "links"))
 }
@@ -63,8 +63,8 @@ func countFabric(f *fabric.Fabric) FabricCounts {
 	return n
 }
 
-// Unverified is the result of a fabric whose tables are not verified: only its size
-// is known.
+// Unverified returns the result of a fabric whose tables are not verified:
+// only its size is known.
 func Unverified(f *fabric.Fabric) *Result {
 	return &Result{
 		Fabric:      countFabric(f),
@@ -95,24 +95,24 @@ func countLIDs(f *fabric.Fabric) (ca, switches int64) {
 	return ca, switches
 }
 
-// lidsOf is the number of LIDs that a port answers to.
+// lidsOf returns the number of LIDs of a port.
 func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
 
 // UnicastCounts counts ordered pairs of a CA or router port and a LID of
 // another such port. Each pair is delivered, unreachable or loops.
 type UnicastCounts struct {
 	Pairs        int64     `json:"pairs"`
-	Unreachable  int64     `json:"unreachable"` // misdelivered pairs among them
+	Unreachable  int64     `json:"unreachable"` // including misdelivered pairs
 	Loops        int64     `json:"loops"`
-	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed, without aggregation nodes
-	MaxDetour    int       `json:"max_detour"`    // the most switches that one of these passes more than needed
+	NonMinimal   int64     `json:"non_minimal"`   // delivered pairs that pass more switches than needed; without aggregation nodes
+	MaxDetour    int       `json:"max_detour"`    // the most switches that such a pair passes beyond those needed
 	HopHistogram Histogram `json:"hop_histogram"` // delivered pairs by switches passed
 	MaxHops      int       `json:"max_hops"`      // of delivered pairs
 	Misdelivered int64     `json:"misdelivered"`
-	Aggregation  int64     `json:"unreachable_aggregation,omitempty"` // of Unreachable, those of aggregation nodes; 0 before audit/cause has grouped findings
+	Aggregation  int64     `json:"unreachable_aggregation,omitempty"` // Unreachable pairs of aggregation nodes; 0 before audit/cause groups findings
 }
 
-// setHops takes over the delivered pairs by switches passed.
+// setHops sets MaxHops and HopHistogram, from delivered pairs by switches passed.
 func (u *UnicastCounts) setHops(delivered Histogram) {
 	for passed, n := range delivered {
 		if n > 0 {
@@ -122,8 +122,8 @@ func (u *UnicastCounts) setHops(delivered Histogram) {
 	u.HopHistogram = slices.Clone(delivered[:u.MaxHops+1])
 }
 
-// ManagementCounts counts ordered pairs of a port and a LID of another port, of
-// which at least one is port 0 of a switch.
+// ManagementCounts counts ordered pairs of a port and a LID of another port,
+// if one of the two ports is port 0 of a switch.
 type ManagementCounts struct {
 	Pairs       int64 `json:"pairs"`
 	Unreachable int64 `json:"unreachable"`
@@ -131,70 +131,69 @@ type ManagementCounts struct {
 	CreditLoops int   `json:"credit_loops"` // of unicast, multicast and management traffic together
 }
 
-// CreditLoopCounts describes the channel dependency graph of delivered unicast
-// pairs. A channel is a virtual lane of a cable in one direction.
+// CreditLoopCounts describes the channel dependency graph of delivered
+// unicast pairs. A channel is one VL of a cable in one direction.
 type CreditLoopCounts struct {
-	Count  int     `json:"count"`  // strongly connected components that hold a cycle
-	VLs    int     `json:"vls"`    // that packets are on, management packets included; at least 1
+	Count  int     `json:"count"`  // strongly connected components with a cycle
+	VLs    int     `json:"vls"`    // used by packets, also of management; at least 1
 	Cycles [][]Hop `json:"cycles"` // one witness each, at most Options.Witnesses; never nil
-	// Channels counts the channels that leave switches and are used, those to
-	// CAs included; Dependencies those between two of them. Channels from CAs
-	// into switches are the start of all paths and can close no cycle: they
-	// are not counted.
+	// Channels counts the used channels that leave switches, also to CAs;
+	// Dependencies counts those between two of them. Channels from CAs into
+	// switches begin all paths and can be in no cycle: they do not count.
 	Channels     int `json:"channels"`
 	Dependencies int `json:"dependencies"`
 }
 
-// MulticastCounts is about multicast packets, all zero when no multicast tables
+// MulticastCounts is about multicast packets, all 0 if no multicast tables
 // are checked. Check follows a packet of each sender of each group: each
 // receiver except the sender must get one copy, and no other end port any.
 type MulticastCounts struct {
-	Groups     int   `json:"groups"`     // groups, and MLIDs in the tables that no group has
+	Groups     int   `json:"groups"`     // groups, and MLIDs in the tables that have no group
 	MLIDs      int   `json:"mlids"`      // of groups, or in the tables
 	Pairs      int64 `json:"pairs"`      // of a sender and a receiver of its packets
 	Missing    int   `json:"missing"`    // pairs of a sender and a receiver that gets no copy
-	Duplicates int   `json:"duplicates"` // the same with a receiver that gets several; packets that loop apart
+	Duplicates int   `json:"duplicates"` // likewise: a receiver that gets several; without packets that loop
 	Loops      int   `json:"loops"`      // senders whose packets loop
-	Stray      int   `json:"stray"`      // pairs of a sender and an end port that is no receiver and gets copies
-	// CreditLoops counts the credit loops of unicast and multicast traffic together, and
-	// Dependencies their dependencies between channels that leave switches.
+	Stray      int   `json:"stray"`      // pairs of a sender and an end port that gets copies but is no receiver
+	// CreditLoops counts the credit loops of unicast and multicast traffic together, and Dependencies
+	// its dependencies between channels that leave switches.
 	CreditLoops  int `json:"credit_loops"`
 	Dependencies int `json:"dependencies"`
-	// Capacity is how many MLIDs the smallest table has room for, 0 when no table's size is
-	// known. Fullest is the table with the greatest share in use.
+	// Capacity is the number of MLIDs in the smallest table, 0 if no table's size is known. Fullest is
+	// the table with the greatest share in use.
 	Capacity int             `json:"capacity,omitempty"`
 	Fullest  *MulticastTable `json:"fullest,omitempty"`
 }
 
-// MulticastTable is how full the fullest multicast table is, by its share.
+// MulticastTable is a switch's multicast table, with its use.
 type MulticastTable struct {
 	SwitchRef
-	MLIDs    int `json:"mlids"`    // with a port in the switch's mask
-	Capacity int `json:"capacity"` // MLIDs
+	MLIDs    int `json:"mlids"`    // with a port in its mask
+	Capacity int `json:"capacity"` // most MLIDs
 }
 
-// BalanceCounts describes how routes spread over the cables between switches, each direction
-// separately and all VLs together. A route is a delivered unicast pair of two ports that count for
-// load (see fabric.Kind) whose packets cross the cable.
+// BalanceCounts describes how routes spread over the cables between switches, each direction by
+// itself and all VLs together. A route is a delivered unicast pair whose packets cross the cable,
+// of two ports that count for load (see fabric.Kind).
 type BalanceCounts struct {
 	MaxRoutes  int64   `json:"max_routes_per_link"`
-	MeanRoutes float64 `json:"mean_routes_per_link"` // over all of them, unused ones too
+	MeanRoutes float64 `json:"mean_routes_per_link"` // over all, unused ones too
 	MaxLink    *Hop    `json:"max_link,omitempty"`   // the first of the most loaded, on VL 0; nil without routes
-	// IdleLinks counts the channels without routes, 0 when no channel has routes. The
+	// IdleLinks counts channels without routes, 0 if no channel has routes. The
 	// rule IdleLinks is about those that shortest paths could take.
 	IdleLinks int `json:"idle_links"`
-	// Idle lists them with reasons, in the order of GUIDs and ports; nil where tables do not
-	// deliver all pairs, and from an IncrementalChecker.
+	// Idle lists them with reasons, in the order of GUIDs and ports; nil if tables do not deliver all
+	// pairs, and from an IncrementalChecker.
 	Idle []IdleChannel `json:"idle,omitempty"`
-	// MaxRelative is nil unless the rates of cables between switches are known and differ.
+	// MaxRelative is nil if the rates of cables between switches are unknown or equal.
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
 }
 
 // RelativeLoad is the channel between switches that takes the most time: the one with
 // the most routes for its rate.
 type RelativeLoad struct {
-	// Load is its routes times Fastest over Rate: as many routes take that time on the
-	// fastest cable.
+	// Load is its routes times the rate Fastest over Rate: the number of routes
+	// that take the same time on the fastest cable.
 	Load    float64 `json:"load"`
 	Routes  int64   `json:"routes"`
 	Link    Hop     `json:"link"`    // the first of equal ones, on VL 0
@@ -202,31 +201,31 @@ type RelativeLoad struct {
 	Fastest string  `json:"fastest"` // rate of the fastest cable between switches
 }
 
-// UnknownRate is the Rate of a link whose rate is not given. It counts as the commonest.
+// UnknownRate is the Rate of a link of unknown rate, which counts as the commonest.
 const UnknownRate = "unknown rate"
 
-// linkLoad is the most routes on a channel between switches of one width and speed.
+// linkLoad has the most routes on a channel of one width and speed between switches.
 type linkLoad struct {
 	Link   fabric.Link
 	Routes int64
 }
 
-// AdaptiveCounts describes adaptive tables, where a switch chooses one of several ports.
-// All choices count: a pair is lost if any sequence of choices loses a packet. Pairs are as
-// in UnicastCounts and ManagementCounts, without pairs that no cables join.
+// AdaptiveCounts describes adaptive tables, by which a switch chooses one of several ports. All
+// choices count: a pair is lost if some sequence of choices loses a packet. Pairs are as in
+// UnicastCounts and ManagementCounts, without pairs that no cables join.
 type AdaptiveCounts struct {
 	PLFTs  int   `json:"plfts"`  // private LFTs of a switch
 	Groups int   `json:"groups"` // rows of all group tables
 	Free   int64 `json:"free"`   // entries in which a switch chooses for each packet
 	HBF    int64 `json:"hbf"`    // entries in which it chooses for each flow
-	// Pairs whose packets can come to a dead end, and those that can loop.
+	// Pairs whose packets may be lost, and pairs whose packets may loop.
 	DeadEnds           int64 `json:"dead_ends"`
 	Loops              int64 `json:"loops"`
 	ManagementDeadEnds int64 `json:"management_dead_ends"`
 	ManagementLoops    int64 `json:"management_loops"`
-	// CreditLoops is of all choices together; NoEscape of the channels that packets bring to
-	// a static port: it is 0 where a packet always has an escape. Channels and Dependencies
-	// are those of all choices of all pairs, on channels that leave switches.
+	// CreditLoops counts credit loops of all choices. NoEscape counts those among dependencies on
+	// static ports: if it is 0, packets always have an escape. Channels and Dependencies are those of
+	// all choices of all pairs, on channels that leave switches.
 	CreditLoops           int `json:"credit_loops"`
 	NoEscape              int `json:"no_escape"`
 	ManagementCreditLoops int `json:"management_credit_loops"`
@@ -236,19 +235,19 @@ type AdaptiveCounts struct {
 	Dependencies          int `json:"dependencies"`
 }
 
-// PartitionCounts describes the partitions of P_Key tables, or those of a partitions.conf
-// if there are no tables.
+// PartitionCounts describes the partitions of P_Key tables, or of a partitions.conf if there are no
+// tables.
 type PartitionCounts struct {
 	Ports      int         `json:"ports"` // end ports whose table is known
 	Partitions int         `json:"partitions"`
 	List       []Partition `json:"list"` // by P_Key; never nil
 }
 
-// Partition is who is in a partition. Full and Limited count all member ports, those of
-// switches and aggregation nodes too; the strings name hosts only, as
-// names.Fold folds them, with numbers in brackets.
+// Partition tells which ports are in a partition. Full and Limited count all its ports, also of
+// switches and aggregation nodes. FullHosts and LimitedHosts name only hosts, with numbers in
+// brackets as names.Fold writes them.
 type Partition struct {
-	PKey         fabric.PKey `json:"pkey"`           // without the bit of the membership
+	PKey         fabric.PKey `json:"pkey"`           // without the membership bit
 	Name         string      `json:"name,omitempty"` // in partitions.conf
 	Full         int         `json:"full"`           // ports
 	Limited      int         `json:"limited"`        // ports
@@ -256,20 +255,19 @@ type Partition struct {
 	LimitedHosts string      `json:"limited_hosts"`
 }
 
-// LoadBound is the greatest relative load of tables beside proven lower bounds: how much better
-// other tables could be.
+// LoadBound compares the greatest relative load of tables with proven lower bounds: it shows how
+// much better other tables could be.
 type LoadBound struct {
-	// Load is the routes on the most loaded channel between switches, those on slower cables
-	// times the rate of the fastest over theirs; 0 where tables do not deliver all pairs and
-	// without tables.
+	// Load is the most routes on a channel between switches; routes on slower cables count times the
+	// rate of the fastest over theirs. It is 0 if tables do not deliver all pairs, and without tables.
 	Load float64 `json:"load"`
-	// Fastest is the rate of the fastest channel, "" where the rates of all are one: Load and bounds are
-	// routes on it.
+	// Fastest is the rate of the fastest channel, on which Load and bounds count routes; "" if all
+	// rates are equal.
 	Fastest string       `json:"fastest,omitempty"`
 	Bounds  []LowerBound `json:"bounds"` // never nil
 }
 
-// LoadText writes Load: "6,375", or "6,375 routes on 4xHDR" where rates differ, since a slower
+// LoadText describes Load: "6,375", or "6,375 routes on 4xHDR" if rates differ, since a slower
 // cable may be the busiest.
 func (b *LoadBound) LoadText() string {
 	n := int64(math.Round(b.Load))
@@ -281,17 +279,17 @@ func (b *LoadBound) LoadText() string {
 
 // LowerBound is a load that no tables can stay below.
 type LowerBound struct {
-	// Paths names the tables that the bound holds for: any; shortest, those that keep to shortest
-	// paths; legal, those that keep to the legal ports of their up*/down* order.
+	// Paths tells for which tables the bound holds: any; shortest, for those with shortest paths;
+	// legal, for those that use the legal ports of their up*/down* order.
 	Paths string   `json:"paths"`
 	Least float64  `json:"least"`
-	Exact *big.Rat `json:"-"`     // the same
-	Above float64  `json:"above"` // part of Least by which Load is above; 0 without Load
-	// Unit is the lumps of routes that the bound counts, since a switch has one port for a
-	// LID; 1 where it does not matter.
+	Exact *big.Rat `json:"-"`     // Least as a fraction
+	Above float64  `json:"above"` // share of Least by which Load is above it; 0 without Load
+	// Unit is the size of the lumps in which the bound counts routes, since a switch has one port for
+	// a LID; 1 if it does not matter.
 	Unit    int64  `json:"unit"`
-	Witness string `json:"witness"` // why, in words
-	// Close is false where only cuts were tried and the fabric is no tree: better bounds may exist.
+	Witness string `json:"witness"` // description for people
+	// Close is false if better bounds may exist: only cuts were tried, and the fabric is no tree.
 	Close bool `json:"close"`
 	tree  bool
 }
@@ -304,7 +302,7 @@ func (x *LowerBound) AboveText() string {
 	return fmt.Sprintf("%.1f times", 1+x.Above)
 }
 
-// LoadText writes a load, rounded down to a tenth: "714" or "714.2".
+// LoadText formats a load, rounded down to a tenth: "714" or "714.2".
 func LoadText(x *big.Rat) string {
 	tenths := new(big.Int).Mul(x.Num(), big.NewInt(10))
 	tenths.Div(tenths, x.Denom())
@@ -315,13 +313,13 @@ func LoadText(x *big.Rat) string {
 	return s
 }
 
-// IdleChannel is a channel between switches that no route takes; Endpoint is its sending port.
+// IdleChannel is a channel between switches without routes; Endpoint is its sending port.
 type IdleChannel struct {
 	Endpoint
 	Reason string `json:"reason"` // one of IdleReasons
 }
 
-// IdleReasons are why channels have no routes; the first that is true counts.
+// IdleReasons are the reasons why channels have no routes; the first that is true counts.
 var IdleReasons = []string{IdleNoHosts, IdleNotShortest, IdleNotLegal, IdleSlow, IdleFewLIDs, IdleUnused}
 
 // The reasons.
@@ -334,10 +332,10 @@ const (
 	IdleUnused      = "unused"       // none of these: the tables could use it
 )
 
-// Histogram counts by a small number, its index.
+// Histogram has counts by a small number, the index.
 type Histogram []int64
 
-// MarshalJSON is an object of the indices that have a count, in order.
+// MarshalJSON returns an object of the indices with a count that is not 0, in order.
 func (h Histogram) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	for i, n := range h {
@@ -352,7 +350,7 @@ func (h Histogram) MarshalJSON() ([]byte, error) {
 	return append(b, '}'), nil
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote, with indices up to 65,535; null leaves h as it is.
+// UnmarshalJSON reads what MarshalJSON writes, with indices up to 65,535; null leaves h unchanged.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -380,7 +378,7 @@ const (
 	VerdictErrors    = "errors"
 )
 
-// Verdict returns the verdict for findings whose gravest has severity s, if nothing is undecided.
+// Verdict returns the verdict if s is the gravest severity and nothing is undecided.
 func (s Severity) Verdict() string {
 	switch s {
 	case Error:
@@ -394,7 +392,7 @@ func (s Severity) Verdict() string {
 // Tally counts things by severity.
 type Tally [Error + 1]int64
 
-// Words lists the counts that are not 0 in words, the gravest first and down to a severity.
+// Words describes the counts that are not 0, from the gravest severity down to least.
 func (t *Tally) Words(least Severity) (words []string) {
 	for s := Error; s >= least; s-- {
 		if n := t[s]; n > 0 {
@@ -404,7 +402,7 @@ func (t *Tally) Words(least Severity) (words []string) {
 	return words
 }
 
-// Worst is the gravest severity among the findings that are not waived, Clean
+// Worst returns the gravest severity of findings that are not waived, Clean
 // without any.
 func (r *Result) Worst() Severity {
 	worst := Clean
@@ -420,20 +418,20 @@ func (r *Result) Worst() Severity {
 // or if something is undecided.
 func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
 
-// Leave notes what the input does not decide, and updates the verdict.
+// Leave adds undecided rules, and updates the verdict.
 func (r *Result) Leave(list ...Undecided) {
 	r.Undecided = append(r.Undecided, list...)
 	r.updateVerdict()
 }
 
-// leave notes rules that are undecided for one reason.
+// leave adds rules that are undecided for one reason; it does not update the verdict.
 func (r *Result) leave(reason string, rules ...string) {
 	for _, rule := range rules {
 		r.Undecided = append(r.Undecided, Undecided{rule, reason})
 	}
 }
 
-// Add adds findings from elsewhere, sorts them in, and updates the verdict.
+// Add adds findings, sorts all, and updates the verdict.
 func (r *Result) Add(findings ...Finding) {
 	for _, f := range findings {
 		if f.Witness == nil {
@@ -444,8 +442,8 @@ func (r *Result) Add(findings ...Finding) {
 	r.updateVerdict()
 }
 
-// Regrade gives all findings of a rule another severity: a caller may know
-// that the tables were not meant to hold to it.
+// Regrade sets the severity of all findings of a rule, for callers who know
+// that the tables need not obey it.
 func (r *Result) Regrade(rule string, to Severity) {
 	for i := range r.Findings {
 		if r.Findings[i].Rule == rule {
@@ -455,8 +453,8 @@ func (r *Result) Regrade(rule string, to Severity) {
 	r.updateVerdict()
 }
 
-// Edit lets a caller who knows more change all findings: edit returns the list
-// that takes the place of theirs, which it may reuse.
+// Edit replaces all findings by those that edit returns, and updates the
+// verdict. edit may reuse the list that it gets.
 func (r *Result) Edit(edit func([]Finding) []Finding) {
 	r.Findings = edit(r.Findings)
 	if r.Findings == nil {
@@ -466,8 +464,8 @@ func (r *Result) Edit(edit func([]Finding) []Finding) {
 }
 
 // updateVerdict sorts Findings and Undecided, and sets the verdict. Waived
-// findings come last; within a severity those of rules of other packages come
-// after the others.
+// findings come last; within a severity, rules of other packages come after
+// those of this one.
 func (r *Result) updateVerdict() {
 	last := func(is bool) int {
 		if is {
@@ -508,7 +506,7 @@ func (r *Result) updateVerdict() {
 	}
 }
 
-// leaveUnowned leaves rules undecided where LIDs have entries and no port of the topology has them, ascending.
+// leaveUnowned leaves rules undecided if lids, ascending, have entries but no port of the topology.
 func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
 	if len(lids) == 0 {
 		return
@@ -520,7 +518,7 @@ func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
 	r.leave(fmt.Sprintf("there are forwarding entries for %s; ibnetdiscover's text of all ports, with their LMC, decides", what), rules...)
 }
 
-// countFindings adds up the counts of all findings of a rule in a list.
+// countFindings returns the sum of the counts of a rule's findings.
 func countFindings(list []Finding, rule string) (n int64) {
 	for i := range list {
 		if list[i].Rule == rule {
@@ -530,7 +528,8 @@ func countFindings(list []Finding, rule string) (n int64) {
 	return n
 }
 
-// keepDoubts leaves the rules undecided of which any has more findings.
+// keepDoubts leaves each of the rules undecided of which r has fewer findings than any, the Result
+// if packets of unknown SL may have any SL.
 func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
 	for _, rule := range rules {
 		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Severity grades a finding. The zero value means that there is nothing to
-// grade.
+// Severity grades a finding. The zero value, Clean, stands for no finding.
 type Severity uint8
 
 // The severities, mildest first.
@@ -21,7 +20,7 @@ const (
 
 var severities = [...]string{Clean: "clean", Note: "note", Warning: "warning", Error: "error"}
 
-// String is the name in JSON and on the command line.
+// String returns the name in JSON and on the command line.
 func (s Severity) String() string {
 	if int(s) < len(severities) {
 		return severities[s]
@@ -29,7 +28,7 @@ func (s Severity) String() string {
 	return fmt.Sprintf("severity %d", uint8(s))
 }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a severity's name.
@@ -42,13 +41,13 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Rule is something that tables must or should hold to.
+// Rule is a rule that tables must or should obey.
 type Rule struct {
 	Name     string
 	Severity Severity // of its findings
 	Count    string   // what a finding's Count counts
 	Summary  string   // one line
-	Explain  string   // what it means on a running fabric, and what to do
+	Explain  string   // what breaking it means on a running fabric, and what to do
 }
 
 // The names of the rules.
@@ -96,14 +95,14 @@ const (
 	BufferTooSmall          = "buffer-too-small"
 )
 
-// ParseRules reads rules. Each begins, after an empty line, with its name, its severity and what Count
-// counts, such as "unicast-loop: error, pairs"; the indented line after it is the Summary, and
-// what follows is Explain.
+// ParseRules reads rules, which empty lines separate. A rule begins with its name, its severity and
+// what Count counts, such as "unicast-loop: error, pairs". An indented line, the Summary, follows,
+// and then Explain, of one or more paragraphs.
 func ParseRules(text string) (rules []Rule) {
 	for part := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		head, rest, _ := strings.Cut(part, "\n")
 		summary, is := strings.CutPrefix(rest, "    ")
-		if !is { // more of the last one
+		if !is { // a further paragraph of Explain
 			rules[len(rules)-1].Explain += "\n\n" + part
 			continue
 		}
@@ -138,7 +137,7 @@ var UnicastRules = []string{UnicastUnreachable, Misdelivered, UnicastLoop, Credi
 // RuleByName finds a rule of this package.
 func RuleByName(name string) (*Rule, bool) { return FindRule(name, Rules) }
 
-// FindRule finds a rule in some lists of rules.
+// FindRule finds a rule in lists of rules.
 func FindRule(name string, lists ...[]Rule) (*Rule, bool) {
 	for _, rules := range lists {
 		for i := range rules {
@@ -150,7 +149,7 @@ func FindRule(name string, lists ...[]Rule) (*Rule, bool) {
 	return nil, false
 }
 
-// ruleIndex is the position in Rules, len(Rules) when there is no such rule.
+// ruleIndex returns the index of a rule in Rules; len(Rules) if it is not there.
 func ruleIndex(name string) int {
 	for i := range Rules {
 		if Rules[i].Name == name {

@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// run checks all LIDs, and returns one worker with what all found.
+// run checks all LIDs, and returns one worker with the results of all.
 func (p *plan) run(ctx context.Context, opt Options) (*worker, error) {
 	workers, err := eachPart(ctx, &opt, len(p.units), func() *worker { return newWorker(p) }, func(w *worker, i int) { w.unit(&p.units[i]) })
 	if err != nil {
@@ -38,7 +38,7 @@ func (w *worker) unit(u *unit) {
 	}
 }
 
-// stageEntries stages the entries of some LIDs.
+// stageEntries copies the entries of all switches for some LIDs to w.stage.
 func (w *worker) stageEntries(dests []dest) {
 	first, n := int(dests[0].lid), len(dests)
 	inOrder := true
@@ -57,7 +57,7 @@ func (w *worker) stageEntries(dests []dest) {
 	}
 }
 
-// findStale looks for entries of LIDs without a port.
+// findStale finds LIDs, without a port, that have entries.
 func (w *worker) findStale(lids []fabric.LID) {
 	found := make([]staleLID, len(lids))
 	for s := range int32(w.n) {
@@ -74,12 +74,12 @@ func (w *worker) findStale(lids []fabric.LID) {
 	w.stale = append(w.stale, slices.DeleteFunc(found, func(x staleLID) bool { return x.switches == 0 })...)
 }
 
-// route checks destinations of the unit that have one root and kind of
-// owner: together if all their paths are minimal.
+// route checks destinations of the unit with one root and one kind of owner:
+// together if all their paths are minimal, else one by one.
 func (w *worker) route(dests []dest) {
 	if dests[0].root >= 0 && (dests[0].ca || w.flow != nil) {
 		w.root(dests[0].root)
-		if drops := w.flow != nil && w.flow.drops; w.near && !drops && w.fill(dests) { // else it is unknown what is delivered
+		if drops := w.flow != nil && w.flow.drops; w.near && !drops && w.fill(dests) { // then all are delivered
 			w.minimal(dests)
 			return
 		}
@@ -89,8 +89,8 @@ func (w *worker) route(dests []dest) {
 	}
 }
 
-// minimal checks destinations of one root and owner kind whose paths are all
-// minimal, after fill.
+// minimal checks destinations of one root and one kind of owner, after fill
+// has found that all their paths are minimal.
 func (w *worker) minimal(dests []dest) {
 	if w.flow != nil {
 		for i := range dests {
@@ -110,7 +110,7 @@ func (w *worker) minimal(dests []dest) {
 	w.load(dests, w.order)
 }
 
-// root prepares for destinations at switch t.
+// root prepares w for destinations whose root is switch t.
 func (w *worker) root(t int32) {
 	if w.at == t {
 		return
@@ -138,7 +138,7 @@ func (w *worker) root(t int32) {
 	}
 }
 
-// sortByDistance fills in order and levels.
+// sortByDistance sets order and levels.
 func (w *worker) sortByDistance(dist []uint8) {
 	var count [256]int32
 	var levels [256]int64
@@ -165,12 +165,12 @@ func (w *worker) sortByDistance(dist []uint8) {
 	}
 }
 
-// fill fills in the cells of destinations at the current root. It returns true if all their paths
-// are minimal: each entry leads one link closer, switches in alone not counted. The root, at
-// distance 0, passes with an entry that leads out of the switches, to distance 255.
+// fill sets the cells of destinations at the current root. It returns true if all their paths are
+// minimal: each entry leads one link closer, not counting switches in alone. The root's entry, from
+// distance 0, must lead out of the switches, to distance 255.
 func (w *worker) fill(dests []dest) bool {
 	g, column := len(dests), dests[0].column
-	off := uint8(0) // bits in which some distance is not what it should be
+	off := uint8(0) // bits in which some distance differs from the wanted one
 	for s := range w.n {
 		if w.dist[beyond+s] == fabric.Unreachable {
 			continue

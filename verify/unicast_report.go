@@ -14,7 +14,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// report turns what the workers found into findings, all but credit loops.
+// report adds the findings of workers, except credit loops.
 func (p *plan) report(r *Result, w *worker, opt Options) {
 	c := NewCollector(&r.Findings, Rules, opt.Findings)
 	p.reportParts(c, r, w)
@@ -48,7 +48,7 @@ func (p *plan) report(r *Result, w *worker, opt Options) {
 	c.Close()
 }
 
-// tallyRules has, for each tally of a trouble, its rule, and the parts of a finding but the LID.
+// tallyRules has, for each tally of a trouble, its rule and the function that fills in a finding.
 var tallyRules = [numTallies]struct {
 	name     string
 	describe func(*plan, *Finding, tally)
@@ -62,13 +62,13 @@ var tallyRules = [numTallies]struct {
 	tallyManagementLoops:       {ManagementLoop, (*plan).describeLoop},
 }
 
-// How many parts of a fabric a finding names, and members of each.
+// The most parts of a fabric that a finding names, and the most members of each.
 const (
 	namedParts   = 4
 	namedMembers = 3
 )
 
-// reportParts adds a finding of all pairs that no cables join.
+// reportParts adds one finding for all pairs that no cables join.
 func (p *plan) reportParts(c *Collector, r *Result, w *worker) {
 	if w.apart == [2]int64{} {
 		return
@@ -129,8 +129,8 @@ func (p *plan) reportParts(c *Collector, r *Result, w *worker) {
 	}
 }
 
-// members lists the first end ports of a part, one more than are named: of switches port
-// 0, else CA ports.
+// members lists the first end ports of a part, one more than are named: ports 0 of its switches or,
+// without switches, CA ports.
 func (p *plan) members(part int32) (list []fabric.PortID) {
 	x := &p.parts.List[part]
 	if x.Switches == 0 {
@@ -144,7 +144,7 @@ func (p *plan) members(part int32) (list []fabric.PortID) {
 	return list
 }
 
-// reportPorts adds findings of ports that no tables can reach.
+// reportPorts adds findings of ports that no tables reach.
 func (p *plan) reportPorts(c *Collector) {
 	f := p.f
 	f.EndPorts(func(port fabric.PortID) {
@@ -227,12 +227,12 @@ func (p *plan) describeDiscarded(f *Finding, t tally) {
 		sl, sourceName(p.f, source), last.Name.Text, last.Switch, WhoseLanes, p.dropText(in, p.f.Port(p.f.Owner(in), last.Port), sl))
 }
 
-// WhoseLanes stands in a message before what an SL-to-VL table drops.
+// WhoseLanes begins the part of a message that tells what an SL-to-VL table drops.
 const WhoseLanes = "whose SL-to-VL table "
 
-// dropText says which SLs the SL-to-VL table of a switch drops on the way from a port to
-// another, and where it drops one of them, too: on the way from the first to other ports, and
-// to all of these from others.
+// dropText describes which SLs a switch's SL-to-VL table drops between ports in and out. It adds
+// the other output ports where the table drops sl from in, and the other input ports from which it
+// drops sl to all these.
 func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
 	s, at := p.f.Owner(in), p.f.Num(in)
 	drops := func(in, out fabric.PortNum) bool { return p.vlOf(in, p.f.Port(s, out), sl) == lft.DropVL }
@@ -248,7 +248,7 @@ func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
 			to, outs = append(to, n), append(outs, strconv.Itoa(int(n)))
 		}
 	}
-	other := 0 // input ports but the only way out
+	other := 0 // number of input ports, except the only output port
 	for n := range p.f.Node(s).NumPorts + 1 {
 		if len(outs) == 1 && n == to[0] {
 			continue
@@ -282,7 +282,7 @@ func (p *plan) describeLoop(f *Finding, t tally) {
 	f.Message = fmt.Sprintf("%s: packets from %s loop: %s", lidName(p.f, lid), text.Count(t.pairs, "port", "ports"), formatCycle(f.Witness, false, false))
 }
 
-// reportEntries adds findings of table entries by themselves.
+// reportEntries adds findings of single table entries.
 func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) {
 	if p.f.MaxLID() > 0 {
 		for s := range p.n {
@@ -343,8 +343,7 @@ func (p *plan) reportEntries(c *Collector, r *Result, w *worker, complete bool) 
 	}
 }
 
-// cycleOf is a cycle of switches round which packets for a LID without a port are sent,
-// none when there is no cycle. O(switches).
+// cycleOf returns a cycle in which packets for a LID without a port loop, or none: O(switches).
 func (p *plan) cycleOf(lid fabric.LID) []Hop {
 	to := make([]int32, 1)
 	cycle := graph.FirstCycle(p.n, func(s int32) []int32 {
@@ -356,8 +355,8 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 	return p.witness(text.Each(cycle, func(s int32) pathStep { return pathStep{s: s, port: p.entry(s, lid)} }), lid)
 }
 
-// leaveGap notes what is undecided where the row of a gap may be lost. Pairs of CA ports
-// whose packets end there are errors in any case; those of others could loop by it.
+// leaveGap leaves rules undecided if the row of gap g may be lost. Pairs of CA ports whose packets
+// end there are errors in any case; packets of other pairs might loop with the row.
 func (p *plan) leaveGap(r *Result, g gap) {
 	if g.lid == 0 {
 		return
@@ -366,19 +365,19 @@ func (p *plan) leaveGap(r *Result, g gap) {
 		switchName(p.f, fabric.NodeID(g.at)), lidName(p.f, g.lid)), ManagementLoop, ManagementCreditLoop)
 }
 
-// pathStep is a switch on the path of a packet, and the channel that the packet leaves it by.
+// pathStep is a switch on the path of a packet, and the channel by which the packet leaves it.
 type pathStep struct {
 	s    int32
 	port fabric.PortNum
 	vl   fabric.VL
 }
 
-// isDrop returns true if an SL-to-VL table drops the packet there.
+// isDrop returns true if an SL-to-VL table drops the packet here.
 func (x pathStep) isDrop() bool { return x.vl == lft.DropVL }
 
-// follow follows packets of an SL for a LID from an end port until they leave the
-// switches or would come to one of them again. It goes on where SL-to-VL tables drop
-// them.
+// follow follows packets with an SL for a LID from an end port until they
+// leave the switches or would enter a switch again. It goes on where SL-to-VL
+// tables drop them.
 func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path []pathStep) {
 	in := p.f.Attachment(source)
 	seen := make([]bool, p.n)
@@ -395,7 +394,7 @@ func (p *plan) follow(source fabric.PortID, lid fabric.LID, sl fabric.SL) (path 
 	return path
 }
 
-// witness names the channels of a path of packets for a LID.
+// witness returns the channels of a path, with lid.
 func (p *plan) witness(path []pathStep, lid fabric.LID) []Hop {
 	hops := make([]Hop, len(path))
 	for i, x := range path {
@@ -405,9 +404,9 @@ func (p *plan) witness(path []pathStep, lid fabric.LID) []Hop {
 	return hops
 }
 
-// firstOut returns the port by which packets from a port for a LID first leave
-// a node: for a CA its own port; for port 0 of a switch the port of the
-// switch's entry, or port 0 if the entry is no port.
+// firstOut returns the first port by which packets for a LID leave a node: of
+// a CA its own port; of a switch the port of its entry, or port 0 if the
+// entry is no port.
 func (p *plan) firstOut(source fabric.PortID, lid fabric.LID) fabric.PortID {
 	n := p.f.Owner(source)
 	if !p.f.IsSwitch(n) {
@@ -420,9 +419,9 @@ func (p *plan) firstOut(source fabric.PortID, lid fabric.LID) fabric.PortID {
 	return p.f.Port(n, e)
 }
 
-// slsOf lists SLs that packets from a port for a LID which the forwarding
-// tables lead to may have, one of each class: SL 0 on one VL, and the lowest
-// when the port's own table drops all.
+// slsOf lists the SLs that packets from a port for a LID may have, one of
+// each class, if the forwarding tables lead to the LID: SL 0 on one VL, and
+// the lowest if the port's own table drops all.
 func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	l := p.lanes
 	if l == nil {
@@ -446,8 +445,8 @@ func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	return sls
 }
 
-// discards returns true if SL-to-VL tables drop packets from a port for a LID, and the SL of such
-// packets. The forwarding tables must lead the packets to the LID.
+// discards returns true, and the SL of lost packets, if SL-to-VL tables drop packets from a port
+// for a LID. The forwarding tables must lead to the LID.
 func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) {
 	if p.lanes == nil {
 		return 0, false
@@ -462,7 +461,7 @@ func (p *plan) discards(source fabric.PortID, lid fabric.LID) (fabric.SL, bool) 
 	return dropped[0], true
 }
 
-// fate returns words for what switch s does with packets for a LID that end there.
+// fate describes what switch s does with packets for a LID that end there.
 func (p *plan) fate(s int32, lid fabric.LID) string {
 	if e := p.entry(s, lid); e != fabric.NoPath {
 		return fateBy(p.f, fabric.NodeID(s), e, "")
@@ -470,7 +469,7 @@ func (p *plan) fate(s int32, lid fabric.LID) string {
 	return "has no entry for it"
 }
 
-// entryText is the port of an entry of switch s, with its label if it has such a port.
+// entryText returns the port of an entry of switch s, with its label if the switch has the port.
 func (p *plan) entryText(s int32, e fabric.PortNum) string {
 	if e > p.f.Node(fabric.NodeID(s)).NumPorts {
 		return strconv.Itoa(int(e))
@@ -478,9 +477,9 @@ func (p *plan) entryText(s int32, e fabric.PortNum) string {
 	return p.f.PortText(p.f.Port(fabric.NodeID(s), e))
 }
 
-// sourcesAt lists the ports that send packets for a LID which start at switch
-// s: CA and router ports, by the switch's ports, or with management the switch
-// itself, after them, or alone where the LID is that of a CA.
+// sourcesAt lists the ports whose packets for a LID start at switch s: CA and
+// router ports, in the order of the switch's ports. If management is set,
+// port 0 of s follows, or is alone if a CA has the LID.
 func (p *plan) sourcesAt(s int32, lid fabric.LID, management bool) (list []fabric.PortID) {
 	to := p.f.LIDPort(lid)
 	if !management || p.f.IsSwitch(p.f.Owner(to)) {

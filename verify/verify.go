@@ -1,18 +1,18 @@
 // Package verify proves or disproves forwarding tables: does every port reach
-// every LID, do packets loop, and can the channels they hold wait for each
-// other in a cycle. It works on the tables alone and knows no engine. Clean
-// tables come with a Certificate that anybody can check again in linear time.
-// It is part of the supported Go API.
+// every LID, do packets loop, and can the channels that they hold wait for
+// each other in a cycle? It works on the tables alone and knows no engine.
+// Clean tables come with a Certificate that anybody can check again in linear
+// time. It is part of the supported Go API.
 //
-// A destination LID makes the switches a forest: each has one entry, which
-// leads to one next switch. So pairs of ports need not be walked one by one.
-// The forest of each LID is put in order once, and counts of sources flow down
-// it: O(switches x LIDs) in all, whatever the number of ports.
+// For one destination LID each switch has one entry, which leads to one next
+// switch, so the switches are a forest. Pairs of ports need not be walked one
+// by one: the forest of each LID is ordered once, and counts of sources flow
+// down it. This takes O(switches x LIDs) in all, whatever the number of ports.
 //
 // The channel dependency graph is that of Dally and Seitz (Deadlock-free
 // message routing in multiprocessor interconnection networks, IEEE Trans.
-// Computers 1987), of the pairs that arrive, from the source's channel into
-// the first switch on.
+// Computers 1987), for pairs that arrive, from the source's channel into the
+// first switch on.
 package verify
 
 import (
@@ -25,25 +25,25 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Check examines the tables of a state, in which every switch has a row by its NodeID, for all LIDs
-// of its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs) time;
-// where SL-to-VL tables differ between ports, or paths have SLs, it takes that time again for each
-// class of SLs that paths have. A class is SLs with the same VL everywhere. Besides memory for each
-// channel it needs up to five bytes for each pair of switches, and less in fabrics where that would
-// be more than 256 MB.
+// Check examines the tables of a state, with a row for each switch by NodeID, for all LIDs of
+// its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs). If
+// SL-to-VL tables differ between ports, or paths have SLs, it takes that for each class of SLs
+// that paths have. A class is SLs with the same VL everywhere. Besides memory for each channel
+// it needs up to five bytes for each pair of switches, and less in fabrics where that would
+// exceed 256 MB.
 //
-// Where path SLs are not known, a first check lets those paths have any SL. If findings may depend
-// on that, a second check leaves these paths out. Check returns the findings of the second one, and
-// rules with more findings in the first are undecided. Where a sender's own table drops some SLs
-// but not all, its paths of unknown SL leave the rules of dropped SLs undecided.
+// If path SLs are unknown, a first check lets those paths have any SL. If findings may depend on
+// that, a second check leaves these paths out. Check returns the findings of the second check;
+// rules with more findings in the first are undecided. If a sender's own table drops some SLs but
+// not all, its paths of unknown SL leave the rules of dropped SLs undecided.
 //
-// A pair of a port and a LID is delivered when packets of every SL that it may have arrive. A pair
-// is unreachable if the forwarding tables lead to the LID but an SL-to-VL table on the way has VL
-// 15. Only packets that arrive make dependencies.
+// A pair of a port and a LID is delivered if packets of every SL that it may have arrive. A pair is
+// unreachable if the forwarding tables lead to the LID but an SL-to-VL table on the way has VL 15.
+// Only packets that arrive make dependencies.
 //
 // For an MLID without a tree, or without senders in its trees, Check assumes that every end port in
-// its masks sends and receives, on SL 0. If there are trees at all, that leaves the rules of
-// multicast undecided.
+// its masks sends and receives, on SL 0. If there are any trees, this leaves the rules of multicast
+// undecided.
 //
 // Errors are tables of another fabric and ctx's; faults of the tables are in the Result.
 func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
@@ -64,7 +64,7 @@ func Check(ctx context.Context, s *state.State, opt Options) (*Result, error) {
 	return r, nil
 }
 
-// checkStatic is Check in which paths of unknown SL have any, or with certain none.
+// checkStatic is Check in which paths of unknown SL have any SL, or are left out if certain is set.
 func checkStatic(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *lanes, error) {
 	f, t := s.Fabric, s.Tables
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
@@ -120,14 +120,14 @@ func checkStatic(ctx context.Context, s *state.State, opt Options, certain bool)
 // sensitive lists the rules whose findings depend on the SLs of paths.
 var sensitive = []string{SLDropped, CreditLoop, MulticastCreditLoop, ManagementSLDropped, ManagementCreditLoop}
 
-// doubts returns true if paths of unknown SL could have made findings of r.
+// doubts returns true if paths of unknown SL may have caused findings of r.
 func (l *lanes) doubts(r *Result) bool {
 	return l != nil && (len(l.classes) > 1 || len(l.copies) > 1) && (l.sls == nil && l.hidden || l.sls != nil && l.unknown() > 0) &&
 		slices.ContainsFunc(sensitive, func(rule string) bool { return countFindings(r.Findings, rule) > 0 })
 }
 
-// mayDrop lists the rules that are undecided since a path of unknown SL may have one that
-// the sender's own table drops.
+// mayDrop lists the rules that are undecided since paths of unknown SL may have an SL that the
+// sender's own table drops.
 func (l *lanes) mayDrop() []Undecided {
 	if l == nil || l.sls != nil && l.unknown() == 0 {
 		return nil
@@ -139,7 +139,7 @@ func (l *lanes) mayDrop() []Undecided {
 		return Undecided{Rule: rule, Reason: fmt.Sprintf("the SLs of paths from %s are missing, and its SL-to-VL table drops some", l.f.PortName(port))}
 	}
 	dropsSome := func(m *lft.VLMap) bool {
-		return slices.Contains(m[:], lft.DropVL) && *m != lft.ConstantVL(lft.DropVL) // to drop all is a finding
+		return slices.Contains(m[:], lft.DropVL) && *m != lft.ConstantVL(lft.DropVL) // dropping all is a finding
 	}
 	var list []Undecided
 	for i, port := range l.f.CAPorts() {
@@ -158,8 +158,8 @@ func (l *lanes) mayDrop() []Undecided {
 	return list
 }
 
-// unknown counts the paths of unknown SL: those from switches, and those from source ports
-// that have a row of their own in the path SLs.
+// unknown counts the paths of unknown SL: those from switches, and those from source ports with
+// their own row in the path SLs.
 func (l *lanes) unknown() (n int64) {
 	for _, s := range l.f.Switches() {
 		n += l.unknownOf(l.sls.Given(s))
@@ -170,7 +170,7 @@ func (l *lanes) unknown() (n int64) {
 	return n
 }
 
-// unknownOf counts the paths of one row whose SL is not known.
+// unknownOf counts the paths of unknown SL in one row.
 func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
 	for lid := fabric.LID(1); lid <= l.f.MaxLID(); lid++ {
 		if row[lid] == lft.UnknownSL && l.f.LIDPort(lid) != fabric.NoPort {
@@ -180,8 +180,8 @@ func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
 	return n
 }
 
-// leaveDoubts leaves the rules undecided that have more findings when paths of unknown SL have any
-// than those that are certain.
+// leaveDoubts leaves rules undecided that have more findings in any, where paths of unknown SL have
+// any SL, than in certain.
 func (l *lanes) leaveDoubts(any, certain *Result) {
 	reason := "path SLs are missing, and there are findings with some and none with others"
 	if l.sls != nil {
@@ -190,8 +190,8 @@ func (l *lanes) leaveDoubts(any, certain *Result) {
 	certain.keepDoubts(any, reason, sensitive...)
 }
 
-// summarize fills in the numbers of pairs and routes. It returns the channels between
-// switches without routes.
+// summarize sets the numbers of pairs and routes. It returns the channels between switches without
+// routes.
 func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 	r.Unicast.Pairs, r.Management.Pairs = countPairs(p.f)
 	caLIDs, switchLIDs := countLIDs(p.f)
@@ -199,7 +199,7 @@ func (p *plan) summarize(r *Result, w *worker) (idle []fabric.PortID) {
 		if p.f.CASwitches()[i] != fabric.NoNode {
 			continue
 		}
-		// A cable between two CAs reaches the LIDs at its other end only.
+		// A CA cabled to a CA reaches only the LIDs at the other end.
 		peer := lidsOf(p.f, p.f.Peer(port))
 		if p.mute(port) {
 			peer = 0

@@ -6,8 +6,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// find fills in all but next: it follows each switch until something known, once. root
-// is where packets arrive, or less than 0.
+// find sets all fields except next. It follows each switch once, up to one that is known. root is
+// where packets arrive, or less than 0.
 func (w *forest) find(root int32) {
 	text.Fill(w.depth, depthUnknown)
 	if root >= 0 {
@@ -22,8 +22,8 @@ func (w *forest) find(root int32) {
 	w.order = w.room[free:]
 }
 
-// findFrom follows packets from a switch until something known. Those that arrive take the end of
-// room[:free]; it returns how much is free then.
+// findFrom follows packets from switch s up to a known one. Switches from which they arrive take
+// the end of room[:free]; it returns the free part's new length.
 func (w *forest) findFrom(s int32, free int) int {
 	n, at, end := int32(0), s, s
 	for ; at >= 0 && w.depth[at] == depthUnknown; n++ {
@@ -52,8 +52,8 @@ func (w *forest) findFrom(s int32, free int) int {
 	return free
 }
 
-// walk checks a destination without assuming anything of the tables: packets
-// may be dropped, loop, or take long paths.
+// walk checks a destination without assumptions about the tables: packets may
+// be dropped, loop, or take long paths.
 func (w *worker) walk(d *dest) {
 	for s := range w.n {
 		p := w.stage[s*lft.BlockSize+d.column]
@@ -83,8 +83,8 @@ func (w *worker) walk(d *dest) {
 	}
 }
 
-// loadManagement adds the dependencies of packets for the LID of port 0 of a switch
-// from the switches that they arrive from.
+// loadManagement adds the dependencies of packets for port 0 of switch root,
+// from all switches from which they arrive.
 func (w *worker) loadManagement(root int32) {
 	for s, depth := range w.paths.depth {
 		if depth <= 0 {
@@ -103,8 +103,8 @@ func (w *worker) loadManagement(root int32) {
 	}
 }
 
-// tallyUp counts the pairs of a destination by what walk found, and takes those
-// that SL-to-VL tables drop out of its cells.
+// tallyUp counts the pairs of a destination by what walk found, and subtracts
+// from its cells those that SL-to-VL tables drop.
 func (w *worker) tallyUp(d *dest) {
 	bad := trouble{lid: d.lid}
 	for s, depth := range w.paths.depth {
@@ -148,8 +148,8 @@ func (w *worker) tallyUp(d *dest) {
 	}
 }
 
-// arrive counts pairs of sources at a switch that are delivered. Those that count for load
-// are in the cell.
+// arrive counts delivered pairs of sources at a switch. The cell has the number that count for
+// load.
 func (w *worker) arrive(d *dest, s int, pairs int64) {
 	w.delivered[w.paths.depth[s]+1] += pairs
 	hosts := int64(w.cells[s] & maxSources)
@@ -159,7 +159,7 @@ func (w *worker) arrive(d *dest, s int, pairs int64) {
 	}
 }
 
-// fail counts pairs of a switch whose packets end somewhere else.
+// fail counts the pairs of switch s, whose packets end elsewhere.
 func (w *worker) fail(d *dest, bad *trouble, s int, pairs, management int64) {
 	end := w.paths.end[s]
 	apart := d.root < 0 || w.parts.Of[s] != w.parts.Of[d.root]
@@ -184,7 +184,7 @@ func (w *worker) fail(d *dest, bad *trouble, s int, pairs, management int64) {
 	}
 }
 
-// failAlone is fail for the switches without a cable, where all others arrive.
+// failAlone is fail for the switches without a cable, if all other switches' packets arrive.
 func (w *worker) failAlone(d *dest) {
 	for _, s := range w.alone {
 		if s != d.root {
@@ -194,8 +194,8 @@ func (w *worker) failAlone(d *dest) {
 	}
 }
 
-// noteDead notes an entry that leads nowhere. No entry at all is no dead
-// one, nor is one that leads to a wrong CA.
+// noteDead counts an entry that leads nowhere. Missing entries, and entries
+// that lead to a wrong CA, do not count.
 func (w *worker) noteDead(s int32, port fabric.PortNum, lid fabric.LID) {
 	if port == fabric.NoPath || w.paths.next[s] == toCA {
 		return

@@ -7,45 +7,44 @@ import (
 )
 
 // worker turns units of LIDs into counts and dependencies. Its results are
-// sums, unions and minima, so that it does not matter which worker had which
-// unit.
+// sums, unions and minima, so it does not matter which worker has which unit.
 type worker struct {
 	*plan
-	own *loads // of each channel
+	own *loads // of its LIDs
 
-	delivered  Histogram // pairs by switches passed
-	nonMinimal int64     // of these, those that pass more than needed
+	delivered  Histogram // pairs, by switches passed
+	nonMinimal int64     // those that pass more than needed
 	stretch    detour
 	troubles   []trouble
 	apart      [2]int64 // unreachable pairs that no cables join: unicast, management
 	stale      []staleLID
 	dead       map[deadKey]deadCount
-	gap        gap // the first
+	gap        gap // the lowest one
 
 	stage []fabric.PortNum // the unit's entries, lft.BlockSize for each switch
-	cells []uint32         // by switch and LID of one root
+	cells []uint32         // by switch and LID of one root, see cellBits
 
-	// By destination switch.
-	at     int32   // which one; -1 for none
-	dist   []uint8 // by switch, after those of places beyond: see beyond
+	// For one destination switch.
+	at     int32   // the switch; -1 for none
+	dist   []uint8 // by switch, after places beyond switches: see beyond
 	exact  *graph.Search[fabric.NodeID]
-	far    bool    // some switch is fabric.MaxHops links away or more: exact has how many
-	near   bool    // cables lead to all switches but those in alone, and not far
-	order  []int32 // these but the root, the farthest first; valid if near, as the following
-	levels []int64 // sources by distance
+	far    bool    // some switch is fabric.MaxHops links away or more: exact has the distances
+	near   bool    // all switches but those in alone have a path, and far is false
+	order  []int32 // these switches without the root, farthest first; valid if near
+	levels []int64 // sources by distance; likewise
 
-	flow *flow // nil when VLs can be left out
+	flow *flow // nil if VLs make no difference
 
-	paths forest // of the LID that is walked
+	paths forest // for the LID of walk
 }
 
-// loads is what channels carry, in a record for each: the pairs that cross it and count for
-// load, its dependencies in traffic between CAs, and those in traffic to and from port 0 of
-// switches alone. Sets of channels are as in dependencyGraph.
+// loads has a record for each channel: the number of pairs that cross it and count for load, its
+// dependencies in traffic between CAs, and its dependencies in other traffic, to and from port 0 of
+// switches. Sets of channels are as in dependencyGraph.
 type loads struct {
 	records []uint64
-	words   int // of a set
-	// By channel: paths end with it, which shows in no dependency; of CAs, and of others.
+	words   int // of a set of channels
+	// By channel: paths of CAs, or other paths, end with it, which no dependency shows.
 	caEnds, idleEnds []bool
 }
 
@@ -53,19 +52,19 @@ func newLoads(c *channels) *loads {
 	return &loads{make([]uint64, c.count()*(1+2*c.words)), c.words, make([]bool, c.count()), make([]bool, c.count())}
 }
 
-// stride is the length of a record.
+// stride returns the length of a record.
 func (l *loads) stride() int { return 1 + 2*l.words }
 
-// routes is the pairs that cross a channel and count for load.
+// routes returns the number of pairs that cross a channel and count for load.
 func (l *loads) routes(ch int) *uint64 { return &l.records[ch*l.stride()] }
 
-// deps is the dependencies of a channel, of traffic between CAs and of other traffic.
+// deps returns the dependencies of a channel, in traffic between CAs and in other traffic.
 func (l *loads) deps(ch int) (cas, idle []uint64) {
 	at := ch*l.stride() + 1
 	return l.records[at : at+l.words], l.records[at+l.words : at+2*l.words]
 }
 
-// add adds what o has for each channel.
+// add adds the records of o.
 func (l *loads) add(o *loads) {
 	for ch := range l.caEnds {
 		*l.routes(ch) += *o.routes(ch)
@@ -80,8 +79,8 @@ func (l *loads) add(o *loads) {
 	}
 }
 
-// detour is the pair that goes farthest out of its way: the lowest LID and
-// switch of several.
+// detour is a pair that passes most switches more than needed, the one of
+// lowest LID and switch.
 type detour struct {
 	extra int32
 	lid   fabric.LID
@@ -110,27 +109,27 @@ type deadCount struct {
 	first fabric.LID
 }
 
-// gap is a switch without an entry for a LID to which an entry of another switch leads.
+// gap is a switch without an entry for a LID, to which another switch's entry leads.
 type gap struct {
 	lid fabric.LID // 0 for none
 	at  int32
 }
 
-// consider keeps the gap of the lowest LID, and switch.
+// consider keeps the gap of the lowest LID, then the lowest switch.
 func (g *gap) consider(o gap) {
 	if o.lid > 0 && (g.lid == 0 || o.lid < g.lid || o.lid == g.lid && o.at < g.at) {
 		*g = o
 	}
 }
 
-// trouble counts the pairs of one destination LID that are not delivered, by
-// kind: how many there are, and the lowest switch where one of them starts.
+// trouble counts the pairs of one LID that are not delivered, by kind: how
+// many, and the lowest switch from which one starts.
 type trouble struct {
 	lid     fabric.LID
 	tallies [numTallies]tally
 }
 
-// The tallies of a trouble: from CA and router ports to a CA LID, and of management.
+// The tallies of a trouble: from CA and router ports to a CA LID, and of management packets.
 const (
 	tallyUnreachable = iota
 	tallyMisdelivered
@@ -155,39 +154,38 @@ func (t *trouble) add(tally int, pairs int64, from int) {
 	at.pairs += pairs
 }
 
-// forest is the paths of packets for one LID: each switch sends them to one other.
+// forest has the paths of packets for one LID: each switch sends them to one other.
 type forest struct {
 	next  []int32 // by switch: where it sends packets, as in channels.to
-	depth []int32 // by switch: links to the root, or one of those below
-	end   []int32 // by switch: where packets end that do not arrive
-	order []int32 // switches that packets arrive from without the root, each before the one it leads to
-	room  []int32 // of order, which is its end
+	depth []int32 // by switch: links to the root, or depthUnknown and so on
+	end   []int32 // by switch: where its packets end if they do not arrive
+	order []int32 // switches from which packets arrive, without the root, each before its next
+	room  []int32 // array of which order is the end
 }
 
-// Depths of switches that are not in the tree.
+// Depths of switches from which packets do not arrive.
 const (
 	depthUnknown  = -1 - iota
-	depthFollowed // on the path that is being followed
+	depthFollowed // on the path being followed
 	depthDead
 	depthLoop
 )
 
-// flow is the state of a worker that follows packets by the VLs that they are on. A switch with
-// one port for a LID sends packets of a class that come to a node on to one other node, so that
-// the nodes of a class are a forest as the switches are. What packets do from a node on is
-// followed once for each LID and class: it takes O(senders + nodes that they come to).
+// flow is the state of a worker that follows packets by VL. For one LID a node sends packets of a
+// class on to one other node, so nodes are a forest, as switches are. Packets are followed once
+// from each node, for each LID and class: it takes O(senders + nodes that packets reach).
 type flow struct {
 	*lanes
 	fates  [][]uint32 // by class and node: 2 x serial if packets are dropped from there on, + 1 if they arrive
-	marks  [][]uint32 // by class and node: 2 x serial if packets have come there, + 1 if they are of CAs, for a CA
-	serial uint32     // of the LID
+	marks  [][]uint32 // by class and node: 2 x serial if packets were there, + 1 if from a CA to a CA
+	serial uint32     // number of the LID
 	path   []int32
-	sent   []uint16 // by sender: classes of packets that arrive at ports of other senders
-	sentBy []uint16 // by PortID: the same of packets to other ports of the same sender
+	sent   []uint16 // by sender: classes of its packets that arrive at other senders' ports
+	sentBy []uint16 // by PortID: likewise at other ports of the same sender
 
-	// By switch, for one LID: pairs that a map drops; all nil when no map drops anything.
+	// By switch, for one LID: pairs that SL-to-VL tables drop; nil if these drop nothing.
 	lost      []uint32 // of the switch's CAs
-	lostHosts []uint32 // of these, from ports that count for load
+	lostHosts []uint32 // those from ports that count for load
 	lostOwn   []uint32 // of its port 0
 }
 
@@ -203,17 +201,17 @@ func newFlow(l *lanes) *flow {
 	return w
 }
 
-// A cell is what is known of a switch and one LID of a root: the entry in the upper 8 bits,
-// below it a bit that says whether packets of CAs pass the switch that count for no load,
-// and how many sources' packets pass it that do.
+// A cell is for a switch and one LID of a root: the entry in the upper 8 bits, then a bit that is
+// set if packets of CAs that count for no load pass the switch, then the number of sources that
+// count for load and whose packets pass it.
 const (
 	cellBits   = 24
 	noLoad     = 1 << (cellBits - 1)
 	maxSources = noLoad - 1
 )
 
-// weigh is what the sources on switch s add to its cell for a destination, itself excepted
-// if it counts for no load.
+// weigh returns what the sources on switch s add to its cell for a destination, except the
+// destination itself if it counts for no load.
 func (p *plan) weigh(s int32, d *dest) uint32 {
 	hosts, others := p.hosts[s], p.sources[s]-p.hosts[s]
 	if !d.loads {
@@ -228,9 +226,9 @@ func (p *plan) weigh(s int32, d *dest) uint32 {
 	return hosts
 }
 
-// load sends the packets of all sources down the trees of LIDs of CAs on one
-// switch, of which there are cells. order is the switches of the trees without the root,
-// each before the one it leads to in any of them.
+// load sends the packets of all sources down the trees of CA LIDs on one switch, whose cells are
+// set. order has the switches of the trees without the root; in each tree a switch comes before its
+// next.
 func (w *worker) load(dests []dest, order []int32) {
 	g, words, stride, cells := len(dests), w.words, w.own.stride(), w.cells
 	for _, s := range order {
@@ -248,8 +246,8 @@ func (w *worker) load(dests []dest, order []int32) {
 			if cell&(noLoad|maxSources) == 0 {
 				at += words
 			}
-			// Most dependencies are there already, and a store would only hold up the
-			// next load from there.
+			// Most dependencies are there already, and a store would delay the next
+			// load from there.
 			if set := &records[at]; *set>>(out&63)&1 == 0 {
 				*set |= 1 << (out & 63)
 			}
@@ -272,8 +270,8 @@ func (w *worker) load(dests []dest, order []int32) {
 	}
 }
 
-// beyond is how many places there are besides switches that packets can go to:
-// w.dist[beyond+to] is the distance of a place that channels.to names.
+// beyond is the number of places other than switches to which packets may go:
+// w.dist[beyond+to] is the distance of a place in channels.to.
 const beyond = -toPort0
 
 func newWorker(p *plan) *worker {
@@ -298,7 +296,7 @@ func newWorker(p *plan) *worker {
 	return w
 }
 
-// merge takes over what another worker found.
+// merge adds the results of another worker.
 func (w *worker) merge(o *worker) {
 	w.own.add(o.own)
 	if w.flow != nil {
@@ -329,7 +327,7 @@ func (w *worker) merge(o *worker) {
 	}
 }
 
-// distance is that of switch s to the one that root was called with, if there is a path.
+// distance returns the distance from switch s to the root, if there is a path.
 func (w *worker) distance(s int) int32 {
 	if w.far {
 		return w.exact.Distance[s]

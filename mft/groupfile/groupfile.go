@@ -45,14 +45,14 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Parse reads groups, for the end ports of f, in the order of the file. name is
-// the file's, for messages. Senders that the file does not name are the slice of
-// the receivers, which must not be changed.
+// Parse reads groups, in the order of the file. name is the file's name, for
+// messages; end ports must be in f. If the file names no senders, Senders is
+// the same slice as Receivers, and must not be changed.
 //
-// Errors are *fabric.ParseError, and the groups are then nil: text that is not
-// as above, keys that are unknown or come twice, two groups with one MGID or
-// one MLID (unless a groups.json marks the MLID as shared), end ports that are
-// not in f.
+// Errors are *fabric.ParseError, and the groups are then nil: text that is
+// not as above, unknown or duplicate keys, two groups with one MGID or one
+// MLID (except an MLID that a groups.json marks as shared), end ports that
+// are not in f.
 func Parse(name string, data []byte, f *fabric.Fabric) ([]mft.Group, error) {
 	if json.Valid(data) {
 		data = jsonString.ReplaceAllFunc(data, quoteYAML)
@@ -84,8 +84,8 @@ const wantGroups = "groups: and a list with name: and receivers: for each group"
 
 var jsonString = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
 
-// quoteYAML writes a string of JSON so that YAML, which knows neither surrogate pairs nor a DEL in
-// quotes, reads the same.
+// quoteYAML rewrites a JSON string so that YAML reads the same: YAML knows neither surrogate pairs
+// nor a DEL in quotes.
 func quoteYAML(quoted []byte) []byte {
 	var s string
 	if json.Unmarshal(quoted, &s) != nil {
@@ -94,13 +94,13 @@ func quoteYAML(quoted []byte) []byte {
 	return strconv.AppendQuoteToASCII(nil, s)
 }
 
-// parser makes groups of what a file says.
+// parser makes groups from the text of a file.
 type parser struct {
 	*yamlfile.File
 	f        *fabric.Fabric
-	written  bool // by compile: a list without the key groups
+	written  bool // by compile: groups.json, a list without the key groups
 	groups   []mft.Group
-	byMGID   map[mft.MGID]int // lines of the groups before
+	byMGID   map[mft.MGID]int // by MGID: the line of its group
 	byMLID   map[fabric.LID]int
 	shared   map[fabric.LID]bool
 	byGUID   map[fabric.GUID]fabric.PortID
@@ -186,7 +186,7 @@ func (p *parser) group(n *yaml.Node) error {
 	return nil
 }
 
-// number reads a number, in decimal or with 0x in front in hexadecimal.
+// number reads a number, decimal, or hexadecimal after 0x.
 func (p *parser) number(n *yaml.Node, what string, least, most uint64, format string) (uint64, error) {
 	digits, isHex := strings.CutPrefix(n.Value, "0x")
 	base := 10
@@ -223,7 +223,7 @@ func (p *parser) ports(key string, n *yaml.Node) ([]fabric.PortID, error) {
 	return slices.Clip(slices.Compact(ports)), nil
 }
 
-// index prepares for finding end ports.
+// index prepares to find end ports by GUID and by name.
 func (p *parser) index() {
 	f := p.f
 	p.byGUID = make(map[fabric.GUID]fabric.PortID, f.NumNodes())
@@ -240,7 +240,7 @@ func (p *parser) index() {
 
 const wantPort = `want a port GUID such as 0x0000000000100001, a name, re: and a regular expression, or a LID`
 
-// port appends the end ports that an item of a list stands for.
+// port appends the end ports that an item of a list names.
 func (p *parser) port(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, error) {
 	if n.Kind != yaml.ScalarNode {
 		return nil, p.Fail(n, "%s for an end port; %s", yamlfile.KindName(n), wantPort)
@@ -287,7 +287,7 @@ func (p *parser) nodePorts(ports []fabric.PortID, n fabric.NodeID) []fabric.Port
 	return slices.AppendSeq(ports, p.f.Cabled(n))
 }
 
-// guid appends the end port that has a GUID.
+// guid appends the end port whose GUID n is.
 func (p *parser) guid(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, error) {
 	g, err := fabric.ParseGUID(n.Value)
 	if err != nil {
@@ -307,7 +307,7 @@ func (p *parser) guid(ports []fabric.PortID, n *yaml.Node) ([]fabric.PortID, err
 	return nil, p.Fail(n, "no end port has the GUID %s", g)
 }
 
-// pattern appends the end ports of the nodes that a regular expression matches.
+// pattern appends the end ports of all nodes whose description a regular expression matches.
 func (p *parser) pattern(ports []fabric.PortID, n *yaml.Node, pattern string) ([]fabric.PortID, error) {
 	found, ok := p.patterns[pattern]
 	if !ok {

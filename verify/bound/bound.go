@@ -1,67 +1,73 @@
-// Package bound proves lower bounds of the greatest relative load that forwarding tables
-// put on a cable between switches. It says how much better tables could be, and knows no
-// engine. It makes no promise to other modules.
+// Package bound proves lower bounds of the greatest relative load that forwarding tables put on a
+// cable between switches. It shows how much better tables could be, and knows no engine. It makes
+// no promise to other modules.
 //
 // # What is bounded
 //
-// The traffic is one route from each CA or router port to each LID of another one. The load
-// of a channel, which is one direction of a cable between two switches, is the number of
-// routes on it. Its relative load is that times the rate of the fastest channel, over its own
-// rate: as many routes take that time on the fastest cable. A rate that is not known counts as
-// the commonest. Tables that deliver all pairs have a greatest relative load. A bound is a
-// number that it cannot be below.
+// The traffic is one route from each CA or router port to each LID of another one.
+// The load of a channel, which is one direction of a cable between two switches, is
+// the number of routes on it. Its relative load is its load, times the rate of the
+// fastest channel, divided by its own rate: the number of routes that take the same
+// time on the fastest cable. An unknown rate counts as the commonest. Tables that
+// deliver all pairs have a greatest relative load. A bound is a number that it cannot
+// be below.
 //
 // # The theorem
 //
-// Give each channel c a length l(c) of 0 or more. Choose some switches with hosts, the
-// sources, and a unit g of 1 or more. Let h(s) be the hosts of source s, D(t) the LIDs of the
-// hosts on switch t, and dist(s, t) the least length of a path from s to t that the tables may
-// take. Let r(c) be the rate of channel c, and F the fastest rate. With
+// Give each channel c a length l(c) of 0 or more. Choose some switches with hosts,
+// the sources, and a unit g of 1 or more. Let h(s) be the hosts of source s, D(t) the
+// LIDs of the hosts on switch t, and dist(s, t) the least length of a path from s to
+// t that the tables may take. Let r(c) be the rate of channel c, and F the fastest
+// rate. With
 //
 //	N    = sum over sources s and switches t of g floor(h(s) / g) D(t) dist(s, t)
 //	C(L) = sum over channels c of l(c) g floor(L r(c) / (g F))
 //
 // no tables have a greatest relative load of L unless C(L) >= N.
 //
-// Proof. A switch has one output port for a LID, so that the h(s) routes from the hosts of s
-// to a LID take the same channels. Count g floor(h(s) / g) of them. Then the counted routes
-// x(c) on channel c are a multiple of g, and no more than its load, which is at most
-// L r(c) / F. So x(c) <= g floor(L r(c) / (g F)), and the sum of l(c) x(c) is at most C(L).
-// The same sum, route by route, is the sum of the lengths of the paths of the counted routes,
-// which is at least N.
+// Proof. A switch has one output port for a LID, so the h(s) routes from the hosts of s to
+// a LID take the same channels. Count g floor(h(s) / g) of them. Then the counted routes
+// x(c) on channel c are a multiple of g, and no more than its load, which is at most L
+// r(c) / F. So x(c) <= g floor(L r(c) / (g F)), and the sum of l(c) x(c) is at most C(L).
+// The same sum is the sum of the lengths of the counted routes' paths, which is at least
+// N.
 //
-// C does not fall as L grows, so there is a least L with C(L) >= N: that is the bound. It is a
-// rational number, because C changes only where some L r(c) / (g F) is an integer. All numbers
-// are integers, lengths too, and no proof rests on floating point. Any lengths prove a bound;
-// rounding them may make it worse, and never wrong.
+// C does not fall as L grows, so there is a least L with C(L) >= N: this is the
+// bound. It is a rational number, because C changes only where some L r(c) / (g F)
+// is an integer. All numbers are integers, lengths too, and no proof rests on
+// floating point. Any lengths prove a bound; rounding them may make it worse, and
+// never wrong.
 //
-// Or there is one source, a gate, which need not have hosts. Then h(s) is, for each t, the hosts that
-// reach t through s alone: those of s, and those that are not joined to t without s. Their routes to a
-// LID leave s by one port and go on together, and the proof is the same.
+// Instead there may be one source, a gate, which need not have hosts. Then h(s) is, for each t, the
+// hosts that reach t through s alone: those of s, and those that are not joined to t without s.
+// Their routes to a LID leave s by one port and go on together, so the proof is the same.
 //
-// Without a unit routes may be divided at will. N counts h(s) for each source, C(L) is the sum
-// of l(c) L r(c) / F, and the bound is F N over the sum of l(c) r(c). By linear programming
-// duality the best lengths then give the least greatest relative load of a fractional
-// multicommodity flow: no bound for divisible routes is better.
+// Without a unit, routes may be divided. N counts h(s) for each source, C(L) is the
+// sum of l(c) L r(c) / F, and the bound is F N divided by the sum of l(c) r(c). By
+// linear programming duality the best lengths then give the least greatest relative
+// load of a fractional multicommodity flow: no bound for divisible routes is
+// better.
 //
 // # Legal ports
 //
-// An up*/down* engine has an order of the switches; a channel goes up if it leads to a switch that
-// comes before its own in the order, else down. Distances from a switch t grow from 0 on. A switch
-// that has none yet gets d + 1 if it has a way down, a channel down to a switch of distance d that only
-// sends down, or a way up, a channel up to any switch of distance d. It only sends down if it has
-// a way down, and either no way up or a neighbour above whose distance is greater than its own; t only
-// sends down, too. Legal are ways down, and ways up of switches that do not only send down: the
-// order alone says which ports are legal. With dist over paths of legal ports
-// the theorem bounds the tables that keep to them, and its proof is the same.
+// An up*/down* engine has an order of the switches. A channel goes up if it leads to a switch
+// that comes before its own in the order, else down. Distances from a switch t grow from 0 on.
+// A switch without a distance gets d + 1 if it has a way up, a channel up to a switch of
+// distance d, or a way down, a channel down to a switch of distance d that only sends down. A
+// switch only sends down if it has a way down, and either no way up or a neighbor above whose
+// distance is greater than its own; t only sends down, too. The legal channels are all ways
+// down, and the ways up of switches that do not only send down. So the order alone determines
+// them. With dist over legal paths, the theorem bounds the tables that keep to them, and its
+// proof is the same.
 //
 // # What it contains
 //
-// A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere; with the
-// switches of the set as sources N is their hosts times the LIDs beyond. A single leaf with h
-// hosts and k cables sends to D LIDs beyond by k ports in whole lumps of h routes: the unit h
-// gives h ceil(D / k). Cuts of single switches, pods, planes, islands, groups and the first
-// switches are tried, and lengths are sought by multiplicative weights, see [Options].
+// A cut has length 1 on the channels that leave a set of switches, and 0 elsewhere. With the
+// switches of the set as sources, N is their hosts times the LIDs beyond. For example, a
+// leaf with h hosts and k cables sends to D LIDs beyond by k ports, in lumps of h routes:
+// the unit h gives h ceil(D / k). Cuts of single switches, pods, planes, islands, groups and
+// the first switches are tried, and lengths are sought by multiplicative weights, see
+// [Options].
 package bound
 
 import (
@@ -81,32 +87,32 @@ type Paths uint8
 
 // The kinds of paths.
 const (
-	AnyPaths      Paths = iota // whatever joins two switches
+	AnyPaths      Paths = iota // any paths between two switches
 	ShortestPaths              // those with the fewest channels
 	LegalPaths                 // those over the legal ports of an order, see LegalPorts
 )
 
 var pathNames = [...]string{AnyPaths: "any", ShortestPaths: "shortest", LegalPaths: "legal"}
 
-// String is the word for p in certificates.
+// String returns the word for p in certificates.
 func (p Paths) String() string { return pathNames[p] }
 
-// network is a fabric's switches, the channels between them and the traffic, in flat tables.
+// network has the switches of a fabric, the channels between them and the traffic.
 type network struct {
 	f       *fabric.Fabric
-	hosts   []int64         // by switch: CA and router ports
-	lids    []int64         // by switch: their LIDs
+	hosts   []int64         // by switch: its hosts, CA and router ports
+	lids    []int64         // by switch: LIDs of its hosts
 	targets []fabric.NodeID // switches with LIDs
-	first   []int32         // by switch: its first channel, and one more
+	first   []int32         // by switch, and one more: its first channel
 	port    []fabric.PortID // by channel: the port that it leaves
 	from    []fabric.NodeID // by channel
 	to      []fabric.NodeID // by channel
 	back    []int32         // by channel: the other direction of its cable
 	rate    []int64         // by channel
-	fastest int64           // rate
-	rates   []int64         // that occur, ascending
-	part    []int32         // by switch: its part of the fabric, by the cables
-	whole   []sum           // by part
+	fastest int64           // greatest rate
+	rates   []int64         // all rates of channels, ascending
+	part    []int32         // by switch: component of the fabric
+	whole   []sum           // by component
 }
 
 func newNetwork(f *fabric.Fabric) *network {
@@ -134,14 +140,14 @@ func newNetwork(f *fabric.Fabric) *network {
 	return w
 }
 
-// channel finds the channel that leaves a port.
+// channel returns the channel that leaves port p.
 func (w *network) channel(p fabric.PortID) int32 {
 	s := w.f.Owner(p)
 	i, _ := slices.BinarySearch(w.port[w.first[s]:w.first[s+1]], p)
 	return w.first[s] + int32(i)
 }
 
-// partition divides the switches into classes, each of them connected.
+// partition divides the switches into connected classes.
 type partition struct {
 	name string  // "pod"; "" for single switches
 	of   []int32 // by switch: its class
@@ -149,20 +155,20 @@ type partition struct {
 	sums []sum // by class
 }
 
-// sum has the totals of a class of switches.
+// sum has the totals of one class of switches.
 type sum struct {
 	hosts   []count
 	lids    int64
-	part    int32   // of the fabric, by the cables
+	part    int32   // component of the fabric
 	out, in []int64 // by rate: channels that leave the class, and enter it
-	// gate is the switch that all channels into the class come from, NoNode for none or several.
+	// gate is the switch from which all channels into the class come, NoNode if there are several.
 	gate fabric.NodeID
 }
 
-// count is how many switches have a number of hosts.
+// count is a number of switches that have the same number of hosts.
 type count struct{ hosts, switches int64 }
 
-// sumHosts is how many hosts there are in all.
+// sumHosts returns the number of hosts.
 func sumHosts(list []count) (sum int64) {
 	for _, c := range list {
 		sum += c.hosts * c.switches
@@ -208,13 +214,13 @@ func (w *network) sums(p *partition) []sum {
 	return list
 }
 
-// rateOf is the place in rates of a channel's rate.
+// rateOf returns the index in rates of a channel's rate.
 func (w *network) rateOf(c int32) int {
 	i, _ := slices.BinarySearch(w.rates, w.rate[c])
 	return i
 }
 
-// addCount adds to a list by hosts, ascending.
+// addCount adds c to a list that ascends by hosts.
 func addCount(list []count, c count) []count {
 	i, ok := slices.BinarySearchFunc(list, c, func(a, b count) int { return int(a.hosts - b.hosts) })
 	if ok {
@@ -224,8 +230,8 @@ func addCount(list []count, c count) []count {
 	return slices.Insert(list, i, c)
 }
 
-// traffic counts by switch the CA and router ports, and their LIDs. In a fabric in which
-// no such port has a LID each counts as one that has 1, as LIDs will be assigned.
+// traffic counts, by switch, the CA and router ports and their LIDs. If no such port of the fabric
+// has a LID, each counts as if it had its LIDs.
 func traffic(f *fabric.Fabric) (hosts, lids []int64) {
 	n := f.NumSwitches()
 	hosts, lids = make([]int64, n), make([]int64, n)
@@ -241,15 +247,15 @@ func traffic(f *fabric.Fabric) (hosts, lids []int64) {
 	return hosts, lids
 }
 
-// Rates is the data rate in Mbit/s of each of some channels between switches. Unknown rates
-// count as the commonest, of equally common ones as the highest; all are 1 when none is known.
+// Rates returns the data rate of each of some channels in Mbit/s. An unknown rate counts as the
+// commonest, the highest of equally common ones; all are 1 if none is known.
 func Rates(f *fabric.Fabric, channels []fabric.PortID) []int64 {
 	unknown := max(1, commonestRate(f, channels))
 	return text.Each(channels, func(p fabric.PortID) int64 { return cmp.Or(int64(f.Link(p).Mbps()), unknown) })
 }
 
-// commonestRate is the data rate in Mbit/s that most of some channels have, of equally common ones
-// the highest; 0 when none is known.
+// commonestRate returns the data rate in Mbit/s of most of some channels, the highest of equally
+// common ones; 0 if none is known.
 func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64) {
 	count := make(map[int64]int)
 	for _, p := range channels {
@@ -264,17 +270,17 @@ func commonestRate(f *fabric.Fabric, channels []fabric.PortID) (commonest int64)
 	return commonest
 }
 
-// Scale is the unit of relative loads: routes on a cable of one rate. Loads of two fabrics, or of
-// one before and after a change, can be compared only on the same scale, since the fabrics may have
-// different fastest cables.
+// Scale is the unit of relative loads: routes on a cable of one rate. Loads of two fabrics, or
+// before and after a change, can be compared only on the same scale, since the fastest cables may
+// differ.
 type Scale struct {
-	Fastest fabric.Link // zero where no rate is known
-	Unknown int64       // what a rate counts as that is not known, in Mbit/s; 0 where no rate is known
+	Fastest fabric.Link // zero if no rate is known
+	Unknown int64       // rate in Mbit/s that stands for unknown ones; 0 if no rate is known
 	Differ  bool        // the fabric has cables of several rates
 }
 
-// ScaleOf is the scale of a fabric's relative loads: its fastest cable between switches, and the
-// commonest rate of these, as of Rates.
+// ScaleOf returns the scale of a fabric's relative loads, from the fastest cable between switches
+// and the commonest rate, as Rates has it.
 func ScaleOf(f *fabric.Fabric) Scale {
 	var s Scale
 	channels := f.Channels()
@@ -291,7 +297,7 @@ func ScaleOf(f *fabric.Fabric) Scale {
 	return s
 }
 
-// Or is s, or another scale where s knows no rate.
+// Or returns s, or other if s knows no rate.
 func (s Scale) Or(other Scale) Scale {
 	if s.Unknown == 0 {
 		return other
@@ -299,7 +305,7 @@ func (s Scale) Or(other Scale) Scale {
 	return s
 }
 
-// Load is the relative load of routes on a cable: as many routes take that time on a cable of s.Fastest.
+// Load returns how many routes take as long on a cable of s.Fastest as routes on a cable l.
 func (s Scale) Load(routes int64, l fabric.Link) float64 {
 	rate := cmp.Or(int64(l.Mbps()), s.Unknown)
 	if s.Unknown == 0 || rate == 0 {
@@ -308,12 +314,12 @@ func (s Scale) Load(routes int64, l fabric.Link) float64 {
 	return float64(routes) * float64(s.Fastest.Mbps()) / float64(rate)
 }
 
-// Digest names what a bound is about: switches with their hosts and LIDs, and the channels
-// between them with their rates. It is the SHA-256 of these in the order of NodeIDs and port
-// numbers: of each switch the GUID, the number of hosts and of their LIDs, and of channels, and
-// of each channel its port number, the switch that it leads to and its rate; the GUID and rates
-// in 8 bytes, the others in 4, port numbers in 1, in big-endian order. Names, LIDs and the
-// cables of hosts may change.
+// Digest identifies what a bound depends on: switches with the numbers of their hosts and LIDs,
+// and the channels between them with their rates. It is the SHA-256 of these, big-endian, in
+// the order of NodeIDs and ports: for each switch its GUID in 8 bytes and its numbers of hosts,
+// of their LIDs and of channels in 4 bytes each; for each channel its port in 1 byte, the
+// NodeID that it leads to in 4 and its rate in 8. Names, LIDs and the cables of hosts may
+// change.
 func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	var b []byte
 	hosts, lids := traffic(f)
@@ -334,8 +340,9 @@ func Digest(f *fabric.Fabric) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// least is the least L with C(L) >= need: the bound of the theorem, over one length for each
-// rate, the sum of its channels' lengths. It is 0 for need 0. Some length is more than 0.
+// least returns the bound of the theorem: the least L with C(L) >= need; 0 for need 0. length has,
+// for each rate, the sum of its channels' lengths; one at least is above 0. If unit is 0, routes
+// may be divided.
 func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 	if unit == 0 {
 		sum := new(big.Int)
@@ -349,7 +356,7 @@ func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 		if length[i] == 0 {
 			continue
 		}
-		// L is k lumps on channels of rate r: the least k that does.
+		// Let L be k units on channels of rate r, for the least k with C(L) >= need.
 		holds := func(k *big.Int) bool {
 			sum, x := new(big.Int), new(big.Int)
 			for j, l := range length {
@@ -364,7 +371,7 @@ func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 		}
 		one := big.NewInt(1)
 		low.Sub(new(big.Int).Rsh(high, 1), one)
-		for { // low does not hold, or is below 0; high holds
+		for { // low is not enough, or below 0; high is enough
 			middle := new(big.Int).Add(low, high)
 			middle.Rsh(middle, 1)
 			if middle.Cmp(low) == 0 {

@@ -16,19 +16,20 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Certificate proves a bound: see the theorem at the head of the package. Check proves it again, so
-// it needs no trust in its author.
+// Certificate proves a bound by the theorem at the head of the package. Check proves it again, so
+// its author need not be trusted.
 //
-// Its text is a line
+// Its text is first a line
 //
 //	ibweave bound 1 paths any unit 16 bound 128/1 sources 1 channels 15 fabric sha256:<64 digits>
 //
-// then a line for each source, the GUID of the switch, ascending, and a line for each channel with
-// a length: the GUID of the switch that it leaves, the port and the length, ascending by GUID and
-// port. "sources all" has no lines for sources: all switches with hosts are sources. "sources gate"
-// has one, the gate. A fraction is in lowest terms. For legal paths the first line has "order N"
-// before the fabric, and the GUIDs of all N switches follow, in the order that determines the legal
-// ports. A bound under a demand has "demand sha256:<64 digits>" before the fabric.
+// then a line for each source, with the GUID of the switch, in ascending order, and a line for
+// each channel with a length: the GUID of its switch, the port and the length, in the order of
+// GUIDs and ports. "sources all" has no such lines: all switches with hosts are sources. "sources
+// gate" has one, the gate. A fraction is in lowest terms. For legal paths the first line has
+// "order N" before the fabric, and the GUIDs of all N switches follow at the end, in the order
+// that determines the legal ports. A bound under a demand has "demand sha256:<64 digits>" before
+// the fabric.
 type Certificate struct {
 	Paths    Paths
 	Unit     int64             // 0 for routes that may be divided
@@ -43,23 +44,23 @@ type Certificate struct {
 
 // Bound is a bound with its certificate.
 type Bound struct {
-	// Load is the bound in routes on the fastest cable, see the head of the package; Exact is
-	// the same.
+	// Load is the bound, in routes on the fastest cable; see the head of the package. Exact is the
+	// same number.
 	Load  float64  `json:"load"`
 	Exact *big.Rat `json:"-"`
-	// Unit is the lumps of routes that it counts.
+	// Unit is the size of the lumps in which routes count.
 	Unit  int64  `json:"unit"`
 	Words string `json:"witness"`
-	// Close says that tables far above the bound are worth a word: lengths were sought, or the fabric
+	// Close is true if tables far above the bound deserve a remark: lengths were sought, or the fabric
 	// is a tree, in which cuts are nearly as good.
 	Close       bool         `json:"-"`
-	Tree        bool         `json:"-"` // the fabric is a tree, in which one lane is enough for any load
+	Tree        bool         `json:"-"` // the fabric is a tree, where one lane is enough for any load
 	Certificate *Certificate `json:"-"`
 }
 
 // Length is the length of a channel.
 type Length struct {
-	Switch fabric.GUID // that the channel leaves
+	Switch fabric.GUID // switch that the channel leaves
 	Port   fabric.PortNum
 	Length int64 // 1 to MaxLength
 }
@@ -69,7 +70,7 @@ const MaxLength = 1 << 30
 
 const (
 	magic = "ibweave bound 1"
-	// HashPrefix is in front of the digits of all hashes.
+	// HashPrefix comes before the digits of all hashes.
 	HashPrefix = "sha256:"
 	allSources = "all"
 	gateSource = "gate"
@@ -103,8 +104,8 @@ func (c *Certificate) Append(b []byte) []byte {
 	return b
 }
 
-// Read reads one certificate or several, one after the other. It takes what Append writes and
-// nothing else: other text is an error, a *fabric.ParseError with the line.
+// Read reads one or more certificates. It accepts only what Append writes; the error is a
+// *fabric.ParseError with the line.
 func Read(name string, data []byte) ([]*Certificate, error) {
 	r := &Lines{Rest: data}
 	var list []*Certificate
@@ -121,7 +122,7 @@ func Read(name string, data []byte) ([]*Certificate, error) {
 // Lines reads the text of certificates line by line.
 type Lines struct {
 	Rest []byte
-	Text string // of the last line read
+	Text string // the last line read
 	line int    // its number
 }
 
@@ -130,7 +131,7 @@ func (r *Lines) Fail(name string, err error) error {
 	return &fabric.ParseError{File: name, Line: r.line, Text: r.Text, Err: err}
 }
 
-// Next reads a line. The error says what was expected where the text ends.
+// Next reads a line. If the text ends, the error says that it wants what.
 func (r *Lines) Next(what string) error {
 	text, rest, ok := bytes.Cut(r.Rest, []byte("\n"))
 	r.line++
@@ -196,10 +197,10 @@ func (x Length) compare(y Length) int {
 	return cmp.Or(cmp.Compare(x.Switch, y.Switch), cmp.Compare(x.Port, y.Port))
 }
 
-// lines is how many lines of each kind follow the first.
+// lines counts the lines of each kind that follow the first.
 type lines struct{ sources, channels, order int }
 
-// parseHeader reads the first line. Without sources all are.
+// parseHeader reads the first line. Sources 0 stands for all.
 func parseHeader(s string) (c *Certificate, count lines, err error) {
 	fail := func(format string, args ...any) (*Certificate, lines, error) {
 		return nil, lines{}, fmt.Errorf(format, args...)
@@ -267,8 +268,7 @@ func parseHeader(s string) (c *Certificate, count lines, err error) {
 	return c, count, err
 }
 
-// ParseHash reads a hash, HashPrefix and 64 digits. The error names the key of the certificate
-// whose value it is.
+// ParseHash reads HashPrefix and 64 digits. key, the field of the certificate, is for the error.
 func ParseHash(key, s string) (sum [sha256.Size]byte, err error) {
 	digits, ok := strings.CutPrefix(s, HashPrefix)
 	hash, err := hex.DecodeString(digits)
@@ -282,7 +282,7 @@ func ParseHash(key, s string) (sum [sha256.Size]byte, err error) {
 // maxDigits bounds the digits of a numerator and of a denominator.
 const maxDigits = 40
 
-// parseFraction reads a fraction in the one way that it is written.
+// parseFraction reads a fraction, only as a certificate writes it.
 func parseFraction(s string) (*big.Rat, bool) {
 	if len(s) > 2*maxDigits+1 {
 		return nil, false
@@ -315,7 +315,7 @@ func parseLength(text string) (x Length, err error) {
 	return x, nil
 }
 
-// ParseGUID reads a GUID of a certificate in the one way that it is written.
+// ParseGUID reads a GUID, only as a certificate writes it.
 func ParseGUID(s string) (fabric.GUID, error) {
 	g, err := fabric.ParseGUID(s)
 	if err == nil && (g == 0 || g.String() != s) {
@@ -324,7 +324,7 @@ func ParseGUID(s string) (fabric.GUID, error) {
 	return g, err
 }
 
-// ParseDecimal reads a number of a certificate in the one way that it is written, low to high.
+// ParseDecimal reads a number from low to high, only as a certificate writes it.
 func ParseDecimal(s string, low, high int64) (int64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < low || n > high || strconv.FormatInt(n, 10) != s {

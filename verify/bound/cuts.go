@@ -11,33 +11,34 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// candidate has everything that proves a bound: lengths, sources and a unit.
+// candidate has all that proves a bound: lengths, sources and a unit.
 type candidate struct {
 	value   *big.Rat // nil for none
 	paths   Paths
 	unit    int64
 	sources []bool  // by switch
-	gate    bool    // the one source is a gate
+	gate    bool    // the only source is a gate
 	rank    []int32 // by switch: its place in the order, for legal paths
 	length  []int64 // by channel
-	words   string  // why, for people
+	words   string  // description for people
 }
 
-// improve replaces x by y if that is better.
+// improve replaces x by y if y has the greater bound.
 func (x *candidate) improve(y candidate) {
 	if y.value != nil && (x.value == nil || y.value.Cmp(x.value) > 0) {
 		*x = y
 	}
 }
 
-// maxUnits bounds the units that are tried for a cut: that many numbers of hosts on a switch.
+// maxUnits bounds the units tried for a cut, which are numbers of hosts on a switch.
 const maxUnits = 16
 
-// partitions are the sets of switches whose cuts are tried: single switches; and by levels,
-// a level being the channels to the nearest switch with hosts, the parts that are joined below
-// each level, at or above it, and without channels inside a level; and the parts that are joined inside
-// a level by channels whose ends have a number of neighbors in common, or more: the groups of
-// a dragonfly, the rows of a HyperX.
+// partitions returns the partitions whose classes' cuts are tried. They have as classes
+// single switches; the parts that are joined by channels below a level, at or above it,
+// or between levels, where the level is the number of channels to the nearest switch
+// with hosts; and parts that are joined inside a level by channels whose ends have at
+// least some number of neighbors in common, as groups of a dragonfly or rows of a
+// HyperX.
 func (w *network) partitions() []*partition {
 	n := w.f.NumSwitches()
 	list := []*partition{{of: text.Numbers[int32](n), n: n}}
@@ -80,14 +81,14 @@ func (w *network) partitions() []*partition {
 	return list
 }
 
-// maxGroups bounds how many partitions into groups are tried.
+// maxGroups bounds the partitions into groups that are tried.
 const maxGroups = 8
 
-// commonNeighbors counts for each pair of neighbors inside a level, the lesser first, the neighbors
-// that they have in common. It lists the maxGroups least counts that occur, without 0, ascending.
+// commonNeighbors counts, for each pair of neighbors on one level, lower NodeID first, the
+// neighbors that they share. numbers has the least maxGroups counts, without 0, ascending.
 func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]int, numbers []int) {
 	common = make(map[[2]fabric.NodeID]int)
-	near := make([][2]fabric.NodeID, w.f.NumSwitches()) // the last pair for which it was seen near the first
+	near := make([][2]fabric.NodeID, w.f.NumSwitches()) // the last pair whose first switch has it as a neighbor
 	for c, a := range w.from {
 		pair := [2]fabric.NodeID{a, w.to[c]}
 		if pair[0] >= pair[1] || level[pair[0]] != level[pair[1]] {
@@ -113,8 +114,8 @@ func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]in
 	return common, numbers[:min(len(numbers), maxGroups)]
 }
 
-// levels returns, by switch, the number of channels to the nearest switch with hosts, or -1
-// where there is none.
+// levels returns, by switch, the number of channels to the nearest switch with hosts, or -1 if
+// there is none.
 func (w *network) levels() []int32 {
 	leaves := text.Indices[fabric.NodeID](w.hosts, func(h int64) bool { return h > 0 })
 	search := graph.NewSearch[fabric.NodeID](len(w.hosts))
@@ -122,7 +123,7 @@ func (w *network) levels() []int32 {
 	return search.Distance
 }
 
-// isTree returns true if at least nine channels in ten join different levels.
+// isTree returns true if at least nine of ten channels join different levels.
 func (w *network) isTree() bool {
 	level, inside := w.levels(), 0
 	for c, s := range w.from {
@@ -133,25 +134,26 @@ func (w *network) isTree() bool {
 	return 10*inside <= len(w.from)
 }
 
-// cut is a set of channels that some routes have to cross: those that leave a class of a partition, or those
-// that enter it, or of either only those from one switch. The routes are from some switches to some LIDs.
+// cut is a set of channels that some routes must cross: those that leave a class of a partition or
+// those that enter it, either all or only those from one switch. The routes lead from some switches
+// to some LIDs.
 type cut struct {
-	hosts []count // on the switches that send
-	lids  int64   // that they send to
-	rates []int64 // by rate: channels
+	hosts []count // on switches that send
+	lids  int64   // to which they send
+	rates []int64 // by rate: number of channels
 
-	*partition               // nil for the first switches in the order of NodeIDs as one class, and the others
-	class      int32         // of those first switches the last
+	*partition               // nil for two classes: the first switches by NodeID, and the others
+	class      int32         // or, if partition is nil, the last of the first switches
 	in         bool          // the channels enter the class
-	from       fabric.NodeID // that all of them leave, NoNode for any
-	gate       bool          // the one source is from, a gate
+	from       fabric.NodeID // the switch they all leave, NoNode for any
+	gate       bool          // from is the only source, a gate
 	paths      Paths
-	apart      bool // cables do not join the class by itself: routes inside of it take the channels, too
+	apart      bool // the class is not connected: routes inside of it may take the channels, too
 }
 
-// edges returns the channels that leave a class of a partition, and those that enter it, within
-// the part of the fabric that cables join it to. The third is those that enter it where all
-// come from one switch and hosts send from beyond: a gate, since a class is connected.
+// edges returns three cuts of a class: the channels that leave it, those that enter it, and the
+// latter with a gate, if all come from one switch and hosts beyond send. Their hosts and LIDs are
+// those of the class's component.
 func (w *network) edges(p *partition, class int) [3]cut {
 	x := &p.sums[class]
 	all := &w.whole[x.part]
@@ -162,16 +164,16 @@ func (w *network) edges(p *partition, class int) [3]cut {
 	return [3]cut{out, in, gate}
 }
 
-// greatest is the cut of those that it sees that has the greatest bound, of equal ones the first.
+// greatest keeps the cut with the greatest bound of those it sees, the first among equals.
 type greatest struct {
 	*network
 	cut   cut
 	value *big.Rat // nil for none
 	unit  int64
-	limit float64 // value
+	limit float64 // value as a float
 }
 
-// see looks at a cut, which may change afterwards.
+// see takes x if it is better; x may change afterwards.
 func (g *greatest) see(x *cut) {
 	if value, unit := g.bestUnit(x, &g.limit); value != nil {
 		g.cut, g.value, g.unit = *x, value, unit
@@ -179,7 +181,7 @@ func (g *greatest) see(x *cut) {
 	}
 }
 
-// cuts sees the edges of the classes of partitions: the gates, or all others. It takes
+// cuts calls see for the edges of all classes: those with a gate, or all others. It takes
 // O(channels x partitions).
 func (w *network) cuts(partitions []*partition, gates bool, see func(*cut)) {
 	for _, p := range partitions {
@@ -193,9 +195,9 @@ func (w *network) cuts(partitions []*partition, gates bool, see func(*cut)) {
 	}
 }
 
-// sweep sees the channels from the first switches in the order of NodeIDs, which is that of
-// GUIDs and often that of a plan, to the others. It takes O(channels), and is for fabrics of
-// one component.
+// sweep calls see for the cuts between the first switches by NodeID, which is the order of GUIDs
+// and often that of a plan, and the others. It takes O(channels), and skips fabrics of several
+// components.
 func (w *network) sweep(see func(*cut)) {
 	if len(w.whole) != 1 {
 		return
@@ -209,7 +211,7 @@ func (w *network) sweep(see func(*cut)) {
 		}
 		x.class, x.lids = int32(s), x.lids-w.lids[s]
 		for c := w.first[s]; c < w.first[s+1]; c++ {
-			if w.to[c] < fabric.NodeID(s) { // it led out so far
+			if w.to[c] < fabric.NodeID(s) { // so far it led to the others
 				x.rates[w.rateOf(w.back[c])]--
 				if joined.Join(w.to[c], fabric.NodeID(s)) {
 					parts--
@@ -223,8 +225,8 @@ func (w *network) sweep(see func(*cut)) {
 	}
 }
 
-// neighbors sees, for shortest paths alone, the channels from one switch with hosts to another:
-// the routes between the two take no other. single is the partition into switches. It takes
+// neighbors calls see, for shortest paths, with the channels from each switch with hosts to each
+// neighbor: routes between the two take no others. single is the partition into switches. It takes
 // O(channels).
 func (w *network) neighbors(single *partition, see func(*cut)) {
 	rates := make([]int64, len(w.rates))
@@ -243,8 +245,8 @@ func (w *network) neighbors(single *partition, see func(*cut)) {
 	}
 }
 
-// bestUnit is the greatest bound of a cut and its unit, of equal ones the least; nil if it is not
-// above limit, which it raises.
+// bestUnit returns the greatest bound of a cut and its unit, the least among equals, and raises
+// limit to it; nil if none is above limit.
 func (w *network) bestUnit(x *cut, limit *float64) (value *big.Rat, unit int64) {
 	total := int64(0)
 	for _, c := range x.rates {
@@ -266,7 +268,8 @@ func (w *network) bestUnit(x *cut, limit *float64) (value *big.Rat, unit int64) 
 	return value, unit
 }
 
-// candidate writes down what the cut proves with the unit, 0 for routes that may be divided.
+// candidate returns the proof of the greatest cut, with its unit; 0 means that routes may be
+// divided.
 func (w *greatest) candidate() candidate {
 	x, unit := &w.cut, w.unit
 	if w.value == nil {
@@ -315,7 +318,7 @@ func (w *greatest) candidate() candidate {
 	return y
 }
 
-// className says in words which switches a class has.
+// className describes the switches of a class.
 func (w *network) className(p *partition, class int32) string {
 	switches := text.CountIf(p.of, func(c int32) bool { return c == class })
 	name := w.f.Name(fabric.NodeID(slices.Index(p.of, class))).String()
@@ -325,7 +328,7 @@ func (w *network) className(p *partition, class int32) string {
 	return name
 }
 
-// cables counts those of an edge by their rates.
+// cables describes the cables of a cut by their rates.
 func (w *network) cables(rates []int64) string {
 	total, equal := int64(0), 0.0
 	for i, c := range rates {
@@ -339,7 +342,7 @@ func (w *network) cables(rates []int64) string {
 	return s
 }
 
-// lumps says that routes are not divided at will, where the bound of a cut rests on it.
+// lumps returns words on lumps of routes if the bound of a cut depends on them, else "".
 func (w *network) lumps(x *candidate, rates []int64, need int64) string {
 	if x.unit == 1 || x.value.Cmp(w.least(big.NewInt(need), rates, 1)) <= 0 {
 		return ""
@@ -347,7 +350,7 @@ func (w *network) lumps(x *candidate, rates []int64, need int64) string {
 	return fmt.Sprintf(", in lumps of %d, since a switch has one port for a LID", x.unit)
 }
 
-// carries is C(load) of a cut, for a load that is a little more than where C changes.
+// carries returns C(load) of a cut. load is a little above the value at which C changes.
 func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 	sum := 0.0
 	for i, c := range rates {
@@ -356,7 +359,7 @@ func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 	return sum
 }
 
-// subtract returns the counts of all without the counts of some.
+// subtract returns the counts of all less the counts of some.
 func subtract(all, some []count) []count {
 	list := slices.Clone(all)
 	for _, c := range some {
@@ -365,8 +368,7 @@ func subtract(all, some []count) []count {
 	return slices.DeleteFunc(list, func(c count) bool { return c.switches == 0 })
 }
 
-// units are those worth trying for sources with some numbers of hosts: 1 and each number, the commonest
-// first.
+// units returns 1 and the commonest numbers of hosts on a switch: the units worth trying.
 func units(counts []count) []int64 {
 	list := []int64{1}
 	common := slices.Clone(counts)
@@ -378,7 +380,7 @@ func units(counts []count) []int64 {
 	return slices.Compact(list)
 }
 
-// certificate writes a candidate down.
+// certificate returns a candidate's certificate.
 func (w *network) certificate(x *candidate) *Certificate {
 	c := &Certificate{Paths: x.paths, Unit: x.unit, Bound: x.value, Fabric: Digest(w.f)}
 	if x.paths == LegalPaths {

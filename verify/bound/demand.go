@@ -15,12 +15,12 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Times is how long the busiest channel between switches, and the busiest cable of a host, take for what a
-// demand puts on them, in seconds: unknown rates count as the commonest.
+// Times has the seconds that the busiest channel between switches, and the busiest cable of a host,
+// take for their traffic of a demand. Unknown rates count as the commonest.
 type Times struct{ Switches, Hosts float64 }
 
-// TimesUnder follows a demand through tables: O(switches x LIDs). What the tables do not deliver is no load
-// between switches. Its only error is that of ctx.
+// TimesUnder follows a demand through tables, in O(switches x LIDs). What the tables do not deliver
+// puts no load on switches. Its only error is ctx's.
 func TimesUnder(ctx context.Context, f *fabric.Fabric, t *lft.Tables, d *lft.Demand) (x Times, err error) {
 	type worker struct {
 		tree    *lft.Forest
@@ -60,13 +60,13 @@ func TimesUnder(ctx context.Context, f *fabric.Fabric, t *lft.Tables, d *lft.Dem
 	return x, nil
 }
 
-// hostTime is that of the busiest cable of a host.
+// hostTime returns the seconds of the busiest cable of a host.
 func hostTime(f *fabric.Fabric, d *lft.Demand) float64 {
 	ports := text.Indices[fabric.PortID](d.Host, func(amount int64) bool { return amount > 0 })
 	return busiest(f, ports, d.Host, d)
 }
 
-// busiest is the longest time of some ports, in seconds.
+// busiest returns the longest time of ports under load, in seconds.
 func busiest(f *fabric.Fabric, ports []fabric.PortID, load []int64, d *lft.Demand) (most float64) {
 	for i, rate := range Rates(f, ports) {
 		most = max(most, float64(float64(load[ports[i]])*d.Bytes)*8/float64(float64(rate)*1e6))
@@ -74,8 +74,8 @@ func busiest(f *fabric.Fabric, ports []fabric.PortID, load []int64, d *lft.Deman
 	return most
 }
 
-// switchFlows returns, by switch, the traffic of jobs to the LIDs of its hosts, ascending by
-// the switch that sends.
+// switchFlows returns, by switch, the traffic of jobs to the LIDs of its hosts, in the order of
+// sending switches.
 func switchFlows(f *fabric.Fabric, d *lft.Demand) [][]lft.Flow {
 	to := make([][]lft.Flow, f.NumSwitches())
 	for lid, flows := range d.To {
@@ -100,9 +100,8 @@ func switchFlows(f *fabric.Fabric, d *lft.Demand) [][]lft.Flow {
 	return to
 }
 
-// DemandDigest names a demand: the SHA-256 of the background, and of what each switch gets from
-// each other one, by the GUIDs of both and the amount, in the order of receivers and then
-// senders; all in 8 bytes, big-endian.
+// DemandDigest identifies a demand. It is the SHA-256 of the background and, for each receiving and
+// each sending switch in this order, of their GUIDs and the amount, all in 8 bytes, big-endian.
 func DemandDigest(f *fabric.Fabric, d *lft.Demand) [sha256.Size]byte {
 	b := binary.BigEndian.AppendUint64(nil, uint64(d.Background))
 	for t, flows := range switchFlows(f, d) {
@@ -115,8 +114,8 @@ func DemandDigest(f *fabric.Fabric, d *lft.Demand) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-// FindUnder looks for a bound under a demand among the cuts that Find tries; nil where nothing
-// crosses one. Amounts are divided at will, so Unit is 0, and Load is an amount on the fastest
+// FindUnder returns the greatest bound under a demand from the cuts of classes that Find tries; nil
+// if no traffic crosses any. Amounts may be divided, so Unit is 0. Load is an amount on the fastest
 // cable.
 func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 	w := newNetwork(f)
@@ -158,7 +157,7 @@ func FindUnder(f *fabric.Fabric, d *lft.Demand) *Bound {
 	return b
 }
 
-// Seconds is how long an amount takes on the fastest cable between switches.
+// Seconds returns how long amount takes on the fastest cable between switches.
 func Seconds(f *fabric.Fabric, d *lft.Demand, amount float64) float64 {
 	w := newNetwork(f)
 	if w.fastest == 0 {

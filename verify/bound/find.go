@@ -9,29 +9,30 @@ import (
 
 // Options are the choices of Find.
 type Options struct {
-	// Rounds is how many rounds Find searches for lengths, for each kind of paths. 0 is a number
-	// that takes little time (none in large fabrics), below 0 is none. Cuts are always tried.
+	// Rounds is the number of rounds in which Find seeks lengths, for each kind of paths. 0 stands for
+	// a number that takes little time (none in large fabrics), a negative one for none. Cuts are
+	// always tried.
 	Rounds int
-	// Load is the greatest relative load of tables, 0 when there are none. If a cut is within 2 % of
-	// it, no lengths are sought, whatever Rounds says.
+	// Load is the greatest relative load of tables, 0 if there are none. If a cut is within 2 % of it,
+	// no lengths are sought, whatever Rounds is.
 	Load float64
-	// Order has the place of each switch in an up*/down* order, 0 on top, which determines the
-	// legal ports. An Order that is no order of all switches, see lft.SwitchesByRank, is ignored.
+	// Order is the place of each switch in an up*/down* order, 0 on top, which determines the legal
+	// ports. It is ignored if lft.SwitchesByRank returns an error for it.
 	Order []int32
 }
 
-// A default search visits maxVisits channels at most for each kind of paths, about 10 ms of CPU time,
-// and is left out where that is less than minRounds. A visit takes as long with each of lengthScales
-// as in a round.
+// A default search visits at most maxVisits channels for each kind of paths, about 10 ms of CPU
+// time. It is left out if that allows less than minRounds. Each of lengthScales takes as many
+// visits as a round.
 const (
 	maxVisits     = 1 << 19
 	minRounds     = 4
 	defaultRounds = 60
 )
 
-// Bounds are the best ones that Find knows.
+// Bounds are the best bounds that Find knows.
 type Bounds struct {
-	// Any is for all tables; nil where no routes cross a channel.
+	// Any is for all tables; nil if no routes cross a channel.
 	Any *Bound `json:"any"`
 	// Shortest is for tables that keep to shortest paths; nil unless above Any.
 	Shortest *Bound `json:"shortest,omitempty"`
@@ -39,8 +40,7 @@ type Bounds struct {
 	Legal *Bound `json:"legal,omitempty"`
 }
 
-// Find looks for bounds. Its result does not depend on the number of CPUs. Its only error is
-// that of ctx.
+// Find looks for bounds. The result does not depend on the number of CPUs. Its only error is ctx's.
 func Find(ctx context.Context, f *fabric.Fabric, opt Options) (*Bounds, error) {
 	w := newNetwork(f)
 	partitions := w.partitions()
@@ -115,7 +115,7 @@ func (w *network) bound(x *candidate) *Bound {
 	return &Bound{Load: load, Exact: x.value, Unit: x.unit, Words: x.words, Certificate: w.certificate(x)}
 }
 
-// List is the bounds that there are.
+// List returns the bounds that are not nil.
 func (b *Bounds) List() (list []*Bound) {
 	for _, x := range []*Bound{b.Any, b.Shortest, b.Legal} {
 		if x != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// LegalPorts says by PortID which channels between switches packets to the hosts of switch t may
-// take, by the rank of each switch in an up*/down* order, see lft.SwitchesByRank and the head of the package.
-// It takes O(channels).
+// LegalPorts returns, by PortID, whether packets to hosts of switch t may take a channel between
+// switches. rank has the place of each switch in an up*/down* order, see lft.SwitchesByRank and the
+// head of the package. It takes O(channels).
 func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
-	hops, climbs := make([]int32, len(rank)), make([]bool, len(rank)) // by switch: the length of its paths, -1 for none; it may send up
+	hops, climbs := make([]int32, len(rank)), make([]bool, len(rank)) // by switch: channels on its paths, -1 for none; whether it may send up
 	for s := range hops {
 		hops[s], climbs[s] = -1, true
 	}
@@ -51,8 +51,8 @@ func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	return legal
 }
 
-// Keeps returns true if all entries of tables keep to the legal ports of an order, so that a bound for
-// legal paths applies to the tables. It takes O(switches with hosts x channels), and O(switches x LIDs).
+// Keeps returns true if all entries of tables for hosts use legal ports of an order, so that a
+// bound for legal paths applies. It takes O(switches with hosts x channels + switches x LIDs).
 func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	for _, d := range f.Switches() {
 		if len(f.HostsOn(d)) > 0 && !KeepsTo(f, t, LegalPorts(f, rank, d), d) {
@@ -62,7 +62,7 @@ func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	return true
 }
 
-// KeepsTo returns true if all entries of tables for the hosts of switch d keep to the LegalPorts for it.
+// KeepsTo returns true if all entries for hosts of switch d use legal, its LegalPorts.
 func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
 	hosts := f.HostsOn(d)
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -86,7 +86,7 @@ func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) boo
 	return true
 }
 
-// Ranks is the place of each switch in the order of a certificate for legal paths.
+// Ranks returns the place of each switch in the order of a certificate for legal paths.
 func (c *Certificate) Ranks(f *fabric.Fabric) ([]int32, error) {
 	if len(c.Order) != f.NumSwitches() {
 		return nil, fmt.Errorf("the order has %d of %d switches", len(c.Order), f.NumSwitches())

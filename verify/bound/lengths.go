@@ -11,22 +11,23 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// blocks is in how many parts the targets are divided. Each part adds up its loads one
-// target after the other, so that the sums do not depend on the number of CPUs.
+// blocks is the number of parts into which targets are divided. Each part adds up its loads one
+// target after the other, so sums do not depend on the number of CPUs.
 const blocks = 32
 
-// seeker looks for the lengths of the best fractional bound by multiplicative weights
-// (Garg and Könemann, Faster and simpler algorithms for multicommodity flow, FOCS 1998; Arora,
-// Hazan and Kale, The multiplicative weights update method, 2012). A channel's price is the
-// part of the sum of l(c) r(c) that it has. In each round all routes take the cheapest
-// paths, those nearly as cheap for a part; then the price of a channel rises with its load.
+// seeker seeks the lengths of the best fractional bound by multiplicative weights (Garg
+// and Könemann, Faster and simpler algorithms for multicommodity flow, FOCS 1998; Arora,
+// Hazan and Kale, The multiplicative weights update method, 2012). The price of a
+// channel is its share of the sum of l(c) r(c). In each round all routes take the
+// cheapest paths, and in part paths nearly as cheap. Then the price of a channel rises
+// with its load.
 type seeker struct {
 	*ways
 	price  []float64   // by channel; their sum is 1
 	length []float64   // by channel: price over rate, 1 for the fastest rate
-	load   []float64   // by channel: relative load of the last round
-	parts  [][]float64 // by block: routes by channel
-	bounds []float64   // by block: its part of the bound
+	load   []float64   // by channel: relative load in the last round
+	parts  [][]float64 // by block and channel: routes
+	bounds []float64   // by block: its share of the bound
 }
 
 func newSeeker(w *ways) *seeker {
@@ -38,7 +39,7 @@ func newSeeker(w *ways) *seeker {
 	return x
 }
 
-// setPrices divides by the sum, and derives lengths.
+// setPrices scales prices to sum 1, and sets lengths.
 func (x *seeker) setPrices() {
 	sum := 0.0
 	for _, p := range x.price {
@@ -50,8 +51,8 @@ func (x *seeker) setPrices() {
 	}
 }
 
-// route sends all routes, and returns the bound of the lengths. A path that is longer than the
-// best by less than blur gets a part.
+// route sends all routes, and returns the bound by the lengths. Paths that are longer than the best
+// by less than blur get a part.
 func (x *seeker) route(ctx context.Context, blur float64) (float64, error) {
 	err := par.ForEach(ctx, 0, blocks, func(b int) error {
 		x.bounds[b] = 0
@@ -79,15 +80,15 @@ func (x *seeker) route(ctx context.Context, blur float64) (float64, error) {
 	return bound, nil
 }
 
-// router is the scratch of one worker.
+// router routes for one block.
 type router struct {
 	*tree[float64]
 	flow  []float64 // by switch
 	load  []float64 // by channel
-	share []float64 // by channel of one switch
+	share []float64 // by channel of a switch: weight
 }
 
-// route sends the routes to the i-th target, and returns the sum of their lengths.
+// route sends the routes to target i, and returns the sum of their lengths.
 func (x *router) route(i int, blur float64) (sum float64) {
 	x.grow(i)
 	t := x.targets[i]
@@ -126,18 +127,18 @@ func (x *router) route(i int, blur float64) (sum float64) {
 	return sum
 }
 
-// How fast prices follow loads: by a step that grows when the bound does, and else falls, to 1 over the
-// rounds so far at least. Of the values tried these come nearest to the best bound in 8 to 60 rounds, on whole
-// and damaged tori and meshes and on irregular networks.
+// How fast prices follow loads: the step grows if the bound does, else falls, to at least 1 /
+// rounds so far. Of the values tried, these come nearest to the best bound in 8 to 60 rounds, on
+// whole and damaged tori and meshes and on irregular networks.
 const (
 	firstStep = 2.0
 	stepGrows = 1.2
 	stepFalls = 0.7
-	maxExcess = 4.0 // of the load over the bound, as part of the bound
+	maxExcess = 4.0 // the most load above the bound that counts, in units of the bound
 )
 
-// seek returns the prices of the best fractional bound that it finds in some rounds, the
-// first with equal prices. A start from the best cut is worse: prices stay near it.
+// seek returns the prices of the best fractional bound that it finds in some rounds. It starts with
+// equal prices: prices that start from the best cut stay near it, which is worse.
 func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err error) {
 	x.setPrices()
 	demand := 0.0
@@ -168,11 +169,11 @@ func (x *seeker) seek(ctx context.Context, rounds int) (best []float64, err erro
 	return best, nil
 }
 
-// lengthScales are the greatest lengths that prices are rounded to. Few lengths often prove as
-// much as many, or more: what is left of a price that goes to 0 is gone.
+// lengthScales are the greatest lengths to which prices are rounded. Small lengths often prove as
+// much or more, as prices that tend to 0 become 0.
 var lengthScales = []float64{1, 8, 128, 1 << 16}
 
-// improve seeks lengths for some paths and returns the best bound that they prove, at least x.
+// improve seeks lengths for the paths of ways, and returns the best bound that they prove, or x.
 func (w *network) improve(ctx context.Context, x candidate, ways *ways, rounds int) (candidate, error) {
 	price, err := newSeeker(ways).seek(ctx, rounds)
 	if err != nil || price == nil {
@@ -197,14 +198,14 @@ func (w *network) improve(ctx context.Context, x candidate, ways *ways, rounds i
 	return x, nil
 }
 
-// mean is the bound of equal lengths: the mean load of all channels, with paths of as few channels as can be.
+// mean returns the bound of equal lengths: the mean load if all routes take the fewest channels.
 func (w *network) mean(ctx context.Context) (candidate, error) {
 	x, err := w.prove(ctx, slices.Repeat([]int64{1}, len(w.port)), newWays(w, AnyPaths, nil))
 	x.words = fmt.Sprintf("the mean over all %s, where routes take the fewest channels", text.CountGrouped(len(w.port), "channel", "channels"))
 	return x, err
 }
 
-// prove is the best bound of some lengths, over the units.
+// prove returns the best bound of some lengths, over all units.
 func (w *network) prove(ctx context.Context, length []int64, ways *ways) (best candidate, err error) {
 	n := w.f.NumSwitches()
 	trees, err := par.ForEachWith(ctx, 0, len(w.targets), func() *prover {
@@ -219,7 +220,7 @@ func (w *network) prove(ctx context.Context, length []int64, ways *ways) (best c
 	if err != nil {
 		return best, err
 	}
-	sum := make([]int64, n) // by switch: lengths of the paths of one of its hosts to all LIDs
+	sum := make([]int64, n) // by switch: sum of the lengths of one host's paths to all LIDs
 	for _, x := range trees {
 		for s, d := range x.sum {
 			sum[s] += d

@@ -5,12 +5,12 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// ways is the paths that a bound allows.
+// ways has the paths that a bound allows.
 type ways struct {
 	*network
 	paths   Paths
 	order   []int32  // by switch: its place in the order, for legal paths
-	allowed [][]bool // by index in targets and channel; nil for any paths
+	allowed [][]bool // by index in targets, by channel; nil for any paths
 }
 
 func newWays(w *network, paths Paths, order []int32) *ways {
@@ -37,19 +37,19 @@ func newWays(w *network, paths Paths, order []int32) *ways {
 	return x
 }
 
-// number is what lengths are: floating point while they are sought, then integers.
+// number is the type of lengths: float64 while they are sought, then int64.
 type number interface{ int64 | float64 }
 
-// tree is the least lengths of paths to one switch, and scratch of one worker.
+// tree has the shortest paths to one target; each worker has one.
 type tree[T number] struct {
 	*ways
 	length  []T                  // by channel
 	allowed []bool               // by channel; nil for all
 	dist    []T                  // by switch
-	hops    []int32              // by switch: channels of the path, the fewest of those of least length
+	hops    []int32              // by switch: channels of its path, the fewest of least length
 	order   []int32              // switches with a path, the nearest first
 	rank    []int32              // by switch: its place in order, -1 without a path
-	heap    graph.Heap[entry[T]] // the nearest first
+	heap    graph.Heap[entry[T]] // nearest first
 }
 
 func newTree[T number](w *ways, length []T) *tree[T] {
@@ -57,7 +57,7 @@ func newTree[T number](w *ways, length []T) *tree[T] {
 	return &tree[T]{ways: w, length: length, dist: make([]T, n), hops: make([]int32, n), rank: make([]int32, n), heap: graph.Heap[entry[T]]{Before: entry[T].before}}
 }
 
-// grow finds the paths to the i-th target: Dijkstra's algorithm from there backward.
+// grow finds the paths to target i, by Dijkstra's algorithm backward from it.
 func (x *tree[T]) grow(i int) {
 	t := x.targets[i]
 	if x.ways.allowed != nil {
@@ -93,7 +93,7 @@ func (x *tree[T]) grow(i int) {
 	}
 }
 
-// entry is a switch that is reached.
+// entry is a switch and how it was reached.
 type entry[T number] struct {
 	dist T
 	hops int32
@@ -104,9 +104,8 @@ func (a entry[T]) before(b entry[T]) bool {
 	return a.dist < b.dist || a.dist == b.dist && (a.hops < b.hops || a.hops == b.hops && a.at < b.at)
 }
 
-// onward returns true if packets to the target may go by channel c of switch s: it is allowed,
-// and it leads to a switch that is nearer by length, or as near and nearer by the number of
-// channels.
+// onward returns true if packets to the target may take channel c of switch s: it is allowed, and
+// leads to a switch that is nearer by length, or equally near and nearer by number of channels.
 func (x *tree[T]) onward(s, c int32) bool {
 	to := x.to[c]
 	return x.rank[to] >= 0 && x.rank[to] < x.rank[s] && (x.allowed == nil || x.allowed[c])

@@ -12,12 +12,12 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Check proves the bound again for fabric f, by the theorem at the head of the package and with
-// code of its own: it shares only the fabric model with the code that made the certificate. It
-// takes O(switches with hosts x channels), times the logarithm of the switches, on all CPUs.
+// Check proves the bound again for fabric f, by the theorem at the head of the package. Its code is
+// its own: it shares only the fabric model with the code that made the certificate. It takes
+// O(switches with hosts x channels x log switches), on all CPUs.
 //
-// Errors: the certificate is of another fabric, names ports or switches that the fabric does not
-// have, is for another demand than d, or claims more or less than its lengths prove.
+// It returns an error if the certificate is for another fabric or another demand than d, names
+// ports or switches that the fabric lacks, or claims more or less than its lengths prove.
 func (c *Certificate) Check(f *fabric.Fabric, d *lft.Demand) error {
 	demanded := c.Demand != ([sha256.Size]byte{})
 	switch {
@@ -68,7 +68,7 @@ func (c *Certificate) Check(f *fabric.Fabric, d *lft.Demand) error {
 	return c.compare(need, x.f, x.length)
 }
 
-// needFor is N of the theorem for what jobs send.
+// needFor returns N of the theorem for the traffic of jobs.
 func (x *recheck) needFor(d *lft.Demand) *big.Int {
 	sum := new(big.Int)
 	for t, flows := range switchFlows(x.f, d) {
@@ -85,19 +85,19 @@ func (x *recheck) needFor(d *lft.Demand) *big.Int {
 	return sum
 }
 
-// recheck has the contents of a certificate, by the indices of a fabric.
+// recheck has the contents of a certificate by indices of the fabric.
 type recheck struct {
 	f       *fabric.Fabric
 	paths   Paths
 	rank    []int32 // by switch: for legal paths, its place in the order
-	length  []int64 // by PortID; 0 for others
-	counted []int64 // by switch: routes to each LID that count
+	length  []int64 // by PortID; 0 without a length
+	counted []int64 // by switch: number of routes to each LID that count
 	gate    fabric.NodeID
-	behind  []int64 // by switch: hosts that reach it through the gate alone; nil without a gate
+	behind  []int64 // by switch: hosts that reach it only through the gate; nil without a gate
 	unit    int64
 }
 
-// countSources fills in x.counted.
+// countSources sets x.counted.
 func (x *recheck) countSources(c *Certificate, hosts []int64) error {
 	count := func(s fabric.NodeID) {
 		x.counted[s] = hosts[s]
@@ -121,8 +121,8 @@ func (x *recheck) countSources(c *Certificate, hosts []int64) error {
 	return nil
 }
 
-// findGate fills in x.behind: without the gate the switches fall into parts, and all hosts that
-// are not in the part of a switch reach it through the gate alone.
+// findGate sets x.behind. Without the gate the switches fall into parts; all hosts outside of a
+// switch's part reach it only through the gate.
 func (x *recheck) findGate(c *Certificate, hosts []int64) error {
 	var ok bool
 	if len(c.Sources) != 1 {
@@ -132,7 +132,7 @@ func (x *recheck) findGate(c *Certificate, hosts []int64) error {
 		return fmt.Errorf("gate %s: want a switch", c.Sources[0])
 	}
 	x.unit, x.behind = c.Unit, make([]int64, len(hosts))
-	part := make([]int, len(hosts)) // by switch, from 1; 0 for none
+	part := make([]int, len(hosts)) // by switch, from 1; 0 if not yet known
 	part[x.gate] = -1
 	sum, all := []int64{0}, hosts[x.gate] // by part: its hosts
 	for _, start := range x.f.Neighbors(x.gate) {
@@ -161,7 +161,7 @@ func (x *recheck) findGate(c *Certificate, hosts []int64) error {
 	return nil
 }
 
-// need is N of the theorem.
+// need returns N of the theorem.
 func (x *recheck) need(lids []int64) *big.Int {
 	part := make([]*big.Int, len(lids)) // by destination switch
 	par.Each(len(lids), func(t int) {
@@ -194,9 +194,8 @@ func (x *recheck) need(lids []int64) *big.Int {
 	return sum
 }
 
-// distances returns, by switch, the least length of a path to switch t, -1 where there
-// is none. It has to consider every path that the tables may take; considering others,
-// too, would only make the bound weaker.
+// distances returns, by switch, the least length of a path to switch t, or -1 if there is none. It
+// must consider every path that tables may take; more paths would only weaken the bound.
 func (x *recheck) distances(t fabric.NodeID) []int64 {
 	var legal []bool
 	var hops []int64
@@ -217,7 +216,7 @@ func (x *recheck) distances(t fabric.NodeID) []int64 {
 	})
 }
 
-// search is Dijkstra's algorithm from switch t backward over channels that allowed takes.
+// search returns distances to t over allowed channels, by Dijkstra's algorithm backward from t.
 func (x *recheck) search(t fabric.NodeID, length func(fabric.PortID) int64, allowed func(p fabric.PortID, to fabric.NodeID) bool) []int64 {
 	dist := make([]int64, x.f.NumSwitches())
 	for s := range dist {
@@ -246,29 +245,29 @@ func (x *recheck) search(t fabric.NodeID, length func(fabric.PortID) int64, allo
 	return dist
 }
 
-// reached is a switch with a path of some length.
+// reached is a switch with the length of a path.
 type reached struct {
 	at       fabric.NodeID
 	distance int64
 }
 
-// compare returns an error unless the bound is the least L with C(L) >= need: that has to hold
-// for the bound, and for nothing below it.
+// compare returns an error unless the bound is the least L with C(L) >= need: this must hold for
+// the bound and for no less.
 func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) error {
 	ports := f.Channels()
 	rate, fastest := Rates(f, ports), int64(0)
 	for _, r := range rate {
 		fastest = max(fastest, r)
 	}
-	at, below := new(big.Int), new(big.Int) // C(bound), and C just below it
+	at, below := new(big.Int), new(big.Int) // C(bound), and C just below the bound
 	whole, rest, divisor := new(big.Int), new(big.Int), new(big.Int)
 	for i, p := range ports {
 		if length[p] == 0 {
 			continue
 		}
-		// bound times rate, over unit times fastest
+		// c.Bound x rate / (unit x fastest)
 		whole.Mul(c.Bound.Num(), big.NewInt(rate[i]))
-		if c.Unit == 0 { // C is a multiple of what it is here, by fastest and the denominator
+		if c.Unit == 0 { // C times fastest and the denominator, like need below
 			at.Add(at, whole.Mul(whole, big.NewInt(length[p])))
 			continue
 		}
@@ -286,7 +285,7 @@ func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) e
 	if c.Unit == 0 {
 		need = new(big.Int).Mul(need, big.NewInt(fastest))
 		need.Mul(need, c.Bound.Denom())
-		below.Sub(at, big.NewInt(1)) // as good as just below
+		below.Sub(at, big.NewInt(1)) // the next lower integer
 	}
 	switch {
 	case below.Cmp(need) >= 0:
