@@ -61,7 +61,8 @@ test-all: build
 # The rooms that spread their work over goroutines, except those whose tests
 # wait for OpenSM: more cases take more of the same ways.
 race:
-	$(TEST) -race -short ./internal/files ./lft ./mesh ./mft ./audit/quality ./sminterface/mad ./cmd/ibweave-opensm/plugin ./sminterface/umad ./updown ./verify ./audit/whatif
+	$(TEST) -race -short ./internal/files ./lft ./mesh ./mft ./audit/quality ./sminterface/mad ./cmd/ibweave-opensm/plugin ./updown ./verify ./audit/whatif
+	$(TEST) -race ./sminterface/umad
 
 lint:
 	GOLANGCI="$(GOLANGCI)" DEADCODE="$(DEADCODE)" scripts/lint.sh

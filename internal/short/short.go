@@ -39,7 +39,7 @@ func NeedAll(tb testing.TB) {
 	}
 }
 
-// NeedPrograms skips a test under -short, which starts no program.
+// NeedPrograms skips a test that starts other programs under -short.
 func NeedPrograms(tb testing.TB) {
 	if testing.Short() {
 		tb.Helper()
