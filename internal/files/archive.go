@@ -75,8 +75,8 @@ func EachMember(name string, visit func(Member) error) error {
 	return eachTar(name, text, visit)
 }
 
-// unpackMembers returns visit for members that may be compressed,
-// in an archive of size bytes. One bound is for all of them.
+// unpackMembers returns a visit that decodes compressed members before it calls
+// visit, in an archive of size bytes. One bound holds for all of them together.
 func unpackMembers(name string, size int64, visit func(Member) error) func(Member) error {
 	all := &bounded{name: name, most: func() int64 { return maxRatio * size }}
 	return func(m Member) error {

@@ -40,7 +40,7 @@ const chunkSize = 4 << 20
 // compressed, which takes no memory: what it returns is read-only. done
 // counts the bytes that are read. Errors: those of from, and *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
-	size := int64(0) // if it is known
+	size := int64(0) // of a regular file, else 0
 	if f, ok := from.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size = info.Size()
@@ -196,7 +196,7 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 	return noTar(name, text)
 }
 
-// noTar refuses a tar archive: its texts together are no text.
+// noTar refuses a tar archive, which is no text.
 func noTar(name string, data []byte) ([]byte, error) {
 	if isTar(data) {
 		return nil, &RefusedError{name, "is a tar archive; want text, or the archive as the file of a topology"}

@@ -73,7 +73,7 @@ func (s *Strong[V]) Find(n int, next Next[V]) int {
 }
 
 // leave ends the frame on top. It returns true if that completes a component
-// with a cycle; then Of of its vertices is the index of the first of them.
+// with a cycle: then s.Of of its vertices is the index of the first of them.
 func (s *Strong[V]) leave() bool {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]

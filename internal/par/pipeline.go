@@ -43,7 +43,7 @@ type pipeline struct {
 	changed  sync.Cond
 	taken    []bool // by slot: from prepare to finish
 	ready    []bool // by slot: from prepare to do
-	// The lowest number for which each step has not begun.
+	// For each step, the lowest number that it has not begun.
 	toPrepare, toDo, toFinish int
 
 	at  int // the lowest number with an error

@@ -153,8 +153,8 @@ func Of[T any](all, few T) T {
 	return all
 }
 
-// Usual returns all under make test-all, else usual: make test draws fewer random cases,
-// and leaves some of many fabrics, and programs that run for long, to make test-all.
+// Usual returns all under make test-all, else usual: make test draws fewer
+// random cases, tries fewer fabrics, and leaves out programs that run for long.
 func Usual[T any](all, usual T) T {
 	if All() {
 		return all

@@ -100,7 +100,7 @@ func SortNatural(list []string) []string {
 	return list
 }
 
-// Exact is the number of decimals that tells a number from all others.
+// Exact stands for as many decimals as tell a number from all others.
 const Exact = -1
 
 // Decimals returns x with n decimals, "" if it is not known.
@@ -111,7 +111,7 @@ func Decimals(x float64, n int, known bool) string {
 	return strconv.FormatFloat(x, 'f', n, 64)
 }
 
-// Each returns the results of of for the elements of a list.
+// Each returns the results of calling of with each element of a list.
 func Each[T, U any](list []T, of func(T) U) []U {
 	out := make([]U, len(list))
 	for i, x := range list {
@@ -146,7 +146,7 @@ func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	return at
 }
 
-// CountIf returns for how many elements of a list is returns true.
+// CountIf returns the number of elements for which is returns true.
 func CountIf[T any](list []T, is func(T) bool) (n int) {
 	for _, x := range list {
 		if is(x) {
