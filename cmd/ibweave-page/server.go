@@ -44,7 +44,7 @@ type reply struct {
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
-		data, _ := json.Marshal(&reply{Error: err.Error()}) // strings can be written
+		data, _ := json.Marshal(&reply{Error: err.Error()}) // it has strings only
 		return [][]byte{text.PrintableJSON(data)}
 	}
 	return parts

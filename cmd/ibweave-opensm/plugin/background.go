@@ -83,11 +83,11 @@ func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, e
 	return r.value, r.err
 }
 
-// lastWriter writes the latest state. Its methods return at once: a goroutine
-// writes, so that a slow disk costs states in between and delays no sweep.
+// lastWriter writes the latest state. Its methods return at once: a
+// goroutine writes, so that a slow disk skips states and delays no sweep.
 type lastWriter[T any] struct {
 	write   func(*T) error           // nil writes nowhere
-	trouble func(l Level, err error) // logs its error in OpenSM's log; may be nil
+	trouble func(l Level, err error) // reports its error to OpenSM's log; may be nil
 
 	mu      sync.Mutex
 	state   T

@@ -59,8 +59,8 @@ type Config struct {
 	Labels string
 	// Shadow makes OpenSM route with its next engine; our tables go to a folder.
 	Shadow bool
-	// Incremental keeps those of the last tables that a change of the subnet
-	// leaves right. Then tables depend on earlier states of the subnet.
+	// Incremental changes only what a change of the subnet requires of
+	// the last tables. So tables depend on earlier states of the subnet.
 	Incremental bool
 	// Rebalance is lft.Options.Rebalance.
 	Rebalance float64

@@ -25,7 +25,7 @@ const LogName = "ibweave.log"
 // maxQueue bounds the lines that wait to be written, in bytes.
 const maxQueue = 1 << 20
 
-// tellEvery is the time between lines in OpenSM's log that ours cannot be written.
+// tellEvery is the least time between lines in OpenSM's log saying that ours cannot be written.
 const tellEvery = time.Hour
 
 // openLog opens our log to append to it. It is a file of its

@@ -215,7 +215,7 @@ func (t *Tables) endPort(g fabric.GUID) (fabric.PortID, bool) {
 	return p, ok
 }
 
-// The names of schemes that steps uses.
+// The schemes that steps lists.
 const (
 	unionScheme    = "union"
 	rowScheme      = "union-row"
@@ -309,7 +309,7 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 type draft struct {
 	wish
 	steps []string
-	step  int // the current one of steps
+	step  int // index of the current one in steps
 	ports []fabric.PortID
 	built bool
 	why   string // why the first step failed
@@ -321,7 +321,7 @@ type draft struct {
 // final returns true if no better step is left.
 func (d *draft) final() bool { return d.step >= len(d.steps)-2 }
 
-// next goes on to the next step; why is the failure of this one.
+// next goes on to the next step; why is what was wrong with this one.
 func (d *draft) next(why string) {
 	if d.why == "" {
 		d.why = d.steps[d.step] + ": " + why

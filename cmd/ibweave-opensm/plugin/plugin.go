@@ -164,7 +164,7 @@ type Plugin struct {
 	// groupsError is why the file's groups were not read, "" if they were.
 	groupsError string
 
-	// The mutex routing guards these, and watched to again.
+	// The mutex routing guards these, and the fields from watched to again.
 	jobsFile background[*declaredJobs]
 	jobs     *declaredJobs // the last that were read, nil for none
 	// jobsFileError is why the file cannot be used, jobsError why its jobs cannot; "" for nothing.
@@ -261,13 +261,13 @@ func (p *Plugin) Close() error {
 	return p.close()
 }
 
-// offered is an engine under a name for routing_engine, less Prefix; nil for autoName.
+// offered is an engine and a name of it in routing_engine, less Prefix; nil for autoName.
 type offered struct {
 	name string
 	*compile.Engine
 }
 
-// offer lists the names of engines.
+// offer sets the engines, with all their names.
 func (p *Plugin) offer() {
 	engines := p.host.Engines
 	if engines == nil {
@@ -301,7 +301,7 @@ type Settings struct {
 }
 
 // Setup is called for each of our engines that OpenSM's routing_engine names. ignored names
-// options of OpenSM that are set and have no effect on them. An *Error has been logged.
+// options of OpenSM that are set and do not affect our engines. It has logged an *Error.
 func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
 		// It is in the log already.
@@ -485,7 +485,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	next, stuck := p.rebalance(ctx, t, s)
 	if stuck {
-		s.Found = nil // the switches have t
+		s.Found = nil // the switches have t already
 		err := par.Catch(func() (err error) { next, err = p.routeChanged(ctx, engine, s); return err })
 		if err == nil {
 			return next, nil
@@ -677,8 +677,8 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables 
 	return &next, false
 }
 
-// stepFailed logs why tables could not be kept. They were routed from scratch
-// since, so OpenSM needs no other engine; but a bug is a line in its log.
+// stepFailed logs why tables could not be kept. They were then routed from
+// scratch, so OpenSM needs no other engine; a bug is a line in its log, too.
 func (p *Plugin) stepFailed(engine string, err error) {
 	failed := p.guard(engine, func() error { return err })
 	if failed.Code == Panicked { // our log has the stack
@@ -822,7 +822,7 @@ func (p *Plugin) Written(t *Tables) {
 	p.host.Log(LogInfo, t.Engine+": "+said)
 }
 
-// accept returns an error if tables that the checker refuses must not be installed.
+// accept returns an error if the checker refuses the tables; with verify: warn it only logs it.
 func (p *Plugin) accept(r *compile.Result) error {
 	err := verdict(r.Verify)
 	if err == nil {

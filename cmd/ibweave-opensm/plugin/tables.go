@@ -61,7 +61,7 @@ func (t *Timing) Total() time.Duration { return t.Computing + t.Writing }
 // OpenSM's room for the tables, and for writing.
 func (t *Timing) rest() time.Duration { return t.Total() - t.Snapshot - t.Route - t.Verify }
 
-// isFound returns false if OpenSM read other tables from switches than t.
+// isFound returns false if OpenSM read tables from switches that differ from t.
 func (t *Tables) isFound(s *Snapshot) bool {
 	for i, row := range s.Found {
 		if row == nil {
@@ -163,9 +163,9 @@ func (t *Tables) SwitchLIDs() []fabric.LID {
 // it takes longer than everything else together.
 func (t *Tables) WantsLIDMatrix() bool { return t.snapshot.DumpsTables || t.fullMatrix }
 
-// excuse makes notes of errors about pairs that no cables join, which no
-// engine can join: after lost packets OpenSM has a subnet in pieces until its
-// next sweep. It returns a line about the pieces, "" if it excused nothing.
+// excuse turns errors about pairs that no cables join into notes, since no
+// engine can join them: after lost packets OpenSM has a subnet in pieces until
+// its next sweep. It returns a line about the pieces, "" if it excused nothing.
 func excuse(c *fabric.Components, v *verify.Result) string {
 	apart := []string{verify.Partitioned, verify.ManagementPartitioned}
 	if !slices.ContainsFunc(v.Findings, func(f verify.Finding) bool { return slices.Contains(apart, f.Rule) }) {

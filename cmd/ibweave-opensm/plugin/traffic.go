@@ -83,7 +83,7 @@ func (p *Plugin) follow(opt *compile.Options) {
 	}
 }
 
-// jobsTrouble logs an error of the file of traffic, unless it is *last, the one before.
+// jobsTrouble logs an error of the file of traffic, unless *last is the same.
 func (p *Plugin) jobsTrouble(last *string, err error) {
 	if text := oneLine(err.Error()); *last != text {
 		*last = text
