@@ -50,7 +50,7 @@ func (o *Output) Define(root *cobra.Command, level, format, color *string, check
 		if err = o.notes.Set(o.Screen, *color); err != nil {
 			return err
 		}
-		// Only text gets line breaks and colours, documents for programs do not.
+		// Only text gets line breaks and colours, not documents for programs.
 		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
 			if err = o.results.Set(o.terminal, *color); err != nil {
 				return err
@@ -67,7 +67,7 @@ func (o *Output) Define(root *cobra.Command, level, format, color *string, check
 	})
 	root.SetOut(o.Exact)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		// Exact has the error.
+		// Exact keeps the error.
 		_, _ = io.WriteString(cmd.OutOrStdout(), Help(cmd))
 	})
 }
@@ -100,7 +100,7 @@ func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, 
 	root.SetErr(o.Stderr)
 	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
 	o.Stdout.(*Printable).End()
-	_ = o.results.End() // Exact has the error
+	_ = o.results.End() // Exact keeps the error
 	switch {
 	case err == nil:
 	case !*running: // cobra's own errors have no type

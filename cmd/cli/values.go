@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// MaxFactor and MaxNumber are far beyond any use, and sums of them are still finite.
+// MaxFactor and MaxNumber are bounds far beyond any use; sums of such numbers are still finite.
 const (
 	MaxFactor = 1e6     // times a load
 	MaxNumber = 1 << 30 // of things that are counted; messages leave it out
@@ -44,7 +44,7 @@ func (v *Value[T]) Set(text string) error {
 	return nil
 }
 
-// Refusing is any Value: Refused returns its valid words, nil if any are, and what is wrong.
+// Refusing is any Value: Refused returns its valid words, nil without a list, and what is wrong.
 type Refusing interface {
 	Refused() (words []string, err error)
 }
@@ -85,7 +85,7 @@ func FlagError(cmd *cobra.Command, err error) error {
 	return &UsageError{fmt.Errorf("%w%s", err, NearFlag(cmd, err))}
 }
 
-// ParsedFlag defines a flag that parse reads. The default is in *to, and text shows it.
+// ParsedFlag defines a flag that parse reads. The default is in *to; help shows it as text.
 func ParsedFlag[T any](flags *pflag.FlagSet, to *T, name, text, usage string, parse func(text string) (T, error)) {
 	flags.Var(&Value[T]{To: to, Parse: parse, Text: text, Kind: "value"}, name, usage)
 }
@@ -122,8 +122,8 @@ type Numeric interface {
 	int | int64 | uint8 | uint16 | uint32 | uint64 | float64
 }
 
-// NumberFlag defines a flag from least to most; the default is in *to. A default of 0 for "not
-// given" is below least and so cannot be given: a script's unset variable would lift a limit.
+// NumberFlag defines a flag from least to most, with the default in *to. A default of 0 that means
+// "not given" is below least: if 0 could be given, a script's unset variable would lift a limit.
 func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
 	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
 }
@@ -172,11 +172,11 @@ func Plain[T Numeric](x T) string {
 	return fmt.Sprint(x)
 }
 
-// Scope has the conditions under which flags have an
-// effect. A condition lists alternatives, with blanks
-// between them. One is the name of a flag, which must be
-// given, or a flag with values, "engine=xy updn", one of
-// which it must have, given or by default.
+// Scope has the conditions under which flags have an effect. A
+// condition lists alternatives, with blanks between them. One
+// is the name of a flag, which must be given, or a flag with
+// values, "engine=xy|updn", one of which it must have, given
+// or by default.
 type Scope struct {
 	Flags string // names with blanks between them
 	With  string // condition that has to hold; "" for none
@@ -201,7 +201,7 @@ func Scopes(flags *pflag.FlagSet, list ...Scope) {
 	for _, s := range list {
 		for name := range strings.FieldsSeq(s.Flags) {
 			if err := flags.SetAnnotation(name, scopeOf, []string{s.With, s.Not, s.Why, strconv.FormatBool(s.Note)}); err != nil {
-				panic(err) // there is no such flag: found by every test
+				panic(err) // no such flag: every test would find it
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
 func (a *app) require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // there is no such flag: found by every test
+			panic(err) // no such flag: every test would find it
 		}
 	}
 }

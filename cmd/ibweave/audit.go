@@ -45,7 +45,7 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	}
 	if len(args) == 0 {
 		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
-		if argument && in.TakeCables && !in.HasTables() && !asks { // the tables may be forgotten
+		if argument && in.TakeCables && !in.HasTables() && !asks { // the user may have forgotten the tables
 			in.wiring, in.cablesAlone = true, true
 		}
 		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
@@ -195,7 +195,7 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	return nil
 }
 
-// writeRounds is for how many rounds --write-bound seeks, without --bound-iterations.
+// writeRounds is for how many rounds --write-bound seeks bounds, without --bound-iterations.
 const writeRounds = 200
 
 // find seeks lower bounds of the load and returns them. With
@@ -278,7 +278,7 @@ type demanded struct {
 	plan  *plan.Verdict  // nil without a plan
 }
 
-// readPolicy reads the policy, and takes its kinds of nodes before the fabric is read.
+// readPolicy reads the policy. Its kinds of nodes apply when the fabric is read.
 func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}
 	if in.policy == "" {

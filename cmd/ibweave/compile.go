@@ -165,7 +165,7 @@ type summary struct {
 	// not enough, with the plugin. InstallPlugin has those that make the plugin route.
 	Install       []string          `json:"install"`
 	InstallPlugin []string          `json:"install_plugin"`
-	Undo          []string          `json:"undo"` // commands that undo either
+	Undo          []string          `json:"undo"` // commands that undo Install or InstallPlugin
 	Seconds       compile.Seconds   `json:"seconds"`
 	Groups        []mft.Entry       `json:"groups"`
 	Trees         *choice.Trees     `json:"multicast,omitempty"`

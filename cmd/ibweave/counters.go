@@ -47,7 +47,7 @@ func (a *app) countersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Tables may be missing; of adaptive ones, static ports will do.
+			// Tables may be missing; for adaptive ones, static ports will do.
 			o.wiring, o.TakeAdaptive = true, true
 			if err := a.resolveAudit("counters", &o.audit, dir); err != nil {
 				return err

@@ -104,7 +104,7 @@ func (a *app) readLive(ctx context.Context, r *reach, opt open.LiveOptions) (*op
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // all requests are done, or have failed
+	defer func() { _ = c.Close() }() // its error no longer matters
 	opt.Host = a.reader(new(audit)).Host
 	return open.Live(ctx, c, opt)
 }
@@ -115,7 +115,7 @@ func (a *app) subnetProblems(problems []fabric.Problem) error {
 	return cli.FindingsIf(len(problems) > 0)
 }
 
-// refused prints an error by which the subnet says no, and returns ErrFindings; others it keeps.
+// refused prints an error by which the subnet says no, and returns ErrFindings for it.
 func (a *app) refused(err error) error {
 	if cli.Is[*mad.StatusError](err) || cli.Is[*subnet.MLIDError](err) || cli.Is[*subnet.NoGroupError](err) {
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
@@ -141,7 +141,7 @@ func (a *app) discoverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// All requests are done, or have failed.
+			// Its error no longer matters.
 			defer func() { _ = c.Close() }()
 			s := a.startStage("discover")
 			d, err := c.Discover(cmd.Context())

@@ -169,7 +169,7 @@ func (a *app) readDumps(d *drifting, f *fabric.Fabric) (*state.State, error) {
 	}
 	in.UseFabric(f)
 	live, err := a.readState(&side{name: "live", audit: *in})
-	if err == nil { // a switch without a forwarding table is a difference itself
+	if err == nil { // a missing forwarding table is a difference already
 		d.parts = slices.DeleteFunc(live.Undecided, func(u state.Undecided) bool { return u.Part == state.ForwardingTables && u.Kind == fabric.Missing })
 	}
 	return live, err

@@ -106,7 +106,7 @@ func (a *app) slurmCommand() *cobra.Command {
 	return cmd
 }
 
-// slurm reads a fabric and writes its groups.
+// slurm reads a fabric and writes its leaves as Slurm's topology.
 func (a *app) slurm(o *slurmOptions) (err error) {
 	opt := scheduler.Options{Numbered: o.switches == "numbers"}
 	if opt.Host, err = o.host.parse(); err != nil {

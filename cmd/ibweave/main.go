@@ -63,7 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
 	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error {
 		if cmd.Name() == "compile" {
-			return nil // it reports these with all else that is wrong
+			return nil // compile reports these with its other errors
 		}
 		return errors.Join(cli.WrongValues(cmd)...)
 	})
@@ -85,7 +85,7 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	// A help topic: the table of package dump.
+	// forms is a help topic: the table of package dump.
 	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"}
 	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
 	describe(root)
@@ -118,7 +118,7 @@ func (a *app) rootCommand() *cobra.Command {
 // addCobraCommands adds cobra's commands help and completion, with our help texts.
 func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd() // it keeps the output that root has now
+	root.InitDefaultCompletionCmd() // it captures the output that root has now
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Args, completion.RunE = a.maxArgs(0), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	help, _, _ := root.Find([]string{"help"})
@@ -126,7 +126,7 @@ func (a *app) addCobraCommands(root *cobra.Command) {
 	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
 	help.Example = "  ibweave help compile\n  ibweave help forms"
 	help.Args = func(_ *cobra.Command, args []string) error {
-		// The root if there is no such command.
+		// command is the root if there is no such command.
 		command, rest, _ := root.Find(args)
 		if command.DisableFlagParsing {
 			return command.RunE(command, nil)

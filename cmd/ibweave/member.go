@@ -84,7 +84,7 @@ func (a *app) memberCommand(name string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// All requests are done, or have failed.
+			// Its error no longer matters.
 			defer func() { _ = c.Close() }()
 			sm, err := c.Manager(cmd.Context())
 			if err != nil {

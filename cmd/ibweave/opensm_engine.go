@@ -30,8 +30,8 @@ var (
 // maxOpenSMDump is the most bytes of a dump.
 const maxOpenSMDump = 8 << 30
 
-// routeByOpenSM lets an engine of OpenSM route f on ibsim, with the options
-// of a site. in notes lanes that could not be read. used is the engine that
+// routeByOpenSM lets an engine of OpenSM route f on ibsim, with the options of
+// a site. in records which lanes could not be read. used is the engine that
 // OpenSM used in the end; lanes are read only if it is the one asked for.
 func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string, site *siteOptions) (r *lft.Routing, in *audit, used string, err error) {
 	twin, err := ibsim.NewTwin(f)
@@ -75,7 +75,7 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	if r.SL2VL, err = in.readOpenSMLanes(run.Dir, twin.Fabric, f); err == nil {
 		r.PathSLs, err = a.askPathSLs(ctx, sim, f, r.SL2VL)
 	}
-	in.State.UnknownSLs = true // for want of path SLs
+	in.State.UnknownSLs = true // unless there are path SLs
 	return r, in, run.Engine, err
 }
 

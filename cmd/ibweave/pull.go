@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// manyRequests take some seconds; pull announces more than these.
+// manyRequests is some seconds of work: pull announces larger numbers of requests.
 const manyRequests = 10_000
 
 func (a *app) pullCommand() *cobra.Command {

@@ -31,7 +31,7 @@ type audit struct {
 	copying     verify.Copying
 	buffer      verify.Buffer
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
-	place       func(*verify.Finding) (file string, line int) // of a finding in --source; nil for the files that were read
+	place       func(*verify.Finding) (file string, line int) // place of a finding in --source; nil for the files that were read
 	cablesAlone bool                                          // check a topology's cables, without tables
 	partitions  string                                        // partitions.conf; "" for none
 	manager     string                                        // node or port of the subnet manager; "" for not said
@@ -132,8 +132,8 @@ func (a *app) reader(in *audit) *open.Input {
 	return &in.Input
 }
 
-// tell makes findings of problems that a reader noticed, or prints a
-// line for each rule if in wants no findings. Other problems it prints.
+// tell makes findings of problems that a reader noticed; if in wants
+// none, it prints a line for each rule. It prints all other problems.
 func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if f == nil {
 		f = &fabric.Fabric{}
@@ -150,7 +150,7 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if in.Findings {
 		in.findings = append(in.findings, capture.TableFindings(problems)...)
 	}
-	// Contradictions that begin so are left out: several ports have the LID.
+	// LIDs of several ports: contradictions whose messages begin like these are left out.
 	twice := make(map[string]bool)
 	for _, p := range in.State.Problems {
 		if p.Kind == fabric.DuplicateLID {

@@ -135,7 +135,7 @@ func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt reh
 
 // pluginJobs returns lines for the plugin's configuration that name the jobs of --traffic.
 func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (string, error) {
-	file, err := a.readJobFile(traffic) // the plugin only logs what is wrong
+	file, err := a.readJobFile(traffic) // the plugin would only log an error
 	if err != nil {
 		return "", err
 	}

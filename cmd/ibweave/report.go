@@ -44,7 +44,7 @@ type reporting struct {
 type reported struct {
 	*auditResult
 	name  string
-	isOld bool // the page has a newer one
+	isOld bool // there is a newer state
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -126,7 +126,7 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	} else {
 		r.title = cmp.Or(r.title, filepath.Base(r.Topology))
 	}
-	// Else a fabric would be clean with tables, and have errors without.
+	// Else a fabric could be clean with tables and have errors without them.
 	r.wiring = true
 	r.TakeCables, r.TakeAdaptive = true, true
 	if len(args) == 2 {
@@ -189,7 +189,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err
 	return a.writeFiles(ctx, r, in)
 }
 
-// readStates reads or routes the state of the page, now, and the one before it, nil if none.
+// readStates reads or routes the states of the page: now, and old, nil if there is only one.
 func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old, now *reported, err error) {
 	take := func(x *auditResult, name string) { old, now = now, &reported{x, name, false} }
 	switch {
@@ -382,7 +382,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 	return a.writePictures(r.svg, r.png, p.SVG, p.PNG)
 }
 
-// trims prints what a page is too large to have; it returns true if the compiler goes in.
+// trims prints what the page is too large to have; it returns true if the page gets the compiler.
 func (a *app) trims(r *reporting, in *page.Input) bool {
 	if in.Tables == nil || r.output == "" {
 		return r.interactive

@@ -149,7 +149,7 @@ func (in *simulation) time(to *sim.Time, name, usage string) {
 // maxPoints is the most steps of FIRST:LAST:STEP.
 const maxPoints = 100_000
 
-// leastLoad is a message in minutes; far below, simulations would not end.
+// leastLoad is a message in minutes; with far less, simulations would not end.
 const leastLoad = 1e-6
 
 // parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.
@@ -182,7 +182,7 @@ func parseLoads(item string) ([]float64, error) {
 	return loads, nil
 }
 
-// wholeNumbers returns a parser of numbers that allowed accepts; errors want others.
+// wholeNumbers returns a parser of numbers that allowed accepts; its error names want.
 func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bool) func(item string) ([]T, error) {
 	return func(item string) ([]T, error) {
 		n, err := strconv.ParseUint(item, 10, 64)

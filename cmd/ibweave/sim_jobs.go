@@ -189,7 +189,7 @@ func gainText(x *float64) string {
 // writeBest prints which routing is best, and the gain of each change by itself.
 func writeBest(w *text.Sheet, list []experiment.JobsCompared) {
 	first, best := &list[0], experiment.Best(list)
-	// --mcast and --sharp are the only choices.
+	// Routing is empty if --mcast and --sharp are the only choices.
 	name := cmp.Or(first.Routing, "unicast alone")
 	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", name)
 	if best == 0 {

@@ -17,8 +17,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// writeResults writes results in the form of --format; if to a
-// file, it prints a line with what, their summary.
+// writeResults writes results in the form of --format. If they
+// go to a file, it prints a line with what, their summary.
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {

@@ -42,7 +42,7 @@ func (a *app) whatifCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "whatif {TOPOLOGY -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
 		Short:   "what the failure of each cable or switch would do",
-		Aliases: []string{"merge"}, // ibweave merge FILE.., as it was called
+		Aliases: []string{"merge"}, // an earlier name: ibweave merge FILE..
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.CalledAs() == "merge" {
 				if err := cmd.Flags().Set("merge", "true"); err != nil {
@@ -227,7 +227,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	return a.writeCases(r, out)
 }
 
-// writeCases writes a result as the flags ask, and returns ErrFindings if it is bad.
+// writeCases writes a result as the flags ask; it returns ErrFindings as --fail-on says.
 func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 	r.Sort(out.sort)
 	if out.file != "" {
