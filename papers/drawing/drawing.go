@@ -92,7 +92,8 @@ func (d *Network) who() []string {
 // mostSteps is the most steps of a packet that are listed.
 const mostSteps = 9
 
-// says returns a line for each packet, with the cables that it holds and waits for; and the notes.
+// says returns a line for each packet, with the
+// cables that it holds and waits for; and the notes.
 func (d *Network) says() []string {
 	var list []string
 	for _, who := range d.who() {

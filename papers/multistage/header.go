@@ -107,8 +107,8 @@ func (c Cube) Split(stage int) (out [2]Cube, ports Outputs) {
 	return out, 3
 }
 
-// CubeOf returns the smallest cube of all addresses, which are
-// distinct. exact is true if the cube has no others. There must be one.
+// CubeOf returns the smallest cube that has all addresses, one or
+// more and no two alike. exact is true if the cube has no others.
 func CubeOf(addresses []int) (c Cube, exact bool) {
 	if len(addresses) == 0 {
 		return Cube{}, false

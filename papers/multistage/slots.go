@@ -29,7 +29,7 @@ type SlotOptions struct {
 	// of its own. If the destinations are a region, Phase 1 goes
 	// there. A node that is the destination of its copy keeps it.
 	Recycle bool
-	// Slots to simulate, at least: it simulates whole SlotBlocks, two or more.
+	// Slots is the least number to simulate; it is rounded up to whole SlotBlocks, two or more.
 	Slots int
 	Seed  uint64
 }

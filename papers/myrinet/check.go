@@ -31,7 +31,7 @@ type Fault struct {
 type Report struct {
 	Messages int // followed: one for each group and sender
 	Sends    int // of all messages
-	Steps    int // the most, one after another, until a member has a message
+	Steps    int // the most sends, one after another, until a member has it
 	// Faults has at most one for each group.
 	Faults []Fault
 	// Deadlock is a cycle of waits for buffers; nil if there is none.
@@ -169,7 +169,7 @@ func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	}
 }
 
-// index returns where in g.Sends the k-th send is that Of returns for v.
+// index returns the index in g.Sends of the k-th send that Of returns for v.
 func (c *checker) index(g *Group, v visit, k int) int {
 	sends := g.Of(v.at, v.held, v.from)
 	i, _ := slices.BinarySearchFunc(g.Sends, sends[0], compareSends)

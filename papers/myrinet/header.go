@@ -18,7 +18,8 @@ const EndOfRoute = 0xff
 // maxSubtree is the most bytes of a subtree: a pointer of one byte has to skip them.
 const maxSubtree = 254
 
-// Route is a unicast source route: the port, 0 to 254, by which it leaves each switch on the way.
+// Route is a unicast source route: the port, 0 to
+// 254, by which it leaves each switch on the way.
 type Route []fabric.PortNum
 
 // SourceRoute returns the route that forwarding tables give from

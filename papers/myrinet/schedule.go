@@ -116,14 +116,14 @@ type Send struct {
 type Group struct {
 	Name   string
 	Method Method
-	// Hops, if not 0, is how often a message is sent on in a row:
-	// an originator puts that into the header, each host takes one
-	// away, and the host that gets 0 sends the message to none.
+	// Hops, if not 0, limits how often a message is sent on in a
+	// row: an originator puts it into the header, each host takes
+	// one away, and the host that gets 0 does not send on.
 	Hops int
 	// Members and Senders are indices of hosts, ascending. Only senders originate.
 	Members, Senders []int32
-	// Sends is ordered by At, Held and From; what one host does
-	// with one message is in the order of doing.
+	// Sends is ordered by At, Held and From; sends of one host for
+	// one message are in the order in which it sends them.
 	Sends []Send
 }
 

@@ -158,7 +158,7 @@ func drawFabric(title string, f *fabric.Fabric, at place) *plan {
 }
 
 // arrow draws who on the cable out of a port, or waiting for
-// it, unless the cable is not in the drawing.
+// it. It draws nothing if the cable is not in the drawing.
 func (d *plan) arrow(out fabric.PortID, who string, waits bool) {
 	from, ok := d.spot[d.f.Owner(out)]
 	to, too := d.spot[d.f.Owner(d.f.Peer(out))]

@@ -254,7 +254,7 @@ func look(paper, name string) string {
 	return schemes[paper][i]
 }
 
-// simulated ends the name of a curve that a model has, too.
+// simulated ends the name of a simulated curve if a model has that curve, too.
 const simulated = ", simulated"
 
 // picture returns a figure's chart or its drawings; nil if it has neither.

@@ -149,7 +149,7 @@ type gerlaPoint struct {
 	scheme gerlaScheme
 	load   float64        // offered load of a host's link; 0 takes rate
 	rate   float64        // worms that a host originates in a byte time
-	share  float64        // of multicast in what is originated
+	share  float64        // multicast part of originated worms
 	to     []*chart.Point // by metric
 }
 

@@ -345,7 +345,8 @@ const (
 // gerlaHostSettings names the three pairs of panels of the figure hosts.
 var gerlaHostSettings = [...]string{"window", "hosts", "buffer"}
 
-// gerlaSystemClaims are claims that these figures decide; those marked (ours) are not the paper's.
+// gerlaSystemClaims are claims that these figures
+// decide; those marked (ours) are not the paper's.
 var gerlaSystemClaims = []Claim{
 	on("M6", "repeated unicast increases latency (abstract)", "unicast", judgeBaseline),
 	on("M20 trees", "cut-through to the first successor alone leaves trees slower than the cut-through circuit under light load (section 6)", "cut-trees", judgeCutTrees),

@@ -482,7 +482,8 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	return nil
 }
 
-// circuitFrom lists the hosts, with buffer classes, that a message visits from the host with an ID.
+// circuitFrom lists the hosts, with buffer classes,
+// that a message visits from the host with an ID.
 func circuitFrom(s *myrinet.Schedule, id int32) string {
 	var says []string
 	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), myrinet.Anyone

@@ -26,7 +26,7 @@ const (
 type lanes struct {
 	label  string // of the papers' curves
 	vls    int
-	scheme string // of SL-to-VL tables, by compile
+	scheme string // of compile's SL-to-VL tables
 	// figure says that VLs are numbered as in figures (Fig. 6(e) and 8(e), E-X5), north 0,
 	// east 1, south 2, west 3, and not as in the text: east 0, north 1, west 2, south 3.
 	figure bool

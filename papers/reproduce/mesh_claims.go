@@ -389,7 +389,7 @@ func judgeSharedLarge(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var bytes float64
 	var pairs change
-	// All differences are small, by within; one surely is not.
+	// small is the least result of within; large is true if one result is -1.
 	small, large := 1, false
 	for i := range cases {
 		c := &cases[i]

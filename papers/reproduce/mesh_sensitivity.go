@@ -9,7 +9,8 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// setting is something that the mesh papers do not give (X19, X16, E-X15), and the values to try.
+// setting is something that the mesh papers do not
+// give (X19, X16, E-X15), and the values to try.
 type setting struct {
 	name   string
 	axis   chart.Axis

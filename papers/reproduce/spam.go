@@ -70,7 +70,8 @@ func spamHardware() sim.Config {
 	}
 }
 
-// spamRouters gives a simulation SPAM's routers. The tag of a message is the number of its worm.
+// spamRouters gives a simulation SPAM's routers.
+// The tag of a message is the number of its worm.
 type spamRouters struct {
 	net   *updown.SPAMNetwork
 	worms []*updown.Worm
@@ -613,8 +614,8 @@ type spamSweep struct {
 	draws, least, most int
 }
 
-// curves measures the loads into panels of all messages and of
-// multicasts; one panel has multicasts.
+// curves measures the loads, and adds their curves to panels: of all
+// messages and of multicasts, or of multicasts alone to a single panel.
 func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 	runs := make([][]mixedRun, len(w.loads)*w.draws)
 	err := lab.Each(len(runs), func(ctx context.Context, i int) (err error) {
@@ -634,8 +635,7 @@ func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 				ok = ok && p.ok
 				for i := range at {
 					at[i].Y += p.mean[i] / float64(w.draws)
-					// The interval is that of these networks: the draws have the
-					// differences between networks.
+					// The interval is for these networks: the draws show how networks differ.
 					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(w.draws))
 					at[i].Draws = append(at[i].Draws, p.mean[i])
 				}

@@ -425,7 +425,8 @@ func spamRoot(lab *Lab) (*Figure, error) {
 	}, err
 }
 
-// spamSystemClaims are claims that these figures decide; those marked (ours) are not the paper's.
+// spamSystemClaims are claims that these figures
+// decide; those marked (ours) are not the paper's.
 var spamSystemClaims = []Claim{
 	on("S15-6", "the factor becomes even more dramatic for larger networks (section 4)", "large", judgeSPAMLarge),
 	on("S16 multicast", "latency remains largely independent of the number of destinations, with multicast alone (ours)", "multicast", judgeSPAMAlone),

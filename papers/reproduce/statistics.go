@@ -169,8 +169,8 @@ type flow struct {
 	early, late float64
 }
 
-// It is steady if as much goes as comes, up to leastLeft messages or a
-// share mostLeft, and if latency does not grow by more than mostGrowth.
+// A flow is steady if as much goes as comes, up to leastLeft messages or
+// a share mostLeft, and if latency does not grow by more than mostGrowth.
 const (
 	mostLeft   = 0.02
 	leastLeft  = 20

@@ -68,7 +68,7 @@ man -l FILE, or Markdown, as in docs/reference/papers.`
 	man.Example = "  ibweave-papers man -o man"
 	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), man, cli.VersionCommand(a.stdout, "ibweave-papers", a.maxArgs(0)))
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd() // it keeps the output that root has now
+	root.InitDefaultCompletionCmd() // it captures the output that root has now
 	help, _, _ := root.Find([]string{"help"})
 	help.Short, help.Long, help.Example = "print the help text of a command", "Print what COMMAND --help prints.", "  ibweave-papers help reproduce"
 	cli.Walk(root, func(c *cobra.Command) {

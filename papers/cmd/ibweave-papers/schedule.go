@@ -287,8 +287,8 @@ func (a *app) readTables(in *source) (*fabric.Fabric, *lft.Tables, error) {
 	return r.State.Fabric, r.State.Tables, err
 }
 
-// tell prints what was odd in the input: a line for each rule about captures, and of other
-// problems the first ten and their number; with all, every one, since input was left out.
+// tell prints what was odd in the input: a line for each rule about captures, and the
+// first ten other problems and how many more there are. With all it prints all of them.
 func (a *app) tell(f *fabric.Fabric, problems []fabric.Problem, all bool) {
 	if f == nil {
 		f = &fabric.Fabric{}

@@ -49,7 +49,7 @@ type worm struct {
 	kind     wormKind
 	accepted bool
 	msg      int32 // index, or none
-	job      int32 // of the sender: the one that it carries or answers
+	job      int32 // index of the sender's job that it carries or answers
 	from, to int32 // hosts
 	bytes    int32
 	class    myrinet.Class // of buffers that it asks for
@@ -63,11 +63,11 @@ type message struct {
 	origin   int32
 	bytes    int32
 	left     int32 // members that lack it
-	refs     int32 // worms and copies of it
+	refs     int32 // worms and copies that refer to it
 	born     int64
 	serial   int64
 	measured bool
-	lost     bool // for some member
+	lost     bool // lost for some member
 }
 
 // copyOf is a multicast message that an adapter keeps until it has been passed on.
@@ -503,7 +503,7 @@ func (a *adapters) deliver(m, host int32) {
 		a.o.Delivered(int(x.group), host, x.serial)
 	}
 	if host == x.origin && x.group != none {
-		return // it comes back as a confirmation, or for the order
+		return // its own message comes back as a confirmation, or for the order
 	}
 	x.left--
 	if x.group == none {

@@ -348,7 +348,7 @@ func (x *switches) enter(in fabric.PortID) *crossing {
 	return c
 }
 
-// wait counts a cycle without a flit.
+// wait counts a cycle in which no flit leaves.
 func (c *crossing) wait() {
 	for i := range c.outs {
 		c.outs[i].idle++

@@ -400,13 +400,13 @@ func (a *adapters) birth(host int32) {
 	}
 }
 
-// prepare returns how long a host is busy with its next worm.
-// It takes the last one's length for that.
+// prepare returns how long a host is busy with its next worm,
+// as if that had the length of the last one.
 func (a *adapters) prepare(bytes int32) int64 {
 	return max(1, int64(a.o.Traffic.Prepare)+int64(a.o.Traffic.PrepareByte*float64(bytes)))
 }
 
-// launched handles the moment at which an own message of a host has been sent.
+// launched handles the moment at which a host has sent a message of its own.
 func (a *adapters) launched(host, bytes int32) {
 	h := &a.host[host]
 	h.backlog--

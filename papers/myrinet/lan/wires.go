@@ -404,7 +404,7 @@ func (n *network) on(i int32) {
 		}
 	} else if first {
 		if c.first == none {
-			// A worm alone: nothing can overflow before it has asked.
+			// A worm alone: the buffer cannot overflow before the worm asks for its output.
 			c.first, c.last = i, i
 			c.fillAt, c.in, c.out = n.now, true, false
 			c.version++
