@@ -17,7 +17,7 @@ import (
 // StartSize bytes. Shorter inputs have no limit. An error refuses the input.
 type Limit func(start []byte) (int64, error)
 
-// StartSize is how many bytes of an input a Limit gets.
+// StartSize is the number of bytes that a Limit is given.
 const StartSize = 1 << 20
 
 // The limits of compressed input. Dumps of fat trees of radix 24 and

@@ -83,7 +83,7 @@ func cubeFrom(n, s, f int) Cube { return Cube{Fixed: s, Free: 1<<n - (1<<n)/f} }
 type Schedule struct {
 	Source int
 	Copies Region // Phase 1: the nodes that Source sends to
-	Sends  []Send // Phase 2: what these nodes send, in their order
+	Sends  []Send // Phase 2: one send of each of these nodes, in the same order
 }
 
 // TwoPhase is the two-phase algorithm for a network of n

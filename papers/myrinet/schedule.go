@@ -573,7 +573,7 @@ func (b *builder) tree(g *Group) error {
 	return nil
 }
 
-// add adds a send of member at to member to, for messages that came from member from.
+// add makes one member, at, send to another, to, the messages that came from member from.
 func (t *rootedTree) add(at int, held Class, from, to int32, class Class) {
 	m := t.g.Members
 	if from != Anyone {

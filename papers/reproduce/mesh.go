@@ -61,8 +61,8 @@ const (
 
 // exchange is one measurement of the mesh papers: each source sends
 // one message to all of a group but itself at time 0, as one multicast
-// or as a unicast to each (X20). From seed on, fields are what the
-// papers do not give (X19). It is a key, so all fields are comparable.
+// or as a unicast to each (X20). The papers do not give the fields
+// from seed on (X19). Exchanges are keys: every field is comparable.
 type exchange struct {
 	sources, group, bytes int
 	unicast               bool

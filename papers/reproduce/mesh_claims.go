@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// meshNoise is the share of a time below which differences do not
-// count: the order of events at one moment changes times as much.
+// meshNoise is the share of a time below which differences do not count:
+// another order of events at one moment makes differences as large.
 const meshNoise = 0.005
 
 // Words of several claims.
@@ -229,8 +229,8 @@ func judgeGroup(f Figures, cases []meshCase) Finding {
 	var c compared
 	for i, a := range cases {
 		for _, b := range cases[i+1:] {
-			// The conference version has the smaller group with 40 % of sources only,
-			// and compares it with the larger group and all sources.
+			// The conference version has the smaller group only with 40 % of the hosts
+			// as sources, and compares it with the larger group and all sources.
 			if a.group >= b.group || a.sources != b.sources && !(len(cases) == 3 && a.sources > 1) {
 				continue
 			}
@@ -451,8 +451,8 @@ func judgeDedicated(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// pairs yields cases of several and of all sources to compare: those
-// with equal groups; the conference version compares all that there are.
+// pairs yields cases of several and of all sources to compare: those with equal
+// groups, or all if there is one case of several, as in the conference version.
 func pairs(several, everybody []meshCase) iter.Seq2[*meshCase, *meshCase] {
 	return func(yield func(a, b *meshCase) bool) {
 		for i := range several {

@@ -208,7 +208,7 @@ func (c *meshCase) speedup(figures Figures, l lanes, bytes float64) chart.Point 
 	return ratio(c.result(figures, true, l, bytes), c.result(figures, false, l, bytes))
 }
 
-// gain returns the share of the time on other lanes that lanes l save.
+// gain returns what lanes l save, as a share of the time on lanes other.
 func (c *meshCase) gain(figures Figures, unicast bool, l, other lanes, bytes float64) chart.Point {
 	return saving(c.result(figures, unicast, l, bytes), c.result(figures, unicast, other, bytes))
 }

@@ -123,8 +123,9 @@ func judgeMINLoad(f *Figure) Finding {
 		"at load 1, f = 2 to 32: %s", strings.Join(says, "; "))
 }
 
-// minComparison compares two ways to place copies, a and b, at all points of figure 7: by the model
-// and by simulation. clear counts points where a is better beyond the error, against where b is.
+// minComparison compares two ways to place copies, a and b, at all points
+// of figure 7: by the model and by simulation. clear counts points at
+// which a is better beyond the error, against those at which b is.
 func minComparison(f *Figure, a, b multistage.Placement, nameA, nameB string) (model span, clear, against int, measured string) {
 	var slots span
 	for i := range f.Panels {

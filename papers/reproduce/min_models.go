@@ -44,8 +44,8 @@ type minSweep struct {
 	slots                     int
 }
 
-// minCounts has the values of --count: the name of a curve by
-// itself, and what another name gets added.
+// minCounts has the values of --count: the name of a curve that has
+// no other part in its name, and the part that a longer name gets.
 var minCounts = map[string][2]string{
 	"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived},
 	"final": {"with phase 2" + simulated, "with phase 2" + simulated},

@@ -14,8 +14,8 @@ import (
 // Model measures a network of a paper with parameters. Figures are calls of models.
 type Model struct {
 	Name, Short, Long, Example string
-	// define adds the parameters to flags, by default with the paper's values, if
-	// each is one. It returns what measures with the values that flags have then.
+	// define adds the parameters to flags; defaults are mostly the paper's. It returns
+	// a function that measures with the values that the flags have when it is called.
 	define func(flags *pflag.FlagSet) func(lab *Lab) (*Figure, error)
 }
 

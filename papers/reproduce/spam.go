@@ -123,7 +123,7 @@ func (k *spamTree) network(switches int, seed uint64) (*spamRouters, error) {
 	return &spamRouters{net: net}, nil
 }
 
-// someOf draws d different numbers below n, and never but.
+// someOf draws d different numbers below n, all of them other than but.
 func someOf(rng *rand.Rand, n, d, but int) []int {
 	list := rng.Perm(n)
 	list = slices.DeleteFunc(list, func(i int) bool { return i == but })
@@ -134,8 +134,8 @@ func (r *spamRouters) hosts(list []int) []fabric.PortID {
 	return text.Each(list, func(k int) fabric.PortID { return r.net.Fabric().CAPorts()[k] })
 }
 
-// partition makes worms to the processors of a list of numbers: k of
-// them, or one for each processor if these are fewer. Each goes to a
+// partition makes k worms to the processors in a list of numbers, or
+// one for each processor if these are fewer. Each goes to a
 // contiguous part of the tree's order; parts differ by one
 // destination at most. The paper proposes it as future work, so that
 // not every multicast has the root as its least common ancestor.
@@ -242,7 +242,7 @@ func softwareBound(destinations int) float64 {
 }
 
 // spamPoint is a point of figure 2, and the points that get its results:
-// to the mean latency, most the longest of all; nil if not asked for.
+// to gets the mean latency, most the longest of all; nil if not asked for.
 type spamPoint struct {
 	tree     spamTree
 	switches int

@@ -114,8 +114,8 @@ func lastRate(f *Figure, name string) float64 {
 	return c[len(c)-1].X
 }
 
-// spamHeavy bounds relatively heavy traffic: multicasts to the fewest take this many
-// times as long as at the lowest rate; beyond that the network is near its end.
+// spamHeavy bounds relatively heavy traffic: multicasts to the fewest destinations take
+// this many times as long as at the lowest rate. Beyond that the network is near its end.
 const spamHeavy = 1.5
 
 func judgeSPAMTraffic(f *Figure) Finding {

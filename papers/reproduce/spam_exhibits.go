@@ -107,7 +107,7 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	f.add("requests at 6", "8 9 10", split(4, 6))
 	f.add("requests at 7", "11", split(4, 7))
 
-	// A long worm from 9 has the channel from 6 to 8.
+	// A long worm from 9 holds the channel from 6 to 8.
 	r := &spamRouters{net: net}
 	cfg := spamHardware()
 	s, err := sim.New(sim.Network{State: state.State{Fabric: fab}, Router: r}, cfg, nil)

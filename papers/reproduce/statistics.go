@@ -150,7 +150,7 @@ type tally struct {
 	lost int // 0 if it holds everywhere, 1 if an error hides that somewhere, 2 if it fails
 }
 
-// add adds a point: how the claim fares there, as decide takes it, and the value.
+// add adds the value at a point, and the outcome there: how is as in decide.
 func (t *tally) add(how int, v float64, format string, args ...any) {
 	t.span.add(v, format, args...)
 	t.lost = max(t.lost, 1-how)
