@@ -134,7 +134,7 @@ func (r *spamRouters) hosts(list []int) []fabric.PortID {
 	return text.Each(list, func(k int) fabric.PortID { return r.net.Fabric().CAPorts()[k] })
 }
 
-// partition makes k worms to the processors in a list of numbers, or
+// partition makes k worms to the processors in a list, or
 // one for each processor if these are fewer. Each goes to a
 // contiguous part of the tree's order; parts differ by one
 // destination at most. The paper proposes it as future work, so that

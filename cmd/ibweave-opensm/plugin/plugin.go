@@ -472,9 +472,9 @@ func (e *timeoutError) Error() string {
 	return fmt.Sprintf("not done after %v (timeout in %s)", e.after, e.where)
 }
 
-// route returns new tables or keeps the old. If the subnet has not changed,
-// it keeps its tables, moves some entries, or makes tables from scratch if
-// no more entries can be moved; on a failure the old tables stay.
+// route returns tables for s. For a changed subnet it makes new ones. Else it
+// keeps the tables, or rebalances them by moving some entries, or makes new
+// ones if no more entries can be moved; if that fails, the old stay.
 func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
