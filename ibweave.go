@@ -22,14 +22,14 @@ import (
 const Version = outdir.Version
 
 // ReadFabric reads a fabric from a file with a topology in any form that `ibweave help forms`
-// lists, which zstd or gzip may have compressed.
+// lists. zstd or gzip may have compressed it.
 func ReadFabric(file string) (*fabric.Fabric, error) {
 	in := open.Input{Files: Files{Topology: file}}
 	return in.Fabric()
 }
 
-// ParseFabric makes a fabric of the texts that ReadFabric reads. name stands for the text
-// in errors.
+// ParseFabric makes a fabric of a text that ReadFabric could read from a file. name is what
+// errors call the text.
 func ParseFabric(name string, text []byte) (*fabric.Fabric, error) {
 	name = cmp.Or(name, "text")
 	in := open.Input{Files: Files{Topology: name}}
@@ -95,8 +95,8 @@ func WriteSARIF(w io.Writer, s *state.State, r *verify.Result) error {
 
 // WriteOptions are the choices of Write.
 type WriteOptions struct {
-	// InstallDir is the absolute path that OpenSM's configuration gives the files; "" is
-	// that of the directory that is written.
+	// InstallDir is the absolute path of the files in OpenSM's configuration; "" means that of
+	// dir, the directory that is written.
 	InstallDir string
 	Lean       bool // leave the comments out of dumps
 	Zstd       bool // compress dumps, which OpenSM wants unpacked

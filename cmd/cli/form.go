@@ -13,16 +13,16 @@ import (
 // OutputForm is the flag --format of commands that print text or JSON.
 type OutputForm struct {
 	Format  string
-	Metrics string // name of the command in metrics; "" where prometheus is no form
+	Metrics string // name of the command in metrics; "" if it writes none
 }
 
-// Define defines the flag for what a command prints.
+// Define defines --format with the forms text and json; what is the word for the output in help.
 func (o *OutputForm) Define(flags *pflag.FlagSet, what string) {
 	o.Format = "text"
 	WordFlag(flags, &o.Format, "format", "`FORM` of the "+what+": text or json", "text", "json")
 }
 
-// DefineMetrics defines the flag for a command that writes metrics, too.
+// DefineMetrics defines --format with the forms text, json and prometheus.
 func (o *OutputForm) DefineMetrics(flags *pflag.FlagSet, command string) {
 	o.Format, o.Metrics = "text", command
 	WordFlag(flags, &o.Format, "format", "`FORM` of the output: text, json, or prometheus: metrics as node_exporter's textfile collector reads them", "text", "json", "prometheus")
@@ -34,7 +34,7 @@ func (o *OutputForm) IsMetrics() bool { return o.Format == "prometheus" }
 // IsJSON returns true with --format json.
 func (o *OutputForm) IsJSON() bool { return o.Format == "json" }
 
-// Print prints a document as JSON, or its text, which is written at once.
+// Print writes document as JSON, or the text that write makes, in one call of w.Write.
 func (o *OutputForm) Print(w io.Writer, document any, write func(b *text.Sheet)) error {
 	if o.IsJSON() {
 		return report.JSON(w, document)
@@ -48,7 +48,7 @@ func (o *OutputForm) Print(w io.Writer, document any, write func(b *text.Sheet))
 // Threshold is the flag --fail-on.
 type Threshold struct{ failOn string }
 
-// Define defines the flag; more ends its usage.
+// Define defines --fail-on; more is the end of its usage.
 func (t *Threshold) Define(flags *pflag.FlagSet, more string) {
 	t.failOn = "error"
 	WordFlag(flags, &t.failOn, "fail-on", "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"+more, "error", "warning", "note", "never")
@@ -57,13 +57,13 @@ func (t *Threshold) Define(flags *pflag.FlagSet, more string) {
 // Never returns true with --fail-on never.
 func (t *Threshold) Never() bool { return t.failOn == "never" }
 
-// At returns the least severity that fails; it has no meaning where Never is true.
+// At returns the least severity that fails; it has no meaning with --fail-on never.
 func (t *Threshold) At() (s verify.Severity) {
-	_ = s.UnmarshalText([]byte(t.failOn)) // Never is none
+	_ = s.UnmarshalText([]byte(t.failOn)) // never is no severity: s stays 0
 	return s
 }
 
-// CheckWorst is ErrFindings if the worst finding is at or above the threshold.
+// CheckWorst returns ErrFindings if the worst finding is at or above the threshold.
 func (t *Threshold) CheckWorst(worst verify.Severity) error {
 	return FindingsIf(!t.Never() && worst >= t.At())
 }

@@ -1,5 +1,6 @@
-// Package cli has what the command lines of ibweave and ibweave-papers share: help texts,
-// manual pages and reference, completion, exit statuses, progress, the log, and text that
+// Package cli has what the command lines of ibweave and
+// ibweave-papers share: help texts, manual pages and reference,
+// completion, exit statuses, progress, the log, and text that
 // suits a terminal. It makes no promise to other modules.
 package cli
 
@@ -22,19 +23,19 @@ import (
 	"github.com/ibweave/ibweave/compile/outdir"
 )
 
-// block is a part of a help text: a paragraph, lines that stay as they are, or a list of items.
+// block is a part of a help text: a paragraph, lines kept as they are, or a list of items.
 type block struct {
 	text  string
 	lines []string // without the indentation of two blanks
 	items []item
 }
 
-// item is a word, and what is said of it.
+// item is a word and its explanation.
 type item struct{ head, text string }
 
-// blocksOf takes a help text apart. Lines without indentation are paragraphs, which blank and
-// indented lines end. "  WORD  text" is an item, and goes on in lines with more indentation; other
-// lines with two blanks in front stay as they are.
+// blocksOf splits a help text into blocks. Lines without indentation form a paragraph,
+// which an empty or an indented line ends. "  WORD  text" is an item, which lines with
+// more indentation continue. Other lines with two blanks in front are kept as they are.
 func blocksOf(long string) (blocks []block) {
 	ended := true
 	last := func(same bool) *block {
@@ -45,7 +46,8 @@ func blocksOf(long string) (blocks []block) {
 		return &blocks[len(blocks)-1]
 	}
 	for line := range strings.Lines(long) {
-		line = strings.TrimRight(strings.Replace(line, "\t", "  ", 1), " \n") // cobra's own have a tab
+		// Cobra's own texts have a tab in front.
+		line = strings.TrimRight(strings.Replace(line, "\t", "  ", 1), " \n")
 		var b block
 		if len(blocks) > 0 {
 			b = blocks[len(blocks)-1]
@@ -72,7 +74,7 @@ func blocksOf(long string) (blocks []block) {
 	return blocks
 }
 
-// shellLines breaks a command of an example before flags, so that it fits on a manual page.
+// shellLines breaks a command of an example before flags, into lines that fit a manual page.
 func shellLines(command string) (lines []string) {
 	if len(command) <= manColumns {
 		return []string{command}
@@ -94,15 +96,15 @@ func shellLines(command string) (lines []string) {
 	return lines
 }
 
-// Columns of a terminal, and where the text of an item begins at most.
+// Columns is the width of help texts; itemColumn is the greatest column where items' texts begin.
 const (
 	Columns    = 80
 	manColumns = 73 // without the margin that man leaves
 	itemColumn = 26
 )
 
-// Help returns the text of --help for a command: for the program its commands by groups, in at most 40
-// lines; for others their flags and examples.
+// Help returns the text of --help. For the program it lists the commands
+// by groups, in at most 40 lines; for a command it has flags and examples.
 func Help(c *cobra.Command) string {
 	b := new(strings.Builder)
 	b.WriteString(LaidOut(c.Long))
@@ -147,7 +149,7 @@ func describeHelp(c *cobra.Command) {
 	c.Flags().Lookup("help").Usage = "print this text"
 }
 
-// examples is the examples of a command, in lines that fit a manual page.
+// examples returns the examples of a command, in lines that fit a manual page.
 func examples(c *cobra.Command) string {
 	var b strings.Builder
 	for line := range strings.Lines(c.Example) {
@@ -158,7 +160,7 @@ func examples(c *cobra.Command) string {
 	return b.String()
 }
 
-// LaidOut is a help text as a terminal shows it.
+// LaidOut returns a help text with lines broken for a terminal.
 func LaidOut(long string) string {
 	var b strings.Builder
 	blocks := blocksOf(long)
@@ -207,7 +209,7 @@ var markdownEscapes = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// markdown is a help text in Markdown.
+// markdown converts a help text to Markdown.
 func markdown(long string) string {
 	var b strings.Builder
 	for _, block := range blocksOf(long) {
@@ -225,10 +227,10 @@ func markdown(long string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// Pages returns the pages of all commands and help topics by file name, as cobra
-// makes them: manual pages if format is man, pages of docs/reference if it is
-// markdown. The command help has none, nor have commands
-// without a text, which have moved.
+// Pages returns the pages of all commands and help topics, made
+// by cobra, by file name: manual pages if format is man, pages
+// of docs/reference if it is markdown. The command help has no
+// page, nor have moved commands, which have no help text.
 func Pages(root *cobra.Command, format string) (map[string]string, error) {
 	root.DisableAutoGenTag = true
 	pages := map[string]string{}
@@ -260,7 +262,7 @@ func Pages(root *cobra.Command, format string) (map[string]string, error) {
 	return pages, wrong
 }
 
-// ManCommand returns the command that writes the pages of root into a directory, by write.
+// ManCommand returns the command man, which makes the pages of root and gives them to write.
 func ManCommand(root *cobra.Command, args cobra.PositionalArgs, write func(name string, page []byte) error) *cobra.Command {
 	dir, format := "", "man"
 	cmd := &cobra.Command{
@@ -302,11 +304,11 @@ func VersionCommand(to io.Writer, program string, args cobra.PositionalArgs) *co
 	}
 }
 
-// manFlag finds a flag in a manual page of cobra, whose text begins with a tab in place of an
-// indentation of all its lines.
+// manFlag matches a flag in a manual page of cobra, with the tab before its
+// text. Pages writes .TP instead, which indents all lines of that text.
 var manFlag = regexp.MustCompile(`(?m)^(?:\.PP\n)?(\\fB-.*)\n\t`)
 
-// referenceFile is the name of a page in docs/reference that cobra calls by the whole command.
+// referenceFile turns cobra's name of a page, "ibweave_gen_tree.md", into ours, "gen-tree.md".
 func referenceFile(page string) string {
 	_, rest, below := strings.Cut(strings.ReplaceAll(page, "_", " "), " ")
 	if !below {
@@ -323,7 +325,7 @@ func Walk(c *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// wrapped breaks text into lines of most bytes or fewer.
+// wrapped breaks text between words into lines of at most most bytes.
 func wrapped(text string, most int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
@@ -348,10 +350,10 @@ const (
 	Environment = 4
 )
 
-// FindingsNote is the annotation of a root command that has the meaning of exit status 1.
+// FindingsNote is the annotation of a root command that explains exit status 1.
 const FindingsNote = "findings"
 
-// exitStatus is the text on exit statuses in every help text and manual page.
+// exitStatus returns the text on exit statuses for help texts and manual pages.
 func exitStatus(c *cobra.Command) string {
 	note, ok := c.Root().Annotations[FindingsNote]
 	if !ok {

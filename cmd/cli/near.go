@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Near asks whether the word of a list is meant that is most like another one; "" without any.
+// Near asks "did you mean" the word of list that is most like word; "" if none is like it.
 func Near(word string, list []string) string {
 	best, distance := "", 1+max(1, len(word)/3)
 	for _, other := range list {
@@ -23,7 +23,7 @@ func Near(word string, list []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// NearFlag is Near for an error of the flags of a command.
+// NearFlag is Near for cobra's error about an unknown flag; "" for other errors.
 func NearFlag(cmd *cobra.Command, err error) string {
 	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
 	if !ok {

@@ -22,13 +22,13 @@ import (
 
 // Output has standard output and standard error of a program.
 type Output struct {
-	Stdout, Stderr io.Writer // what is not printable is escaped
-	Exact          *Remember // standard output as it is
-	Screen         io.Writer // standard error as it is
-	terminal       io.Writer // standard output without its errors
+	Stdout, Stderr io.Writer // escape what is not printable
+	Exact          *Remember // standard output, not escaped
+	Screen         io.Writer // standard error, not escaped
+	terminal       io.Writer // standard output itself, to ask for its width
 	Log            *zap.Logger
-	Command        *cobra.Command // the one that is meant
-	results, notes *Paper         // what is behind Stdout and Stderr
+	Command        *cobra.Command // the command that runs
+	results, notes *Paper         // break and colour lines, behind Stdout and Stderr
 }
 
 // NewOutput returns the output of a program on its standard output and standard error.
@@ -41,8 +41,8 @@ func NewOutput(stdout, stderr io.Writer) Output {
 	}
 }
 
-// Define has all commands of a program write to o as --log-level, --log-format and --color say.
-// check judges a command line beside these.
+// Define makes the commands of root obey --log-level, --log-format and --color,
+// given by level, format and color. check judges the rest of a command line.
 func (o *Output) Define(root *cobra.Command, level, format, color *string, check func(cmd *cobra.Command) error) {
 	o.Command = root
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -50,7 +50,7 @@ func (o *Output) Define(root *cobra.Command, level, format, color *string, check
 		if err = o.notes.Set(o.Screen, *color); err != nil {
 			return err
 		}
-		// Documents for programs stay as they are.
+		// Only text gets line breaks and colours, not documents for programs.
 		if f := cmd.Flags().Lookup("format"); f == nil || f.Value.String() == "text" {
 			if err = o.results.Set(o.terminal, *color); err != nil {
 				return err
@@ -67,7 +67,8 @@ func (o *Output) Define(root *cobra.Command, level, format, color *string, check
 	})
 	root.SetOut(o.Exact)
 	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) {
-		_, _ = io.WriteString(cmd.OutOrStdout(), Help(cmd)) // Exact has the error
+		// Exact keeps the error.
+		_, _ = io.WriteString(cmd.OutOrStdout(), Help(cmd))
 	})
 }
 
@@ -83,10 +84,12 @@ func (o *Output) WriteFile(name string, data []byte) error {
 	return files.Write(name, write)
 }
 
-// Run runs the commands of a program, reports their error, and returns its exit status, which is
-// Environment if standard output could not be written (a pipe that is closed ends the process,
-// as it does other tools). running is true once the command line makes sense. SIGINT and SIGTERM
-// end what is under way in good order; a second one ends the process at once.
+// Run runs the command that args name, reports its error, and
+// returns the exit status, which is Environment if standard
+// output could not be written. (A closed pipe ends the process,
+// as it does other tools.) start makes the commands; *running is
+// true once the command line is valid. SIGINT or SIGTERM cancels
+// the context of start; a second one ends the process at once.
 func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, running *bool, status func(error) int, report func(error)) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -97,7 +100,7 @@ func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, 
 	root.SetErr(o.Stderr)
 	err := files.WithMaps(func() error { return root.ExecuteContext(ctx) })
 	o.Stdout.(*Printable).End()
-	_ = o.results.End() // Exact has the error
+	_ = o.results.End() // Exact keeps the error
 	switch {
 	case err == nil:
 	case !*running: // cobra's own errors have no type
@@ -106,7 +109,7 @@ func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, 
 		err = fmt.Errorf("%w: %w", context.Canceled, err)
 	}
 	if status := status(err); o.Exact.Err != nil && (status == Clean || status == Findings) {
-		err = o.Exact.Err // what was to be said was not
+		err = o.Exact.Err // the result was not written
 	}
 	report(err)
 	o.Stderr.(*Printable).End()
@@ -114,8 +117,8 @@ func (o *Output) Run(args []string, start func(context.Context) *cobra.Command, 
 	return status(err)
 }
 
-// Remember keeps the first error of a writer and drops what comes after it. Its caller
-// asks for Err at the end: cobra prints or drops such errors.
+// Remember writes up to the first error, which Err keeps, and drops the
+// rest. Write itself returns no error, since cobra would print or drop it.
 type Remember struct {
 	To  io.Writer
 	Err error
@@ -128,12 +131,12 @@ func (r *Remember) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Printable passes text of people and JSON on to a terminal: names, lines of input and
-// names of files are in it, and none of them may act on the terminal.
+// Printable escapes text and JSON for a terminal: names of nodes and files
+// and lines of input are in it, and none of them may act on the terminal.
 type Printable struct {
 	To   io.Writer
 	mu   sync.Mutex
-	rest []byte // the beginning of a character
+	rest []byte // an unfinished character
 	out  []byte
 }
 
@@ -151,7 +154,7 @@ func (p *Printable) Write(b []byte) (int, error) {
 	return len(b), err
 }
 
-// End writes the rest of text that ends within a character.
+// End writes an unfinished character that is left.
 func (p *Printable) End() {
 	if len(p.rest) > 0 {
 		_, _ = io.WriteString(p.To, fabric.Printable(string(p.rest)))
@@ -159,7 +162,7 @@ func (p *Printable) End() {
 	}
 }
 
-// Printed is write for a file of text or JSON, which is printable there as on standard output.
+// Printed returns a write that escapes its text or JSON as standard output does.
 func Printed(write func(io.Writer) error) func(io.Writer) error {
 	return func(w io.Writer) error {
 		p := &Printable{To: w}
@@ -168,9 +171,9 @@ func Printed(write func(io.Writer) error) func(io.Writer) error {
 	}
 }
 
-// WatchMemory ends the process when it takes more memory than there is for it, before
-// the system does that without a word: of all memory that it has or may still have,
-// an eighth stays. What was being written is left to the next command, as after a crash.
+// WatchMemory ends the process with a message when it takes seven eighths of the
+// memory that it has or may still have, before the system kills it without one.
+// Files that were being written are left to the next command, as after a crash.
 func WatchMemory(stderr io.Writer, program string) {
 	const worthLooking = 256 << 20
 	for range time.Tick(20 * time.Millisecond) {
@@ -186,8 +189,8 @@ func WatchMemory(stderr io.Writer, program string) {
 	}
 }
 
-// OpenLog returns the log of --log-level and --log-format on a screen. The error names the valid
-// values.
+// OpenLog returns a log to screen, as --log-level and
+// --log-format say. The error names the valid values.
 func OpenLog(screen io.Writer, level, format string) (*zap.Logger, error) {
 	at, err := zapcore.ParseLevel(level)
 	if err != nil {
@@ -205,8 +208,8 @@ func OpenLog(screen io.Writer, level, format string) (*zap.Logger, error) {
 	return zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(&Printable{To: screen})), at)), nil
 }
 
-// Revision is " (0123456789ab)" with the commit that was built, and
-// "modified" if the tree was.
+// Revision returns the commit that was built, " (0123456789ab)",
+// with ", modified" in it if the tree was; "" if it is not known.
 func Revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

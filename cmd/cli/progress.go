@@ -17,23 +17,22 @@ import (
 // progressAfter is how long a stage may take before a terminal shows it.
 const progressAfter = time.Second
 
-// isTerminal returns true if w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Stage is something under way that may take long. Its methods may be called
-// concurrently, End once.
+// Stage shows the progress of work that may take long. Its
+// methods may be called concurrently, End only once.
 type Stage struct {
 	Done, Total atomic.Int64
 	stop        chan struct{}
 	ended       sync.WaitGroup
 }
 
-// StartStage shows a stage on screen, if that is a terminal, once it
-// has lasted progressAfter: as a bar when the total is known by then, else as
-// the time that it has taken.
+// StartStage shows a stage on screen, if that is a terminal,
+// once it has lasted progressAfter: as a bar if the total is
+// known by then, else as the time taken so far.
 func StartStage(screen io.Writer, name string) *Stage {
 	s := &Stage{stop: make(chan struct{})}
 	if isTerminal(screen) {
@@ -49,7 +48,6 @@ func StartStage(screen io.Writer, name string) *Stage {
 	return s
 }
 
-// draw draws the stage until it ends.
 func (s *Stage) draw(w io.Writer, name string, start time.Time) {
 	const redraw = 100 * time.Millisecond
 	p := mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(redraw))
@@ -71,13 +69,14 @@ func (s *Stage) draw(w io.Writer, name string, start time.Time) {
 			return
 		case <-tick.C:
 			if total := s.Total.Load(); total > 0 {
-				bar.SetCurrent(min(s.Done.Load(), total-1)) // a full bar would end
+				// A full bar would end.
+				bar.SetCurrent(min(s.Done.Load(), total-1))
 			}
 		}
 	}
 }
 
-// Set says how much is done, of all.
+// Set reports that done of total steps are done.
 func (s *Stage) Set(done, total int) {
 	s.Done.Store(int64(done))
 	s.Total.Store(int64(total))

@@ -12,20 +12,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Paper is where text for people goes. On a terminal it breaks lines between words and
-// colours verdicts and severities. Elsewhere bytes stay as they are.
+// Paper writes text for people. On a terminal it breaks lines between words and colours
+// verdicts and severities; elsewhere it does neither, unless Set is told always to colour.
 type Paper struct {
 	w     io.Writer
-	width int // columns; 0 leaves lines as they are
+	width int // columns; 0 breaks no lines
 	color bool
-	rest  bytes.Buffer // the beginning of a line
+	rest  bytes.Buffer // an unfinished line
 }
 
-// NewPaper is paper on w.
+// NewPaper returns a Paper that writes to w, without breaks and colours until Set.
 func NewPaper(w io.Writer) *Paper { return &Paper{w: w} }
 
-// Set sets colour and width to what screen can show; color is the value of --color. The
-// error, for another value than auto, always and never, names these.
+// Set takes the width from screen, if that is a terminal, and colours as color,
+// the value of --color, says. The error of a wrong value names the valid ones.
 func (p *Paper) Set(screen io.Writer, color string) error {
 	if color != "auto" && color != "always" && color != "never" {
 		return fmt.Errorf("--color %q: want auto, always or never", color)
@@ -41,10 +41,10 @@ func (p *Paper) Set(screen io.Writer, color string) error {
 	return nil
 }
 
-// narrowest is the least number of columns that text is broken for.
+// narrowest is the least width of a terminal on which lines are broken.
 const narrowest = 40
 
-// Write writes whole lines, and keeps the beginning of another one for the next Write or for End.
+// Write writes whole lines, and keeps an unfinished one for the next Write or for End.
 func (p *Paper) Write(b []byte) (int, error) {
 	if p.width == 0 && !p.color {
 		return p.w.Write(b)
@@ -56,7 +56,7 @@ func (p *Paper) Write(b []byte) (int, error) {
 // End writes the unfinished line.
 func (p *Paper) End() error { return p.flush(p.rest.Len()) }
 
-// flush writes the first n bytes of what waits.
+// flush writes the first n bytes of rest, broken and coloured.
 func (p *Paper) flush(n int) error {
 	if n == 0 {
 		return nil
@@ -82,8 +82,8 @@ func (p *Paper) flush(n int) error {
 // command begins lines that people copy into a shell.
 var command = regexp.MustCompile(`^\s+(?:sudo|ibweave|ibweave-papers|systemctl|mkdir|cp|cat|install|opensm) `)
 
-// broken breaks a line between words; what follows is indented as the text of the line is. Commands
-// end in a backslash there.
+// broken breaks a line between words and indents what follows like the text
+// of the line. In a command, each part but the last ends in a backslash.
 func broken(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
@@ -121,7 +121,7 @@ func broken(line string, width int) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// paint is the colour of verdicts and severities.
+// paint has the ANSI colours of verdicts and severities.
 var paint = map[string]string{
 	"error": "1;31", "errors": "1;31", "undecided": "1;33", "warning": "33", "warnings": "33", "note": "36", "clean": "32",
 }
@@ -133,7 +133,7 @@ var (
 	verdict    = regexp.MustCompile(`\b(?:errors|undecided|warnings|clean)\b`)
 )
 
-// colored colours the severity of a finding, or the verdicts.
+// colored colours the severity before a finding, or the verdicts behind "verdict".
 func colored(line string) string {
 	paintAll := func(part string, words *regexp.Regexp) string {
 		return words.ReplaceAllStringFunc(part, func(word string) string { return fmt.Sprintf("\x1b[%sm%s\x1b[0m", paint[word], word) })

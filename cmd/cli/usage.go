@@ -37,14 +37,14 @@ func OneStdin(names ...string) error {
 	return nil
 }
 
-// Is returns whether an error is, or wraps, one of type E.
+// Is returns true if err is, or wraps, an error of type E.
 func Is[E error](err error) bool {
 	_, ok := errors.AsType[E](err)
 	return ok
 }
 
-// ExitStatus maps an error to the exit status; isFinding and isInput say that it has a type that
-// only the program knows. Errors of unknown type count as environment errors (4).
+// ExitStatus maps an error to the exit status. isFinding and isInput mark errors of
+// types that only the program knows. Errors of other types are environment errors (4).
 func ExitStatus(err error, isFinding, isInput bool) int {
 	switch {
 	case err == nil:

@@ -15,21 +15,21 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Bounds that are far from any use, and where sums are still finite.
+// MaxFactor and MaxNumber are bounds far beyond any use; sums of such numbers are still finite.
 const (
 	MaxFactor = 1e6     // times a load
-	MaxNumber = 1 << 30 // of something that is counted; messages do not say it
+	MaxNumber = 1 << 30 // of things that are counted; messages leave it out
 )
 
-// Value is a flag whose text Parse reads; its error says what is wanted. Set keeps the error
-// for WrongValues, so that a command can report all its wrong flags together.
+// Value is a flag whose text Parse reads; Parse's error says what is wanted. Set keeps
+// the error for WrongValues, so that a command can report all its wrong flags together.
 type Value[T any] struct {
 	To    *T
 	Parse func(text string) (T, error)
 	Text  string
-	Kind  string   // what help calls it, unless the usage says it
-	words []string // all that it takes, for shells; nil for others
-	err   error    // of text
+	Kind  string   // what help calls the value, unless the usage does
+	words []string // all valid words, for shells; nil if there is no list
+	err   error    // what is wrong with Text
 }
 
 func (v *Value[T]) String() string                       { return v.Text }
@@ -44,19 +44,19 @@ func (v *Value[T]) Set(text string) error {
 	return nil
 }
 
-// Refusing is any Value: the words that it takes, nil for others, and what is wrong with its text.
+// Refusing is any Value: Refused returns its valid words, nil without a list, and what is wrong.
 type Refusing interface {
 	Refused() (words []string, err error)
 }
 
-// itemError is an item of a list that is wrong, and why.
+// itemError is a wrong item of a list, and what is wrong with it.
 type itemError struct {
 	item string
 	error
 }
 
-// WrongValue returns what is wrong with the value of a flag, and which part of it: an item of a list,
-// else all. The error is nil for nothing.
+// WrongValue returns what is wrong with the value of a flag, nil for
+// nothing, and the part of it that is wrong: an item of a list, or all.
 func WrongValue(f *pflag.Flag) (given string, err error) {
 	if v, ok := f.Value.(Refusing); ok {
 		_, err = v.Refused()
@@ -80,17 +80,17 @@ func WrongValues(c *cobra.Command) (list []error) {
 	return list
 }
 
-// FlagError is the error of an unknown flag, or one that lacks its value.
+// FlagError makes wrong usage of cobra's error of an unknown flag or a missing value.
 func FlagError(cmd *cobra.Command, err error) error {
 	return &UsageError{fmt.Errorf("%w%s", err, NearFlag(cmd, err))}
 }
 
-// ParsedFlag defines a flag with a form of its own, and the default that is in *to and text has.
+// ParsedFlag defines a flag that parse reads. The default is in *to; help shows it as text.
 func ParsedFlag[T any](flags *pflag.FlagSet, to *T, name, text, usage string, parse func(text string) (T, error)) {
 	flags.Var(&Value[T]{To: to, Parse: parse, Text: text, Kind: "value"}, name, usage)
 }
 
-// ListFlag defines a flag whose value is a list with commas, and has the default that text has.
+// ListFlag is ParsedFlag for a list with commas; parse returns the values of one item.
 func ListFlag[T any](flags *pflag.FlagSet, to *[]T, name, text, usage string, parse func(item string) ([]T, error)) {
 	flags.Var(&Value[[]T]{To: to, Text: text, Kind: "list", Parse: func(text string) (out []T, err error) {
 		for item := range strings.SplitSeq(text, ",") {
@@ -107,7 +107,7 @@ func ListFlag[T any](flags *pflag.FlagSet, to *[]T, name, text, usage string, pa
 	}}, name, usage)
 }
 
-// WordFlag defines a flag that takes one of words, and has the default that is in *to. Shells complete them.
+// WordFlag defines a flag that takes one of words, which shells complete. The default is in *to.
 func WordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...string) {
 	flags.Var(&Value[string]{To: to, Text: *to, Kind: "string", words: words, Parse: func(given string) (string, error) {
 		if !slices.Contains(words, given) {
@@ -117,24 +117,24 @@ func WordFlag(flags *pflag.FlagSet, to *string, name, usage string, words ...str
 	}}, name, usage)
 }
 
-// Numeric is a type of numbers that flags have.
+// Numeric has the types of numbers that flags take.
 type Numeric interface {
 	int | int64 | uint8 | uint16 | uint32 | uint64 | float64
 }
 
-// NumberFlag defines a flag with bounds, and the default that is in *to. A default of 0 that stands for
-// "not given" is below them: the unset variable of a script would lift a limit.
+// NumberFlag defines a flag from least to most, with the default in *to. A default of 0 that means
+// "not given" is below least: if 0 could be given, a script's unset variable would lift a limit.
 func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
 	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
 }
 
-// DefaultNumberFlag is NumberFlag with another default than the one in *to.
+// DefaultNumberFlag is NumberFlag with the default usual, which it puts into *to.
 func DefaultNumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, usual, least, most T, usage string) {
 	*to = usual
 	NumberFlag(flags, to, name, least, most, usage)
 }
 
-// Within returns a parser of numbers from least to most; its error for others names the bounds.
+// Within returns a parser of numbers from least to most, whose error names these bounds.
 func Within[T Numeric](least, most T) func(text string) (T, error) {
 	return func(text string) (T, error) {
 		x, ok := ParseNumber[T](text)
@@ -148,7 +148,7 @@ func Within[T Numeric](least, most T) func(text string) (T, error) {
 	}
 }
 
-// ParseNumber reads a number; ok is false for no number, or one that T does not have.
+// ParseNumber reads a number; ok is false if text is none, or one that T cannot hold.
 func ParseNumber[T Numeric](text string) (x T, ok bool) {
 	if T(1)/T(2) != 0 {
 		f, err := strconv.ParseFloat(text, 64)
@@ -161,7 +161,7 @@ func ParseNumber[T Numeric](text string) (x T, ok bool) {
 	return T(n), err == nil && uint64(T(n)) == n && T(n) >= 0
 }
 
-// Plain is a number without an exponent.
+// Plain returns a number without an exponent.
 func Plain[T Numeric](x T) string {
 	if f, ok := any(x).(float64); ok {
 		return strconv.FormatFloat(f, 'f', -1, 64)
@@ -172,40 +172,42 @@ func Plain[T Numeric](x T) string {
 	return fmt.Sprint(x)
 }
 
-// Scope has the conditions under which flags have an effect. A condition is alternatives with blanks between
-// them: the name of a flag, which is given; or a flag and its values, "engine=xy|updn", which it has,
-// by default too.
+// Scope has the conditions under which flags have an effect. A
+// condition lists alternatives, with blanks between them. One
+// is the name of a flag, which must be given, or a flag with
+// values, "engine=xy|updn", one of which it must have, given
+// or by default.
 type Scope struct {
-	Flags string // names
+	Flags string // names with blanks between them
 	With  string // condition that has to hold; "" for none
 	Not   string // condition that may not hold; "" for none
-	Why   string // ends the sentence
-	// Note means to print a line on standard error and go on, since the result is still what was
-	// asked for. Without it a flag without effect is wrong usage.
+	Why   string // the reason, which ends the message
+	// Note prints the message on standard error and goes on, since the result is
+	// still what was asked for. Without Note a flag without effect is wrong usage.
 	Note bool
 }
 
-// random and unsaid are reasons in scopes of several commands.
+// Random and Unsaid are reasons that the scopes of several commands give.
 const (
 	Random = "nothing is drawn at random then"
 	Unsaid = "JSON has all of it"
 )
 
-// scopeOf is the annotation of a flag that has its scope.
+// scopeOf is the annotation of a flag that holds its scope.
 const scopeOf = "scope"
 
-// Scopes sets the conditions under which flags that are defined already have an effect.
+// Scopes sets conditions for flags that are defined already.
 func Scopes(flags *pflag.FlagSet, list ...Scope) {
 	for _, s := range list {
 		for name := range strings.FieldsSeq(s.Flags) {
 			if err := flags.SetAnnotation(name, scopeOf, []string{s.With, s.Not, s.Why, strconv.FormatBool(s.Note)}); err != nil {
-				panic(err) // there is no such flag: found by every test
+				panic(err) // no such flag: every test would find it
 			}
 		}
 	}
 }
 
-// FlagScope returns the scope of a flag, without any condition if it has none.
+// FlagScope returns the scope of a flag; one without conditions if none was set.
 func FlagScope(f *pflag.Flag) Scope {
 	if a := f.Annotations[scopeOf]; a != nil {
 		return Scope{f.Name, a[0], a[1], a[2], a[3] == "true"}
@@ -213,12 +215,12 @@ func FlagScope(f *pflag.Flag) Scope {
 	return Scope{}
 }
 
-// GivenFlag returns true if a flag was set to another value than its default.
+// GivenFlag returns true if a flag was given a value other than its default.
 func GivenFlag(f *pflag.Flag) bool {
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// Holds returns the first alternative of a condition that holds, in words, and true; else false.
+// Holds returns the first alternative of a condition that holds, in words, and true; or false.
 func Holds(condition string, flags *pflag.FlagSet) (string, bool) {
 	for _, c := range strings.Fields(condition) {
 		name, values, isValue := strings.Cut(c, "=")
@@ -245,7 +247,6 @@ func Holds(condition string, flags *pflag.FlagSet) (string, bool) {
 	return "", false
 }
 
-// conditionText is a condition in words.
 func conditionText(condition string) string {
 	var words []string
 	for _, c := range strings.Fields(condition) {
@@ -261,7 +262,7 @@ func conditionText(condition string) string {
 	return strings.Join(words, " or ")
 }
 
-// WithoutEffect returns why a flag that is given has no effect, "" if it has one.
+// WithoutEffect returns why a flag with scope s has no effect; "" if it has one.
 func WithoutEffect(s *Scope, flags *pflag.FlagSet) (reason string) {
 	if _, ok := Holds(s.With, flags); !ok && s.With != "" {
 		reason = "has no effect without " + conditionText(s.With)
@@ -274,8 +275,8 @@ func WithoutEffect(s *Scope, flags *pflag.FlagSet) (reason string) {
 	return reason
 }
 
-// CheckScopes returns the flags without effect: wrong usage, or notes, lines for standard
-// error.
+// CheckScopes finds given flags that have no effect: notes are lines for
+// standard error, err is the wrong usage of those whose scope is no Note.
 func CheckScopes(cmd *cobra.Command) (notes []string, err error) {
 	flags := cmd.Flags()
 	var wrong []error

@@ -38,8 +38,8 @@ func main() {}
 type instance struct {
 	*plugin.Plugin
 	mu     sync.Mutex
-	routed []*plugin.Tables // by engine: made, and not written yet
-	ports  atomic.Int32     // how many the last snapshot had
+	routed []*plugin.Tables // by engine: tables that are not written yet
+	ports  atomic.Int32     // number of ports in the last snapshot
 }
 
 func of(handle C.uintptr_t) *instance { return cgo.Handle(handle).Value().(*instance) }
@@ -66,7 +66,7 @@ func ibweaveOpen(osm *C.struct_osm_opensm, options, logFile *C.char, engines *C.
 	if options != nil {
 		text = C.GoString(options)
 	}
-	compile.TuneGC() // of this runtime, which is OpenSM's only in part
+	compile.TuneGC() // for Go's runtime, a part of OpenSM's process
 	p := &instance{Plugin: plugin.Open(text, host)}
 	n := len(p.Engines())
 	p.routed = make([]*plugin.Tables, n)
@@ -74,7 +74,7 @@ func ibweaveOpen(osm *C.struct_osm_opensm, options, logFile *C.char, engines *C.
 	return C.uintptr_t(cgo.NewHandle(p))
 }
 
-// ibweaveEngineName is OpenSM's name of an engine, for the caller to free.
+// ibweaveEngineName returns OpenSM's name of an engine; the caller frees it.
 //
 //export ibweaveEngineName
 func ibweaveEngineName(handle C.uintptr_t, engine C.int) *C.char {
@@ -83,11 +83,10 @@ func ibweaveEngineName(handle C.uintptr_t, engine C.int) *C.char {
 
 //export ibweaveClose
 func ibweaveClose(handle C.uintptr_t) {
-	_ = of(handle).Close() // no log is left to tell it to
+	_ = of(handle).Close() // no log is left for the error
 	cgo.Handle(handle).Delete()
 }
 
-// settings translates OpenSM's options.
 func settings(s *C.struct_ibw_settings) plugin.Settings {
 	return plugin.Settings{
 		QoS: s.qos != 0, UcastCache: s.ucast_cache != 0, DumpsTables: s.dumps != 0,
@@ -95,8 +94,8 @@ func settings(s *C.struct_ibw_settings) plugin.Settings {
 	}
 }
 
-// dataVLs is the number that VLCap and OperationalVLs stand for (IBA 14.2.5.6),
-// 0 for none.
+// dataVLs returns how many VLs a code of VLCap or
+// OperationalVLs stands for (IBA 14.2.5.6); 0 for none.
 func dataVLs(code uint8) uint8 {
 	if code < 6 {
 		return [...]uint8{0, 1, 2, 4, 8, 15}[code]
@@ -104,9 +103,9 @@ func dataVLs(code uint8) uint8 {
 	return 0
 }
 
-// ibweaveSetup is negative when OpenSM is not to use the engine; bit 0 is set if it wants to be
-// asked for multicast trees, bit 1 if OpenSM routes with another engine. ignored names options
-// without effect.
+// ibweaveSetup returns a negative number if OpenSM is not to use the
+// engine. Else bit 0 is set if OpenSM should ask for multicast trees, bit 1
+// if it routes with another engine. ignored names options without effect.
 //
 //export ibweaveSetup
 func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ignored *C.char) C.int {
@@ -117,14 +116,14 @@ func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ig
 	return C.int(bit(p.HandlesMulticast()) | bit(p.InShadow())<<1)
 }
 
-// takeSnapshot takes a snapshot. OpenSM holds its lock.
+// takeSnapshot takes a snapshot of the subnet, while OpenSM holds its lock.
 func (p *instance) takeSnapshot(osm *C.struct_osm_opensm) *plugin.Snapshot {
 	start := time.Now()
 	var head C.struct_ibw_snapshot
 	var nodes []C.struct_ibw_node
 	var ports []C.struct_ibw_port
 	room := int(p.ports.Load())
-	if room == 0 { // a guess, as to count them takes long
+	if room == 0 { // a guess, since counting takes long
 		room = 64*int(C.ibw_num_switches(osm)) + 3*int(C.ibw_num_nodes(osm))
 	}
 	for ; ; room = int(head.num_ports) {
@@ -182,7 +181,7 @@ func link(p *C.struct_ibw_port) fabric.Link {
 	return l
 }
 
-// takeFound takes the tables that were read from switches.
+// takeFound copies into s the LFTs that OpenSM read from switches.
 func takeFound(osm *C.struct_osm_opensm, s *plugin.Snapshot) {
 	s.Found = make([][]fabric.PortNum, len(s.Nodes))
 	for i := range s.Nodes {
@@ -196,9 +195,9 @@ func takeFound(osm *C.struct_osm_opensm, s *plugin.Snapshot) {
 	}
 }
 
-// ibweaveRoute computes the tables of an engine and writes the lid matrix; it is
-// 0, or negative when OpenSM is to take its next engine. Reroute is not 0 when this is not
-// part of a sweep, and found when the tables of some switches were read.
+// ibweaveRoute computes the tables of an engine and writes the lid matrix. It
+// returns 0, or a negative number if OpenSM is to take its next engine. reroute
+// is not 0 outside of sweeps; found is not 0 if LFTs of some switches were read.
 //
 //export ibweaveRoute
 func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute, found C.int, wants *C.struct_ibw_wants) C.int {
@@ -211,7 +210,7 @@ func ibweaveRoute(handle C.uintptr_t, osm *C.struct_osm_opensm, engine, reroute,
 		if found != 0 {
 			taken := time.Now()
 			takeFound(osm, s)
-			start = start.Add(time.Since(taken)) // to read tables is no part of the routing
+			start = start.Add(time.Since(taken)) // reading tables is no part of routing
 		}
 		return nil
 	})
@@ -253,13 +252,12 @@ func ibweaveSubnetUp(handle C.uintptr_t) {
 	_ = p.Guard("", func() error { p.SubnetUp(); return nil })
 }
 
-// guids is the GUIDs of the switches for C.
 func guids(t *plugin.Tables) *C.uint64_t {
 	return (*C.uint64_t)(unsafe.Pointer(unsafe.SliceData(t.GUIDs)))
 }
 
-// writeHops writes the lid matrix where anything reads it, after a look whether
-// OpenSM has room for all that is to come, so that nothing is ever half written.
+// writeHops writes the lid matrix if anything reads it. It first checks that OpenSM
+// has room for all that is written later, so that nothing is ever half written.
 func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
 	n := C.int32_t(len(t.GUIDs))
 	if C.ibw_check_switches(osm, guids(t), n, C.uint16_t(t.Fabric.MaxLID())) != 0 {
@@ -284,8 +282,8 @@ func writeHops(osm *C.struct_osm_opensm, t *plugin.Tables) error {
 	return nil
 }
 
-// ibweaveWrite gives OpenSM the forwarding tables of the last ibweaveRoute. It is
-// positive when OpenSM is to sweep again at once, and negative on failure.
+// ibweaveWrite gives OpenSM the LFTs of the last ibweaveRoute. It returns a positive
+// number if OpenSM is to sweep again at once, and a negative one on failure.
 //
 //export ibweaveWrite
 func ibweaveWrite(handle C.uintptr_t, osm *C.struct_osm_opensm, engine C.int) C.int {
@@ -358,7 +356,7 @@ func ibweavePathSL(handle C.uintptr_t, hint C.uint8_t, from, to C.uint16_t) (sl 
 	return sl
 }
 
-// boxes translates groups; groups with the same MLID become one box.
+// boxes translates groups of C; those with the same MLID become one box.
 func boxes(g *C.struct_ibw_groups) []plugin.Box {
 	var list []plugin.Box
 	members := unsafe.Slice(g.members, g.num_members)
@@ -378,8 +376,7 @@ func boxes(g *C.struct_ibw_groups) []plugin.Box {
 	return list
 }
 
-// ibweaveMasks builds the masks of one MLID, and gives them to OpenSM.
-// g has the groups on this MLID.
+// ibweaveMasks builds the masks of one MLID, whose groups g has, and gives them to OpenSM.
 //
 //export ibweaveMasks
 func ibweaveMasks(handle C.uintptr_t, osm *C.struct_osm_opensm, mlid C.uint16_t, g *C.struct_ibw_groups) {

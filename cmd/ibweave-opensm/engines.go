@@ -4,5 +4,5 @@ package main
 
 import "github.com/ibweave/ibweave/compile"
 
-// engineTable is the engines to offer to OpenSM.
+// engineTable returns the engines to offer to OpenSM.
 func engineTable() []compile.Engine { return compile.Engines }

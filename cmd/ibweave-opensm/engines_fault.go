@@ -12,10 +12,10 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// engineTable has three engines more: ibweave-fault, which panics; ibweave-wrong,
-// whose tables lead nowhere; and ibweave-lost, whose order of the switches is none,
-// so that no scheme has multicast trees. Only the tests build it, with the tag
-// ibweave_fault.
+// engineTable adds three engines for tests, which alone set
+// the tag ibweave_fault: ibweave-fault panics; the tables of
+// ibweave-wrong lead nowhere; ibweave-lost breaks its order of
+// the switches, so that no multicast scheme finds trees.
 func engineTable() []compile.Engine {
 	return append(slices.Clone(compile.Engines), compile.Engine{Engine: fault{}}, compile.Engine{Engine: wrong{}}, compile.Engine{Engine: lost{}})
 }

@@ -4,15 +4,15 @@ package main
 
 import "unsafe"
 
-// The worker writes a request where input says, calls answer, and reads the parts of the answer,
-// which stay until the next one.
+// The page's worker writes a request where input says, calls answer,
+// and reads the parts of the answer. These stay until the next request.
 var (
 	asked   server
 	request []byte
 	parts   [][]byte
 )
 
-// input is where a request of n bytes goes.
+// input returns where to write a request of n bytes.
 //
 //go:wasmexport input
 func input(n int32) unsafe.Pointer {
@@ -20,7 +20,7 @@ func input(n int32) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(request))
 }
 
-// answer answers the request, and says in how many parts.
+// answer answers the request, and returns the number of parts.
 //
 //go:wasmexport answer
 func answer() int32 {
@@ -29,12 +29,12 @@ func answer() int32 {
 	return int32(len(parts))
 }
 
-// part is where a part of the answer is.
+// part returns where part i of the answer is.
 //
 //go:wasmexport part
 func part(i int32) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(parts[i])) }
 
-// size is the length of a part in bytes.
+// size returns the length of part i in bytes.
 //
 //go:wasmexport size
 func size(i int32) int32 { return int32(len(parts[i])) }

@@ -22,14 +22,14 @@ type server struct {
 	session *session.Session
 }
 
-// reply is the first part of an answer, as JSON. The document and the arrays of the page for the tables
-// that are in force now follow where it shows others than before.
+// reply is the first part of an answer, as JSON. If the page has to
+// show other tables, their document and arrays follow as further parts.
 type reply struct {
 	Error  string          `json:"error,omitempty"`
 	Answer *session.Answer `json:"answer,omitempty"` // to a step
 	Export *session.Export `json:"export,omitempty"`
 	Steps  []string        `json:"steps"`
-	// Drained is the ends of steps that are drained now.
+	// Drained lists what is drained now, as steps name it.
 	Drained []string `json:"drained,omitempty"`
 }
 
@@ -44,7 +44,7 @@ type reply struct {
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
-		data, _ := json.Marshal(&reply{Error: err.Error()}) // strings can be written
+		data, _ := json.Marshal(&reply{Error: err.Error()}) // it has strings only
 		return [][]byte{text.PrintableJSON(data)}
 	}
 	return parts
@@ -58,8 +58,8 @@ func (s *server) parts(request []byte) (parts [][]byte, err error) {
 	return parts, err
 }
 
-// handle answers a request. It goes on with the session only when the whole answer is there: else the
-// page would show another state than the session has.
+// handle answers a request. It takes over the new session only with the
+// whole answer: else the page would show another state than the session has.
 func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	verb, rest, _ := bytes.Cut(request, []byte(" "))
 	var r reply

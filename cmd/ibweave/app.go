@@ -22,14 +22,14 @@ import (
 type app struct {
 	cli.Output
 	stdin          io.Reader
-	stdout, stderr io.Writer // those of Output
-	running        bool      // the command line made sense
+	stdout, stderr io.Writer // as in Output
+	running        bool      // the command line is valid
 	nameMap        nameMap
-	kinds          string // of --kinds
+	kinds          string // value of --kinds
 	policyKinds    []fabric.KindRule
 	hostGroups     hostGroups
 	strict         bool            // --strict
-	stdinRead      bool            // standard input can be read once
+	stdinRead      bool            // standard input was read, which works once
 	interrupted    <-chan struct{} // closed by SIGINT and SIGTERM
 }
 
@@ -43,10 +43,10 @@ type nameMap struct {
 type hostGroups struct {
 	name string       // of the file, "" for none
 	file *groups.File // nil for none
-	told bool         // what is odd
+	told bool         // oddities of the file were printed
 }
 
-// maxArgs is cobra.MaximumNArgs, as wrong usage.
+// maxArgs is cobra.MaximumNArgs with an error of wrong usage.
 func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= n {
@@ -60,12 +60,12 @@ func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	}
 }
 
-// kindNames lists a command's subcommands.
+// kindNames returns the names of a command's visible subcommands.
 func kindNames(cmd *cobra.Command) []string {
 	return text.Each(text.Where(cmd.Commands(), (*cobra.Command).IsAvailableCommand), (*cobra.Command).Name)
 }
 
-// allNames is kindNames with the commands that are hidden, and what commands were called.
+// allNames returns the names and aliases of all subcommands, hidden ones too.
 func allNames(cmd *cobra.Command) (names []string) {
 	for _, c := range cmd.Commands() {
 		names = append(append(names, c.Name()), c.Aliases...)
@@ -73,7 +73,7 @@ func allNames(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// topologyArg takes an argument as the topology, just as -t FILE.
+// topologyArg sets --topology to the argument, if there is one.
 func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -88,25 +88,24 @@ func (a *app) topologyArg(cmd *cobra.Command, args []string) error {
 	return cmd.Flags().Set("topology", args[0])
 }
 
-// require makes flags mandatory.
 func (a *app) require(cmd *cobra.Command, flags ...string) {
 	for _, name := range flags {
 		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // there is no such flag: found by every test
+			panic(err) // no such flag: every test would find it
 		}
 	}
 }
 
 func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
-// wrong is wrong usage of a flag.
+// wrong returns an error of wrong usage for a flag.
 func wrong(flag, format string, args ...any) error {
 	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
 }
 
 func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
 
-// inputUnlessDone makes an error wrong input, unless the command was interrupted.
+// inputUnlessDone marks an error as wrong input, unless the command was interrupted.
 func inputUnlessDone(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -114,7 +113,7 @@ func inputUnlessDone(ctx context.Context, err error) error {
 	return open.NewError(err)
 }
 
-// isRefused returns whether a multicast scheme has no trees for some groups.
+// isRefused returns true for the error of a scheme that has no trees for some multicast groups.
 func isRefused(err error) bool {
 	return cli.Is[*mft.RefusedError](err) || cli.Is[*mft.BudgetError](err)
 }
@@ -122,17 +121,18 @@ func isRefused(err error) bool {
 // startStage shows a stage on standard error, see cli.StartStage.
 func (a *app) startStage(name string) *cli.Stage { return cli.StartStage(a.Screen, name) }
 
-// dumpProblems prints what was odd in a topology or a dump.
+// dumpProblems prints the problems of a topology or a dump, as listProblems does.
 func (a *app) dumpProblems(problems []fabric.Problem, all bool) {
 	a.listProblems(len(problems), all, func(i int) string { return problems[i].String() })
 }
 
-// fewProblems is how many lines listProblems prints when not all are wanted.
+// fewProblems is how many lines listProblems prints unless all are wanted.
 const fewProblems = 10
 
-// listProblems prints n lines to standard error: all of them where input was
-// left out, else the first and how many more there are. A dump from a
-// rehearsal on ibsim contradicts every port GUID of a real capture.
+// listProblems prints line(0) to line(n-1) to standard error.
+// Without all, it prints the first and counts the others: a
+// dump from a rehearsal on ibsim contradicts every port GUID
+// of a real capture. Callers set all if input was left out.
 func (a *app) listProblems(n int, all bool, line func(int) string) {
 	for i := range n {
 		if i == fewProblems && n > fewProblems+1 && !all {
@@ -143,7 +143,7 @@ func (a *app) listProblems(n int, all bool, line func(int) string) {
 	}
 }
 
-// writeComplete writes a file, or to standard output for "-", when all of it is known.
+// writeComplete calls write, and then writes the file, or standard output for "-", at once.
 func (a *app) writeComplete(name string, write func(io.Writer) error) error {
 	var b bytes.Buffer
 	if err := write(&b); err != nil {
@@ -152,7 +152,7 @@ func (a *app) writeComplete(name string, write func(io.Writer) error) error {
 	return a.WriteFile(name, b.Bytes())
 }
 
-// writePictures writes pictures as SVG and PNG into files, "" for none.
+// writePictures writes a picture as SVG and PNG into the two files, "" for none.
 func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) error) (err error) {
 	if svg != "" {
 		err = a.writeComplete(svg, writeSVG)
@@ -163,8 +163,7 @@ func (a *app) writePictures(svg, png string, writeSVG, writePNG func(io.Writer) 
 	return err
 }
 
-// sayNotes prints the notes of cli.CheckScopes, of a command line that makes sense, or returns
-// its error.
+// sayNotes prints the notes of cli.CheckScopes, if its error err is nil, and returns err.
 func (a *app) sayNotes(notes []string, err error) error {
 	if err == nil {
 		for _, note := range notes {
@@ -174,7 +173,7 @@ func (a *app) sayNotes(notes []string, err error) error {
 	return err
 }
 
-// fabricSize is "20 switches, 64 CA ports, 128 links".
+// fabricSize returns "20 switches, 64 CA ports, 128 links".
 func fabricSize(f *fabric.Fabric) string {
 	return verify.FabricCounts{Switches: f.NumSwitches(), CAPorts: len(f.CAPorts()), Links: f.NumLinks()}.String()
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// auditResult is what an audit read and found.
+// auditResult has what an audit read and found.
 type auditResult struct {
 	*state.State
 	options verify.Options
@@ -34,18 +34,18 @@ type auditResult struct {
 	demanded
 }
 
-// resolveAudit finds the files of a directory for a command, or sees that all are named.
+// resolveAudit finds the files of the directory in args, or checks those that flags name.
 func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	if len(args) == 0 && isFolderAlone(&in.Files) {
 		args, in.Topology = []string{in.Topology}, ""
 	}
 	argument := len(args) > 0 && in.Topology == "" && open.File(args[0])
-	if argument { // as -t FILE
+	if argument { // a file means -t FILE
 		args, in.Topology = nil, args[0]
 	}
 	if len(args) == 0 {
 		asks := in.wanted() || in.partitioned() || in.bound != "" || in.bounding != (bounding{}) || in.SL2VL+in.PathSLs+in.MFTs+in.Groups+in.PLFT+in.Certificate+in.traffic != ""
-		if argument && in.TakeCables && !in.HasTables() && !asks { // of -t FILE the tables may be forgotten
+		if argument && in.TakeCables && !in.HasTables() && !asks { // the user may have forgotten the tables
 			in.wiring, in.cablesAlone = true, true
 		}
 		if in.Topology == "" || !in.HasTables() && !in.wanted() && !in.partitioned() && in.bound == "" {
@@ -83,10 +83,10 @@ func (a *app) resolveAudit(command string, in *audit, args []string) error {
 	return err
 }
 
-// audit reads what an audit needs and verifies it.
+// audit reads the input of an audit and verifies it.
 func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) {
 	defer func() {
-		if err != nil { // maybe for what was changed
+		if err != nil { // the findings may explain the error
 			for i := range in.findings {
 				fmt.Fprintln(a.stderr, in.findings[i].Message)
 			}
@@ -163,7 +163,7 @@ func (a *app) audit(ctx context.Context, in *audit) (x *auditResult, err error) 
 	return x, cause.Group(ctx, x.result, x.State)
 }
 
-// checkTables verifies the tables of a state, with all choices of adaptive switches.
+// checkTables verifies the tables of a state, adaptive ones with all choices of ports.
 func (a *app) checkTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	stage := a.startStage("verify")
 	defer stage.End()
@@ -195,12 +195,13 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	return nil
 }
 
-// writeRounds is for how many rounds lengths are sought for a file, unless it is said.
+// writeRounds is for how many rounds --write-bound seeks bounds, without --bound-iterations.
 const writeRounds = 200
 
-// find looks for bounds of tables, of which r has the load, and writes them. Without tables,
-// and where these do not keep to the legal ports of their order, there is no bound for legal
-// ports. The bound of jobs, if there is one, is only written.
+// find seeks lower bounds of the load and returns them. With
+// --write-bound it writes their proofs and that of jobs, if that is
+// not nil. r has the load of the tables. Bounds for legal ports are
+// left out unless the tables keep to the legal ports of their order.
 func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.End()
@@ -231,8 +232,8 @@ func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *ver
 	return found.List(), a.WriteFile(b.write, text)
 }
 
-// checkBounds adds to r how far its load is above the bounds that are found, and those of a file
-// that hold.
+// checkBounds compares the load in r with the bounds that it
+// finds, and with those of the file of --bound whose proofs hold.
 func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r *verify.Result) (err error) {
 	f := tables.Fabric
 	var list []*bound.Bound
@@ -257,7 +258,7 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 				continue
 			}
 			if rank, err := c.Ranks(f); err == nil && tables.Tables != nil && !bound.Keeps(f, tables.Tables, rank) {
-				continue // it is about other tables
+				continue // the proof is for tables of another order
 			}
 			load, _ := c.Bound.Float64()
 			if c.Demand != ([sha256.Size]byte{}) {
@@ -271,13 +272,13 @@ func (a *app) checkBounds(ctx context.Context, in *audit, tables *lft.Routing, r
 	return nil
 }
 
-// demanded has the results of checkDemands other than findings.
+// demanded has what checkDemands finds besides findings.
 type demanded struct {
-	shape *cabling.Shape // nil when it was not asked for
+	shape *cabling.Shape // nil if not asked for
 	plan  *plan.Verdict  // nil without a plan
 }
 
-// readPolicy reads the policy, whose kinds of nodes the fabric has from the beginning.
+// readPolicy reads the policy. Its kinds of nodes apply when the fabric is read.
 func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}
 	if in.policy == "" {
@@ -290,8 +291,8 @@ func (a *app) readPolicy(in *audit) (err error) {
 	return nil
 }
 
-// checkDemands adds to r what is wrong with the wiring, and holds everything to the plan and
-// the policy. t is nil without tables.
+// checkDemands adds findings to r: what is wrong with the cables, and
+// where the fabric breaks the plan or the policy. t is nil without tables.
 func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *lft.Tables, r *verify.Result) (d demanded, err error) {
 	today := in.today()
 	if !in.wanted() {
@@ -330,8 +331,8 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 	return d, nil
 }
 
-// expect reads the topology or the plan that the fabric should be into opt. The plan is nil
-// when there is none.
+// expect reads into opt the topology or the plan that the fabric
+// should match. The plan that it returns is nil without one.
 func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
 	if len(in.plans) > 0 {
 		if p.Expected != "" || p.Meant != nil {
@@ -351,7 +352,7 @@ func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling
 	return nil, err
 }
 
-// expectPlan reads plans, and sets in opt the fabric that they mean, given f.
+// expectPlan reads plans, finds their nodes in f, and puts the fabric that they describe in opt.
 func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
 	s := a.startStage("plan")
 	defer s.End()
@@ -379,7 +380,6 @@ func (a *app) expectPlan(in *audit, names []string, f *fabric.Fabric, opt *cabli
 	return e, nil
 }
 
-// rulesOf lists the rules of what an audit looks at.
 func (in *audit) rulesOf() []verify.Rule {
 	partitions := in.partitioned() || in.State.PKeys != nil
 	return policy.RulesOf(in.HasTables() || in.bound != "", in.FAR != "", partitions, in.wanted(), in.policy != "")

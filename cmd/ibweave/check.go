@@ -26,7 +26,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// auditing is the flags of check.
+// auditing has the flags of check.
 type auditing struct {
 	audit
 	level   cli.Threshold
@@ -35,7 +35,6 @@ type auditing struct {
 	source  string
 }
 
-// reportFile is one --report of check.
 type reportFile struct {
 	form *report.Form
 	name string
@@ -102,7 +101,7 @@ func (o *auditing) flags(flags *pflag.FlagSet) {
 	o.level.Define(flags, "; what is undecided fails with all but never")
 }
 
-// runCheck sees that the flags make sense, and checks.
+// runCheck validates the flags, and checks.
 func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	in := &o.audit
 	form, err := report.FormByName(o.format)
@@ -128,7 +127,6 @@ func (a *app) runCheck(cmd *cobra.Command, o *auditing, args []string) error {
 	return a.check(cmd.Context(), in, &o.level, append([]reportFile{{form: form}}, also...), o.source)
 }
 
-// parseReports reads --report FORM=FILE.
 func parseReports(list []string) ([]reportFile, error) {
 	var files []reportFile
 	for _, s := range list {
@@ -148,7 +146,7 @@ func parseReports(list []string) ([]reportFile, error) {
 	return files, nil
 }
 
-// readSource takes the lines of --source, so that findings are located there only.
+// readSource reads the lines of --source, so that findings are located in that file only.
 func (a *app) readSource(in *audit, source string) error {
 	if source == "" || !in.TakeLines {
 		return nil
@@ -189,7 +187,7 @@ func (a *app) check(ctx context.Context, in *audit, level *cli.Threshold, report
 	}
 	for _, f := range reports {
 		placed := opt
-		if source != "" && f.form.Located { // viewers see no other file
+		if source != "" && f.form.Located { // a viewer has no other file
 			placed.Topology, placed.Tables = source, ""
 			if opt.Rules == nil {
 				placed.Rules = verify.Rules
@@ -217,7 +215,6 @@ func (a *app) auditedGroups(ctx context.Context, x *auditResult) (fmt.Stringer, 
 	return groups.States(s.AddFindings(states, x.result.Findings)), err
 }
 
-// reportOptions returns the options for the report of an audit.
 func (in *audit) reportOptions(d demanded) report.Options {
 	opt := report.Options{
 		Version: version, Verbose: in.verbose, Rules: in.rulesOf(), Compiled: in.Compiled != nil,

@@ -33,7 +33,7 @@ type contest struct {
 	against string // name of the contender that others are compared with
 	quality quality.Options
 	traffic string     // file of jobs, "" for none
-	fit     bool       // with the tables that compile --traffic makes, too
+	fit     bool       // --fit: compare tables fitted to the jobs, too
 	jobs    *jobs.File // nil for none
 	conf    string     // opensm.conf, "" for none
 	site    *siteOptions
@@ -57,7 +57,8 @@ func (a *app) compareCommand() *cobra.Command {
 				return err
 			}
 			in := newAudit(c.lenient, false)
-			in.Topology, in.LFTs = c.topology, c.topology // LFTs for what the topology leaves undecided
+			// With LFTs, rules about tables that the topology leaves undecided are listed, too.
+			in.Topology, in.LFTs = c.topology, c.topology
 			f, err := a.contestFabric(&c, in, &opt)
 			if err != nil {
 				return err
@@ -97,7 +98,7 @@ func (a *app) compareCommand() *cobra.Command {
 	return cmd
 }
 
-// parse sees that the flags make sense.
+// parse validates the flags and returns the options for engines.
 func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	if c.topology == "" || len(c.engines)+len(c.lfts) == 0 {
 		return opt, usagef("compare needs a topology, -t FILE, and engines, -e ENGINE,.., or tables, --lfts FILE")
@@ -114,7 +115,7 @@ func (c *contest) parse(cmd *cobra.Command) (opt compile.Options, err error) {
 	return opt, cli.OneStdin(append([]string{c.topology, c.traffic, c.conf}, append(c.lfts, c.roots...)...)...)
 }
 
-// contestFabric reads the fabric of all columns, and gives our engines their own names.
+// contestFabric reads the fabric of all columns, and replaces aliases of our engines by names.
 func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabric.Fabric, error) {
 	for i, name := range c.engines {
 		if engine, is := strings.CutPrefix(name, compare.OpenSM); is {
@@ -139,7 +140,7 @@ func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabri
 	return f, a.setRoots(f, c.roots, &opt.Route)
 }
 
-// compare fills in all columns of f, whose topology leaves something undecided.
+// compare measures all columns on f. undecided is what the topology leaves undecided.
 func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options, undecided []verify.Undecided) (*compare.Standings, error) {
 	s := &compare.Standings{Version: version}
 	for _, name := range c.engines {
@@ -187,7 +188,7 @@ func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt com
 	return s, nil
 }
 
-// contendByEngine routes f. It returns nil if the tables are not for the jobs that opt asks for.
+// contendByEngine routes f. With opt.Demand it returns nil if the tables could not be fitted.
 func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric, name string, opt compile.Options) (*compare.Contender, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
@@ -211,8 +212,7 @@ func (a *app) contendByEngine(ctx context.Context, c *contest, f *fabric.Fabric,
 	return x, a.measure(ctx, c, x, r.Routing)
 }
 
-// contendByOpenSM has the OpenSM of this machine route f on ibsim, with the LIDs that our
-// engines have.
+// contendByOpenSM lets the OpenSM of this machine route f on ibsim, with the LIDs of our engines.
 func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric, engine string, opt compile.Options) (*compare.Contender, error) {
 	x := &compare.Contender{Name: compare.OpenSM + engine}
 	if opt.LIDs.LMC == lft.KeepLMC {
@@ -239,8 +239,8 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 	return x, a.measure(ctx, c, x, r)
 }
 
-// contendByFile reads a dump of tables of f, whose topology leaves something undecided,
-// or a compiled directory.
+// contendByFile reads a compiled directory, or a dump of tables
+// of f. undecided is what the topology of f leaves undecided.
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*compare.Contender, error) {
 	x := &compare.Contender{Name: filepath.Base(name), File: name}
 	in := newAudit(c.lenient, false)
@@ -277,7 +277,7 @@ func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, n
 	return x, a.measure(ctx, c, x, r.State.Routing())
 }
 
-// measure fills in what is said of the tables of a column.
+// measure measures the tables of a column: bandwidth, groups and jobs.
 func (a *app) measure(ctx context.Context, c *contest, x *compare.Contender, r *lft.Routing) (err error) {
 	s := a.startStage(x.Name + ": traffic")
 	defer s.End()

@@ -38,9 +38,9 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// defaultInstallDir is where opensm.conf expects the tables. It does not
-// follow the output directory, so that the same input gives the same files
-// wherever it is compiled.
+// defaultInstallDir is where opensm.conf expects the tables.
+// It does not depend on the output directory, so that the same
+// input gives the same files wherever it is compiled.
 const defaultInstallDir = "/etc/opensm/ibweave"
 
 // order has the flags of compile.
@@ -53,13 +53,13 @@ type order struct {
 	esp0           bool
 	only           []string
 	origin         string
-	dims           []int // nil for those that are found
+	dims           []int // nil if they are to be found
 	sl2vl          string
 	pathSL         bool
 	previous       string
 	firstStep      bool
 	maxDetour      int
-	without        []string // nodes and cables that are taken out of the fabric
+	without        []string // nodes and cables to leave out of the fabric
 	traffic        string
 	uniformFloor   float64
 	adaptive       bool
@@ -155,54 +155,54 @@ func (o *order) flags(flags *pflag.FlagSet) {
 type summary struct {
 	Version string            `json:"version"`
 	Engine  string            `json:"engine"`
-	Top     *verify.SwitchRef `json:"top,omitempty"` // of the order of an up*/down* engine
+	Top     *verify.SwitchRef `json:"top,omitempty"` // first switch in the order of an up*/down* engine
 	LIDs    choice.LIDs       `json:"lids"`
 	Notes   []string          `json:"notes"` // what the engine has to say about the fabric
 	Lanes   choice.Lanes      `json:"lanes"`
 	Output  string            `json:"output"` // "" when nothing was written
 	Files   []string          `json:"files"`
-	// Install has the commands that install the tables as static files, or with the plugin
-	// if static files are not enough; InstallPlugin those that make the plugin route.
+	// Install has the commands that install the tables as static files or, if these are
+	// not enough, with the plugin. InstallPlugin has those that make the plugin route.
 	Install       []string          `json:"install"`
 	InstallPlugin []string          `json:"install_plugin"`
-	Undo          []string          `json:"undo"` // commands that bring back what either replaces
+	Undo          []string          `json:"undo"` // commands that undo Install or InstallPlugin
 	Seconds       compile.Seconds   `json:"seconds"`
 	Groups        []mft.Entry       `json:"groups"`
 	Trees         *choice.Trees     `json:"multicast,omitempty"`
 	Adaptive      *compile.Adaptive `json:"adaptive,omitempty"` // with --adaptive
 	Changes       *changeSummary    `json:"changes,omitempty"`  // with --previous
-	Traffic       *jobs.FitSummary  `json:"traffic,omitempty"`  // with --traffic, of jobs that send something
+	Traffic       *jobs.FitSummary  `json:"traffic,omitempty"`  // with --traffic, if the jobs send something
 	Verify        *verify.Result    `json:"verify"`
 	choice.Judgement
 }
 
-// changeSummary has what a subnet manager with the tables of a directory has to write.
+// changeSummary counts what a subnet manager that has the tables of Previous must write.
 type changeSummary struct {
 	Previous string `json:"previous"`
 	compile.Changes
 	MaxRoutes int64 `json:"max_routes_per_link_before"`
 }
 
-// compilation is an order on its way to tables.
+// compilation is an order, and what was made of it so far.
 type compilation struct {
 	*order
 	engine   *compile.Engine // nil before it is chosen
-	choice   *choice.Choice  // nil where it was given
+	choice   *choice.Choice  // nil if the engine was given
 	opt      compile.Options
-	fabric   *fabric.Fabric // as read
+	fabric   *fabric.Fabric // as read, without the parts of --without
 	only     []fabric.NodeID
 	previous *before       // nil without --previous
 	traffic  *jobs.Fitting // nil without --traffic
 	result   *compile.Result
 }
 
-// before is the tables of --previous.
+// before has the tables of the directory of --previous.
 type before struct {
 	routing  *lft.Routing
-	manifest string // SHA-256
+	manifest string // its SHA-256
 }
 
-// parseOrder sees that the flags make sense.
+// parseOrder checks the flags; its error has all that is wrong with them.
 func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	c := &compilation{order: o}
 	var wrong []error // all that is wrong with the flags, the engine first
@@ -247,14 +247,14 @@ func (a *app) parseOrder(cmd *cobra.Command, o *order) (*compilation, error) {
 	return c, a.sayNotes(notes, nil)
 }
 
-// compile is the command.
+// compile reads, routes, verifies, writes, and prints the summary.
 func (a *app) compile(ctx context.Context, c *compilation) error {
 	start := time.Now()
 	if err := a.readOrdered(c); err != nil {
 		return err
 	}
-	// Most of what reading took is free by now. Routing begins in memory that the system has
-	// given already, and no collection comes in the middle of it.
+	// Collect what reading left now: then routing begins in memory that the
+	// system has given already, and no collection falls into the middle of it.
 	runtime.GC()
 	read := time.Since(start).Seconds()
 	if err := a.runOrdered(ctx, c); err != nil {
@@ -281,7 +281,7 @@ func (a *app) compile(ctx context.Context, c *compilation) error {
 	return cmp.Or(c.Print(a.stdout, s, func(b *text.Sheet) { s.text(b, c) }), cli.FindingsIf(failed))
 }
 
-// readOrdered reads the fabric and all that goes with it.
+// readOrdered reads the fabric and all other files that the flags name.
 func (a *app) readOrdered(c *compilation) (err error) {
 	opt := &c.opt
 	if err := a.readHostGroups(); err != nil {
@@ -332,8 +332,8 @@ func (a *app) readOrdered(c *compilation) (err error) {
 	return err
 }
 
-// readPrevious reads the directory of --previous. A fabric without any LID gets the LIDs
-// of that directory.
+// readPrevious reads the directory of --previous, and takes its engine if
+// none was given. A fabric without any LID gets the LIDs of that directory.
 func (a *app) readPrevious(c *compilation) (*before, error) {
 	dir := c.order.previous
 	if len(c.roots) > 0 {
@@ -374,7 +374,7 @@ func (a *app) readPrevious(c *compilation) (*before, error) {
 	return b, err
 }
 
-// readGUID2LID reads OpenSM's cache of LIDs.
+// readGUID2LID reads a guid2lid file, in which OpenSM keeps LIDs.
 func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
 	data, err := a.readInput(name)
 	if err != nil {
@@ -388,7 +388,7 @@ func (a *app) readGUID2LID(name string, lenient bool) ([]lft.LIDRange, error) {
 	return ranges, nil
 }
 
-// runOrdered routes and verifies.
+// runOrdered routes, verifies and seeks bounds; c gets the result.
 func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	size := fabricSize(c.fabric)
 	label := func(stage string) string { return stage + " " + size }
@@ -419,7 +419,8 @@ func (a *app) runOrdered(ctx context.Context, c *compilation) (err error) {
 	}
 	a.Log.Info("routed", zap.String("engine", c.engine.Name()), zap.Float64("seconds", r.Seconds.Route))
 	r.Verify.Add(cabling.SlowLinks(r.Routing.Fabric)...)
-	r.Verify.Regrade(cabling.LinkDegraded, verify.Warning) // no tables mend a cable
+	// Tables cannot mend a cable.
+	r.Verify.Regrade(cabling.LinkDegraded, verify.Warning)
 	a.Log.Info("verified", zap.String("verdict", r.Verify.Verdict), zap.Float64("seconds", r.Seconds.Verify))
 	var jobs *bound.Bound
 	if r.Fit != nil {
@@ -449,7 +450,6 @@ func (a *app) routeChosen(ctx context.Context, c *compilation, label func(stage 
 	return a.runEngine(ctx, c.fabric, c.engine, c.opt, label)
 }
 
-// summarize returns the summary of the tables.
 func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	r := c.result
 	s = &summary{
@@ -477,7 +477,6 @@ func (c *compilation) summarize(ctx context.Context) (s *summary, err error) {
 	return s, nil
 }
 
-// writeTables writes the directory.
 func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error {
 	r := c.result
 	w := outdir.Options{
@@ -513,7 +512,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	return nil
 }
 
-// manifestOptions are the options that decide what a result is.
+// manifestOptions returns the options for the manifest, on which the tables depend.
 func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8) map[string]any {
 	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": text.Each(opt.Route.Roots, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })}
 	set := func(given bool, name string, value any) {
@@ -539,7 +538,6 @@ func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8
 	return m
 }
 
-// printInstall prints how to install the tables in OpenSM.
 func (s *summary) printInstall(b *text.Sheet) {
 	if len(s.InstallPlugin) == 0 {
 		return
@@ -574,14 +572,13 @@ the host of the subnet manager:
 	}
 }
 
-// text is the summary for people.
 func (s *summary) text(b *text.Sheet, c *compilation) {
 	b.Row("engine", "%s: %s", c.engine.Name(), c.engine.Summary)
 	s.Judgement.Print(b)
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
 		if c.engine.Name() == (fattree.Engine{}).Name() {
-			hint = "" // there they are the switches of the highest level
+			hint = "" // its top switches are those of the highest level
 		}
 		b.Row("order", "%q on top, %s%s", t.Name.Text, t.Switch, hint)
 	}
@@ -618,7 +615,8 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 		b.Row("changes", "%s in %s of %d on %s since %s, where the most loaded link had %s", text.CountGrouped(x.Entries, "entry", "entries"),
 			text.CountGrouped(x.Blocks, "block", "blocks"), lft.BlockSize, text.CountGrouped(x.Switches, "switch", "switches"), x.Previous, text.CountGrouped(x.MaxRoutes, "route", "routes"))
 	}
-	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: choice.OneLine{Shape: s.Shape}, Lines: s.Judgement.Lines()}) // a buffer takes all
+	// A buffer never fails.
+	_ = report.Text(b, s.Verify, report.Options{Tables: c.topology, Shape: choice.OneLine{Shape: s.Shape}, Lines: s.Judgement.Lines()})
 	s.printFiles(b, c)
 	seconds := fmt.Sprintf("read %.3f, route %.3f, ", s.Seconds.Read, s.Seconds.Route)
 	if s.Trees != nil {
@@ -630,7 +628,6 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	}
 }
 
-// printFiles lists what was written.
 func (s *summary) printFiles(b *text.Sheet, c *compilation) {
 	switch {
 	case c.dryRun:

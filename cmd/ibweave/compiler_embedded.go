@@ -4,8 +4,8 @@ package main
 
 import _ "embed"
 
-// The Makefile builds the module before it builds the program with this tag. It is in no commit:
-// it has 3 MB and changes with every change of the pipeline.
+// page.wasm.gz is the compiler of interactive pages, which the Makefile builds before the
+// program with this tag. It is in no commit: it has 3 MB and changes with the pipeline.
 //
 //go:embed page.wasm.gz
 var embeddedCompiler []byte

@@ -17,7 +17,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// readings are the files of counters that a command reads.
+// readings names the files of counters that a command reads.
 type readings struct {
 	now     string // "" for none
 	before  string // an earlier reading, "" for none
@@ -29,7 +29,6 @@ func (r *readings) flags(flags *pflag.FlagSet) {
 	cli.NumberFlag(flags, &r.seconds, "seconds", 0.001, 1e9, "the counters counted for `N` seconds; by default what two runs of ibdiagnet say, else not known")
 }
 
-// countersOptions has the flags of counters.
 type countersOptions struct {
 	audit
 	cli.OutputForm
@@ -37,7 +36,6 @@ type countersOptions struct {
 	asked counters.Options
 }
 
-// countersCommand explains what ports have counted.
 func (a *app) countersCommand() *cobra.Command {
 	var o countersOptions
 	cmd := &cobra.Command{
@@ -49,7 +47,8 @@ func (a *app) countersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.wiring, o.TakeAdaptive = true, true // tables are not needed, and static ports will do
+			// Tables may be missing; for adaptive ones, static ports will do.
+			o.wiring, o.TakeAdaptive = true, true
 			if err := a.resolveAudit("counters", &o.audit, dir); err != nil {
 				return err
 			}
@@ -76,7 +75,7 @@ func (a *app) countersCommand() *cobra.Command {
 	return cmd
 }
 
-// arguments finds DIR and FILE.
+// arguments returns DIR; o.now gets FILE, or DIR or the topology if there is no FILE.
 func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 	switch {
 	case o.Topology == "" && len(args) == 0:
@@ -90,9 +89,8 @@ func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 	return dir, cli.OneStdin(o.now, o.before)
 }
 
-// readCounters reads the counters of the ports of f.
 func (a *app) readCounters(r *readings, in *audit, f *fabric.Fabric) (*open.Reading, error) {
-	in.Findings = false // what is odd about them is no finding of the fabric
+	in.Findings = false // problems of the counters are no findings
 	return a.reader(in).Counters(f, r.now, r.before, r.seconds)
 }
 
@@ -121,7 +119,7 @@ func (a *app) counters(ctx context.Context, o *countersOptions) error {
 	return o.Print(a.stdout, d, d.Print)
 }
 
-// colours are the counters that the page may colour links by.
+// colours returns the counters by which the page can colour links; -1 is an unknown value.
 func colours(c *open.Reading, f *fabric.Fabric) (list []page.Counter) {
 	for k := range dump.CounterCount {
 		if !c.Counts(k) {

@@ -19,7 +19,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-// comparison is the flags of diff.
+// comparison has the flags of diff.
 type comparison struct {
 	cli.OutputForm
 	cli.Threshold
@@ -73,13 +73,12 @@ type side struct {
 	kind state.Part // "" for a directory
 }
 
-// is names what a state is.
+// is returns what kind of state a side is, for messages.
 func (s *side) is() string { return cmp.Or(string(s.kind), "directory") }
 
-// isDump returns whether it is a dump of tables, which does not tell the cables.
+// isDump returns true for a dump of tables, which has no cables.
 func (s *side) isDump() bool { return s.kind != "" && s.kind != state.Topology }
 
-// diff reads both states and compares them.
 func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff.Result, err error) {
 	var states [2]*side
 	for i, name := range []string{old, new} {
@@ -95,7 +94,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	if c.topology != "" && !states[0].isDump() && !states[1].isDump() {
 		return nil, usagef("-t is for dumps of tables, which do not tell the cables: %s is %s and %s is %s, so leave it out", old, states[0].is(), new, states[1].is())
 	}
-	// One topology is read once, so that it is one fabric.
+	// A topology of both sides is read once, so that they have the same fabric.
 	fabrics := map[string]*fabric.Fabric{}
 	var snapshots [2]*state.State
 	for i, s := range states {
@@ -108,7 +107,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 		}
 		f, ok := fabrics[s.Topology]
 		if !ok {
-			from := s // or the other one, which has the topology
+			from := s // the side that has the topology
 			if s.isDump() && s.Topology == other.Topology {
 				from = other
 			}
@@ -127,8 +126,9 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	}
 	told := [2]bool{snapshots[0].PathSLs != nil, snapshots[1].PathSLs != nil}
 	for i, s := range states {
-		// Compare a file with a directory only in the parts that the file has. On the same
-		// fabric, take the parts that a dump does not have from the directory: the VLs still
+		// Compare a file with a directory only in the parts that
+		// the file has. On the same fabric, take the parts that a
+		// dump does not have from the directory: the VLs still
 		// tell whether there are credit loops.
 		switch mine, other := snapshots[i], snapshots[1-i]; {
 		case s.kind == "":
@@ -141,7 +141,7 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	for i, s := range snapshots {
 		s.UnknownSLs = s.UnknownSLs || told[i] && s.PathSLs == nil
 	}
-	// A compiled directory without multicast tables has no groups.
+	// A compiled directory without multicast tables means that there are no groups.
 	for i, s := range snapshots {
 		if s.Multicast == nil && snapshots[1-i].Multicast != nil && states[i].Compiled != nil {
 			s.Multicast = &mft.Plan{Tables: mft.NewTables(s.Fabric)}
@@ -160,8 +160,8 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	return r, err
 }
 
-// openFile reads a file; folders and db_csv are read later. Without adaptive, messages about a folder
-// leave its adaptive routing out.
+// openFile reads a file, or finds the files of a folder, to be read later like
+// db_csv. Without adaptive, messages about a folder leave its adaptive routing out.
 func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
 	in := newAudit(lenient, adaptive)
 	switch {
@@ -177,7 +177,7 @@ func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
 	return in, err
 }
 
-// openState finds out what a state is.
+// openState finds out whether a state is a directory, a topology or a dump of tables.
 func (a *app) openState(name string, lenient bool) (*side, error) {
 	in, err := a.openFile(name, lenient, true)
 	if err != nil {
@@ -205,7 +205,6 @@ func (a *app) openState(name string, lenient bool) (*side, error) {
 	return s, nil
 }
 
-// readState reads the tables of a side.
 func (a *app) readState(s *side) (*state.State, error) {
 	r := a.reader(&s.audit)
 	for _, read := range []func() error{r.Tables, r.Lanes, r.Multicast} {

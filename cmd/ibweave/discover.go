@@ -23,7 +23,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// reach has the flags for the way to a subnet.
+// reach has the flags that say how to reach a subnet.
 type reach struct {
 	ibsim, umad, node string
 	timeout           time.Duration
@@ -32,7 +32,7 @@ type reach struct {
 	viaIbsim          bool
 }
 
-// environment stands for the ibsim that the environment names.
+// environment is the value of --ibsim without NAME, for the ibsim that IBSIM_SOCKNAME names.
 const environment = "environment"
 
 func (r *reach) flags(f *pflag.FlagSet) {
@@ -64,7 +64,7 @@ func mlidFlag(flags *pflag.FlagSet, to *uint16, name, usage string) {
 	})
 }
 
-// args takes the name of --ibsim NAME, which the flag leaves to the arguments.
+// args takes NAME of --ibsim NAME from the arguments, and checks the flags.
 func (r *reach) args(cmd *cobra.Command, args []string) error {
 	r.viaIbsim = cmd.Flags().Changed("ibsim")
 	if len(args) == 1 && r.ibsim == environment {
@@ -81,7 +81,6 @@ func (r *reach) args(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// open connects to the subnet.
 func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 	d := open.Device{Umad: r.umad, Node: r.node, Options: subnet.Options{Window: r.window, Timeout: r.timeout, Retries: r.retries, MKey: r.mkey}}
 	if r.retries == 0 {
@@ -100,24 +99,23 @@ func (a *app) open(ctx context.Context, r *reach) (*subnet.Client, error) {
 	return c, err
 }
 
-// readLive reads a live fabric with its tables.
 func (a *app) readLive(ctx context.Context, r *reach, opt open.LiveOptions) (*open.Swept, error) {
 	c, err := a.open(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // what it was for is done, or has failed
+	defer func() { _ = c.Close() }() // its error no longer matters
 	opt.Host = a.reader(new(audit)).Host
 	return open.Live(ctx, c, opt)
 }
 
-// subnetProblems prints what a sweep went on without, which is a finding.
+// subnetProblems prints what a sweep left out; it returns ErrFindings if there is anything.
 func (a *app) subnetProblems(problems []fabric.Problem) error {
 	a.listProblems(len(problems), true, func(i int) string { return problems[i].String() })
 	return cli.FindingsIf(len(problems) > 0)
 }
 
-// refused makes findings of what the subnet itself says no to.
+// refused prints an error by which the subnet says no, and returns ErrFindings for it.
 func (a *app) refused(err error) error {
 	if cli.Is[*mad.StatusError](err) || cli.Is[*subnet.MLIDError](err) || cli.Is[*subnet.NoGroupError](err) {
 		fmt.Fprintf(a.stderr, "ibweave: %v\n", err)
@@ -143,7 +141,8 @@ func (a *app) discoverCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = c.Close() }() // what it was for is done, or has failed
+			// Its error no longer matters.
+			defer func() { _ = c.Close() }()
 			s := a.startStage("discover")
 			d, err := c.Discover(cmd.Context())
 			s.End()
@@ -184,15 +183,13 @@ func (a *app) devicesCommand() *cobra.Command {
 	return cmd
 }
 
-// deviceDocument is the ports in JSON.
 func deviceDocument(list []umad.PortInfo) map[string]any {
 	return map[string]any{"ports": text.Each(list, func(p umad.PortInfo) umad.PortInfo {
-		p.Netdevs = append([]string{}, p.Netdevs...) // no null
+		p.Netdevs = append([]string{}, p.Netdevs...) // an empty list, not null
 		return p
 	})}
 }
 
-// deviceTable prints ports for people.
 func deviceTable(b *text.Sheet, list []umad.PortInfo) {
 	w := b.Table()
 	fmt.Fprintln(w, "PORT\tGUID\tLID\tSM LID\tSTATE\tLINK\tRATE\tUMAD\tNETDEV")
@@ -200,5 +197,5 @@ func deviceTable(b *text.Sheet, list []umad.PortInfo) {
 	for _, p := range list {
 		fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", p, p.GUID, p.LID, p.SMLID, or(p.State), p.LinkLayer, or(p.Rate), or(p.Umad), or(strings.Join(p.Netdevs, ",")))
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // a buffer never fails
 }

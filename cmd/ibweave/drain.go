@@ -19,7 +19,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// drainOptions has the flags of drain.
 type drainOptions struct {
 	cli.OutputForm
 	switches, cables []string
@@ -29,7 +28,6 @@ type drainOptions struct {
 	output           string
 }
 
-// drainCommand plans drains.
 func (a *app) drainCommand() *cobra.Command {
 	var o drainOptions
 	cmd := &cobra.Command{
@@ -93,8 +91,8 @@ func (a *app) drain(ctx context.Context, o *drainOptions, dir string) error {
 	return cmp.Or(o.Print(a.stdout, plan, func(b *text.Sheet) { plan.Print(b, len(parts)) }), cli.FindingsIf(len(plan.Refused) > 0))
 }
 
-// readCompiled reads the tables in force, and verifies them. multicast is true if there are
-// multicast tables, which it does not read.
+// readCompiled reads and verifies the tables of a compiled directory.
+// multicast is true if it has multicast tables, which are not read.
 func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *compile.Result, multicast bool, err error) {
 	in := newAudit(lenient, false)
 	if err := in.Directory(dir); err != nil {
@@ -121,14 +119,14 @@ func (a *app) readCompiled(ctx context.Context, dir string, lenient bool) (r *co
 	return &compile.Result{Engine: e, Routing: routing, Verify: v}, in.MFTs != "", nil
 }
 
-// tellMulticast says that a plan leaves multicast alone, when all input is read.
+// tellMulticast prints that a plan leaves out multicast, if
+// there is any. All input is read by then.
 func (a *app) tellMulticast(dir string, has bool) {
 	if has {
 		fmt.Fprintf(a.stderr, "%s has multicast tables: the plan is about unicast alone\n", dir)
 	}
 }
 
-// writeSteps writes a compiled directory for each step.
 func (a *app) writeSteps(ctx context.Context, output string, plan *drain.Plan) error {
 	if output == "" {
 		return nil
@@ -144,7 +142,7 @@ func (a *app) writeSteps(ctx context.Context, output string, plan *drain.Plan) e
 	return nil
 }
 
-// writeState writes the compiled directory of a state, and the directories that it is in.
+// writeState writes the compiled directory of a state, and makes the directories above it.
 func (a *app) writeState(ctx context.Context, dir string, r *compile.Result) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err

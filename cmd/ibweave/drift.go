@@ -21,7 +21,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// drifting is the flags of drift.
 type drifting struct {
 	reach
 	cli.OutputForm
@@ -82,7 +81,7 @@ func (a *app) driftCommand() *cobra.Command {
 	return cmd
 }
 
-// check sees that the flags make sense. rest is the arguments after DIR.
+// check validates the flags; rest has the arguments after DIR.
 func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 	if len(d.live) == 0 {
 		if !cmd.Flags().Changed("max-mlid") {
@@ -104,7 +103,6 @@ func (d *drifting) check(cmd *cobra.Command, rest []string) error {
 	return cli.OneStdin(d.live...)
 }
 
-// drift reads both states and compares them.
 func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report, error) {
 	meant, err := a.readFolder(dir, d.lenient)
 	if err != nil {
@@ -134,7 +132,7 @@ func (a *app) drift(ctx context.Context, d *drifting, dir string) (*drift.Report
 	return r, nil
 }
 
-// readFolder reads a compiled directory, or a folder of dumps: of pull, or OpenSM's own.
+// readFolder reads a compiled directory, or a folder of dumps by pull or OpenSM.
 func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
 	in := newAudit(lenient, true)
 	r := a.reader(in)
@@ -144,8 +142,8 @@ func (a *app) readFolder(dir string, lenient bool) (*state.State, error) {
 	return a.readState(&side{name: dir, audit: *in})
 }
 
-// readDumps reads dumps of what is live, on the cables of f unless they come with a
-// topology.
+// readDumps reads the live dumps. They belong to the cables of
+// f, unless a folder has its own topology.
 func (a *app) readDumps(d *drifting, f *fabric.Fabric) (*state.State, error) {
 	if len(d.live) == 1 && open.Folder(d.live[0]) {
 		return a.readFolder(d.live[0], d.lenient)
@@ -171,14 +169,14 @@ func (a *app) readDumps(d *drifting, f *fabric.Fabric) (*state.State, error) {
 	}
 	in.UseFabric(f)
 	live, err := a.readState(&side{name: "live", audit: *in})
-	if err == nil { // a switch without a forwarding table lacks what it was meant to have
+	if err == nil { // a missing forwarding table is a difference already
 		d.parts = slices.DeleteFunc(live.Undecided, func(u state.Undecided) bool { return u.Part == state.ForwardingTables && u.Kind == fabric.Missing })
 	}
 	return live, err
 }
 
-// pullLive reads the tables of a live subnet. What could not be read goes to standard
-// error, and a switch among that is a finding.
+// pullLive reads the tables of a live subnet. It prints to standard
+// error what could not be read; a switch among that is a finding.
 func (a *app) pullLive(ctx context.Context, d *drifting) (*state.State, error) {
 	s, err := a.readLive(ctx, &d.reach, open.LiveOptions{MaxMLID: fabric.LID(d.mlid)})
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 	"github.com/ibweave/ibweave/report/scheduler"
 )
 
-// planCommand writes a cabling plan.
 func (a *app) planCommand() *cobra.Command {
 	var in audit
 	var output string
@@ -40,7 +39,6 @@ func (a *app) planCommand() *cobra.Command {
 	return cmd
 }
 
-// writePlan writes the plan of a fabric.
 func (a *app) writePlan(in *audit, from, form, output string) error {
 	in.Topology = from
 	if info, err := os.Stat(from); from != "-" && err == nil && info.IsDir() {
@@ -57,7 +55,6 @@ func (a *app) writePlan(in *audit, from, form, output string) error {
 	return a.writeComplete(output, func(w io.Writer) error { return plan.Write(w, f, form) })
 }
 
-// slurmOptions are the flags of slurm.
 type slurmOptions struct {
 	topology  string
 	lenient   bool
@@ -75,7 +72,7 @@ func (h *hostPattern) define(flags *pflag.FlagSet) {
 	flags.StringVar((*string)(h), "host-regexp", "", "`REGEXP` that finds the name of a host in the description of its adapter, by its first group or the one called host; by default n001 in \"n001 HCA-1\", \"n001 mlx5_0\" and \"n001\"")
 }
 
-// parse is nil without a pattern.
+// parse returns the pattern, nil for none.
 func (h *hostPattern) parse() (*regexp.Regexp, error) {
 	if *h == "" {
 		return nil, nil
@@ -87,7 +84,6 @@ func (h *hostPattern) parse() (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
-// slurmCommand writes the topology of a scheduler.
 func (a *app) slurmCommand() *cobra.Command {
 	o := slurmOptions{format: "conf", switches: "fabric"}
 	cmd := &cobra.Command{
@@ -110,7 +106,7 @@ func (a *app) slurmCommand() *cobra.Command {
 	return cmd
 }
 
-// slurm reads a fabric and writes its groups.
+// slurm reads a fabric and writes its leaves as Slurm's topology.
 func (a *app) slurm(o *slurmOptions) (err error) {
 	opt := scheduler.Options{Numbered: o.switches == "numbers"}
 	if opt.Host, err = o.host.parse(); err != nil {
@@ -141,7 +137,7 @@ func (a *app) slurm(o *slurmOptions) (err error) {
 	}))
 }
 
-// schedulerDocument is the JSON form.
+// schedulerDocument is the JSON document of slurm.
 type schedulerDocument struct {
 	*scheduler.Topology
 	BlockSize int      `json:"block_size"`

@@ -26,7 +26,7 @@ func (a *app) isFitted(r *compile.Result, name string) bool {
 	return why == ""
 }
 
-// fitting has tables made for the jobs of a file; nil for none.
+// fitting returns what makes tables for the jobs of a file; nil for no file.
 func (a *app) fitting(file *jobs.File) *jobs.Fitting {
 	if file == nil {
 		return nil
@@ -41,7 +41,7 @@ func (a *app) fitting(file *jobs.File) *jobs.Fitting {
 // demandFunc is compile.Options.Demand.
 type demandFunc = func(context.Context, *fabric.Fabric) (*lft.Demand, error)
 
-// demandOf returns a function that finds the demand of jobs; its errors are of the input.
+// demandOf returns a function that finds the demand of jobs, whose errors are wrong input.
 func demandOf(x *jobs.Fitting) demandFunc {
 	return func(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
 		d, err := x.Find(ctx, f)
@@ -60,7 +60,7 @@ func (a *app) readJobFile(name string) (*jobs.File, error) {
 	return jobs.Read(name, a.readInput)
 }
 
-// jobsIn finds the jobs of a file in a fabric, and the groups of --host-groups.
+// jobsIn finds the jobs of a file, none for nil, and the groups of --host-groups in a fabric.
 func (a *app) jobsIn(file *jobs.File, f *fabric.Fabric) (*jobs.Traffic, *groups.Set, error) {
 	set, err := a.groupsOf(f, true)
 	if err != nil {

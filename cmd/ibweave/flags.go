@@ -14,19 +14,17 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// lenientFlag defines --lenient.
 func lenientFlag(flags *pflag.FlagSet, to *bool) {
 	flags.BoolVar(to, "lenient", false, "leave out of the input what is broken, and list it")
 }
 
-// fabricFlags defines the flags of a command that reads a fabric, with --lenient, and counts hosts.
+// fabricFlags defines --strict, --node-name-map and --kinds, for a command with --lenient.
 func (a *app) fabricFlags(cmd *cobra.Command) {
 	a.strictFlag(cmd)
 	a.nameFlag(cmd)
 	a.kindFlag(cmd)
 }
 
-// strictFlag defines --strict, for commands with --lenient.
 func (a *app) strictFlag(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&a.strict, "strict", false, "refuse a topology with anything that its tool does not print, and impossible LIDs")
 	cmd.MarkFlagsMutuallyExclusive("strict", "lenient")
@@ -45,16 +43,16 @@ func (a *app) hostGroupFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&a.hostGroups.name, "host-groups", "", "sum up by the groups of hosts in `FILE`: racks, partitions (docs/groups.md)")
 }
 
-// maxRebalance bounds --rebalance; nothing is moved for so much.
+// maxRebalance bounds --rebalance; no route moves at that limit.
 const maxRebalance = 1000
 
-// grids and ordered are the engines for grids, and those with an order of the switches.
+// grids and ordered are conditions: an engine for grids, or one with an order of the switches.
 const (
 	grids   = "engine=xy|negative-first|west-first|north-last"
 	ordered = "engine=updn|spam|layered|fattree"
 )
 
-// balancedRoots is --roots for an order of our own where the engine's source has another.
+// balancedRoots is the value of --roots by which spam takes our order, not its paper's.
 const balancedRoots = "balanced"
 
 // routeFlags are the flags of commands that route a fabric.
@@ -67,7 +65,7 @@ type routeFlags struct {
 	repair   bool
 	vls      int
 	lenient  bool
-	// rebalance is 0 where there is no such flag.
+	// rebalance is 0 if the command has no --rebalance.
 	rebalance float64
 }
 
@@ -116,13 +114,13 @@ func (r *routeFlags) parse(cmd *cobra.Command) (opt compile.Options, err error) 
 	return opt, nil
 }
 
-// demands has the flags for what check demands of a fabric beyond its tables.
+// demands has the flags for what check judges besides tables.
 type demands struct {
 	wiring bool
 	plans  []string       // files; nil for none
 	policy string         // "" for none
 	date   time.Time      // zero for today
-	held   *policy.Policy // what is in policy, once readPolicy was called
+	held   *policy.Policy // the policy, after readPolicy
 }
 
 // flags defines the flags that check and report share.
@@ -142,7 +140,7 @@ func (d *demands) flags(flags *pflag.FlagSet) {
 // wanted returns true if anything other than tables is to be checked.
 func (d *demands) wanted() bool { return d.wiring || d.policy != "" || len(d.plans) > 0 }
 
-// today is the day that waivers are held against.
+// today returns the day as of which waivers hold.
 func (d *demands) today() time.Time {
 	if !d.date.IsZero() {
 		return d.date
@@ -151,7 +149,7 @@ func (d *demands) today() time.Time {
 	return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC)
 }
 
-// bounding is the flags of check and compile about lower bounds of the load.
+// bounding has the flags of check and compile about lower bounds of the load.
 type bounding struct {
 	rounds int
 	write  string // file; "" for none

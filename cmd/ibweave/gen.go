@@ -25,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/ibdiagnet"
 )
 
-// generator is gen: kinds of fabrics are its commands.
+// generator is the command gen; the kinds of fabrics are its subcommands.
 type generator struct {
 	*app
 	cmd    *cobra.Command
@@ -34,7 +34,6 @@ type generator struct {
 	change gen.Options
 }
 
-// genCommand makes fabrics.
 func (a *app) genCommand() *cobra.Command {
 	g := &generator{app: a}
 	g.cmd = &cobra.Command{
@@ -83,7 +82,7 @@ func (g *generator) addKind(k *policy.Kind) {
 		}
 		whole, least := f.Value, 0
 		if slices.Contains(strings.Fields("dim groups hosts-per-leaf radix stages switches"), f.Name) {
-			least = 1 // where a default of 0 stands for another number
+			least = 1 // their default of 0 stands for another number
 		}
 		f.Value = &cli.Value[string]{To: new(string), Text: f.DefValue, Kind: "N", Parse: func(text string) (string, error) {
 			for item := range strings.SplitSeq(text, ",") {
@@ -106,7 +105,7 @@ func (g *generator) addKind(k *policy.Kind) {
 		if form == nil && g.output == "-" {
 			return usagef("--format ibdiagnet2 is a directory: want -o DIR")
 		}
-		if len(args) == 1 { // --wrap x,y: an optional value needs no = here
+		if len(args) == 1 { // --wrap x,y, which is --wrap=x,y
 			if wrap.Value.String() != policy.WrapAll {
 				return usagef("unexpected argument %q", args[0])
 			}
@@ -138,15 +137,14 @@ func (g *generator) addKind(k *policy.Kind) {
 	g.cmd.AddCommand(c)
 }
 
-// runFormat is the --format of a run of ibdiagnet.
 const runFormat = "ibdiagnet2"
 
-// genForms are the other forms that --format names.
+// genForms has the forms of --format except runFormat.
 var genForms = map[string]func([]byte, *fabric.Fabric) []byte{
 	"ibnetdiscover": topology.Append,
 	"lst": func(b []byte, f *fabric.Fabric) []byte {
 		out := bytes.NewBuffer(b)
-		_ = dump.WriteSubnetList(out, f) // whose errors are those of the writer
+		_ = dump.WriteSubnetList(out, f) // a buffer never fails
 		return out.Bytes()
 	},
 }
@@ -160,7 +158,7 @@ func parseSpeed(name string) ([]fabric.Speed, error) {
 	return []fabric.Speed{s}, nil
 }
 
-// writeRun writes a directory as a run of ibdiagnet leaves it.
+// writeRun writes a directory like that of a run of ibdiagnet.
 func writeRun(f *fabric.Fabric, dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err

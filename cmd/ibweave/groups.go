@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// readHostGroups reads the file of --host-groups, before a command begins what takes long.
+// readHostGroups reads the file of --host-groups. Commands call it before they do what takes long.
 func (a *app) readHostGroups() (err error) {
 	if g := &a.hostGroups; g.name != "" {
 		g.file, err = groups.Read(g.name, a.readInput)
@@ -18,8 +18,8 @@ func (a *app) readHostGroups() (err error) {
 	return err
 }
 
-// groupsOf finds the groups of --host-groups in a fabric; nil without the flag. With tell it says
-// what is odd about them, once.
+// groupsOf finds the groups of --host-groups in a fabric; nil without
+// the flag. With tell it prints what is odd about them, once in a run.
 func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
 	g := &a.hostGroups
 	if g.file == nil {
@@ -36,8 +36,8 @@ func (a *app) groupsOf(f *fabric.Fabric, tell bool) (*groups.Set, error) {
 	return s, err
 }
 
-// groupStates is what the groups of --host-groups are like in a fabric with tables or nil; nil
-// without the flag.
+// groupStates measures the groups of --host-groups in a fabric,
+// whose tables may be nil. It returns nil without the flag.
 func (a *app) groupStates(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, tell bool) ([]groups.State, error) {
 	s, err := a.groupsOf(f, tell)
 	if s == nil || err != nil {

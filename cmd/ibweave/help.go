@@ -27,8 +27,8 @@ const version = outdir.Version
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// describe gives root and its commands the texts of help. Lines such as {engines} stand for
-// tables of the program.
+// describe gives root and its commands their help texts.
+// Tables of the program replace lines such as {engines}.
 func describe(root *cobra.Command) {
 	tables := strings.NewReplacer("{engines}\n", engineItems(), "{schemes}\n", schemeHelp(), "{forms}\n", formsText())
 	for _, c := range append(root.Commands(), root) {
@@ -101,12 +101,12 @@ func flagValues() map[string][]string {
 	}
 }
 
-// completeValues has shells complete the values of flags.
 func completeValues(root *cobra.Command) {
 	values := flagValues()
 	cli.Walk(root, func(c *cobra.Command) {
 		_, command, _ := strings.Cut(c.CommandPath(), " ")
-		command, _, _ = strings.Cut(command, " ") // flags of gen KIND are those of gen
+		// Flags of gen KIND are those of gen.
+		command, _, _ = strings.Cut(command, " ")
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			list, ok := values[command+" "+f.Name]
 			if !ok {
@@ -118,7 +118,7 @@ func completeValues(root *cobra.Command) {
 				}
 			}
 			if ok && f.Value.Type() != "bool" && c.Flags().Lookup(f.Name) == f {
-				// That of a parent may be there.
+				// It fails if a parent has registered one.
 				_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(list, cobra.ShellCompDirectiveNoFileComp))
 			}
 		})

@@ -35,7 +35,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		a.interrupted = ctx.Done()
 		root := a.rootCommand()
 		if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-			completeValues(root) // cobra keeps these functions, and all they refer to, until the process ends
+			// Only for completion: cobra keeps these functions and all that they refer to.
+			completeValues(root)
 		}
 		root.SetIn(stdin)
 		return root
@@ -44,7 +45,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func init() { cobra.EnableCommandSorting = false }
 
-// rootCommand is the program's tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "ibweave COMMAND",
@@ -63,7 +63,7 @@ func (a *app) rootCommand() *cobra.Command {
 	flags.StringVar(&color, "color", "auto", "`WHEN` to colour verdicts and severities: auto, on a terminal unless NO_COLOR is set; always; or never")
 	a.Define(root, &level, &format, &color, func(cmd *cobra.Command) error {
 		if cmd.Name() == "compile" {
-			return nil // which says all that is wrong beside these
+			return nil // compile reports these with its other errors
 		}
 		return errors.Join(cli.WrongValues(cmd)...)
 	})
@@ -85,7 +85,8 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"} // a help topic: the table of package dump
+	// forms is a help topic: the table of package dump.
+	forms := &cobra.Command{Use: "forms", Short: "the forms of text that commands read"}
 	root.AddCommand(cli.VersionCommand(a.stdout, "ibweave", a.maxArgs(0)), cli.ManCommand(root, a.maxArgs(0), a.WriteFile), forms, movedCommand("reproduce"), movedCommand("schedule"))
 	describe(root)
 	a.addCobraCommands(root)
@@ -99,7 +100,7 @@ func (a *app) rootCommand() *cobra.Command {
 				if err := emptyName(cmd); err != nil {
 					return err
 				}
-				if cmd.Name() != "compile" { // which looks at the engine before
+				if cmd.Name() != "compile" { // it does so itself, after looking at the engine
 					if err := a.sayNotes(cli.CheckScopes(cmd)); err != nil {
 						return err
 					}
@@ -114,10 +115,10 @@ func (a *app) rootCommand() *cobra.Command {
 	return root
 }
 
-// addCobraCommands adds the commands help and completion of cobra, in our words.
+// addCobraCommands adds cobra's commands help and completion, with our help texts.
 func (a *app) addCobraCommands(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd() // which asks for the output now
+	root.InitDefaultCompletionCmd() // it captures the output that root has now
 	completion, _, _ := root.Find([]string{"completion"})
 	completion.Args, completion.RunE = a.maxArgs(0), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	help, _, _ := root.Find([]string{"help"})
@@ -125,7 +126,8 @@ func (a *app) addCobraCommands(root *cobra.Command) {
 	help.Long = "Print what COMMAND --help prints, or a topic such as forms."
 	help.Example = "  ibweave help compile\n  ibweave help forms"
 	help.Args = func(_ *cobra.Command, args []string) error {
-		command, rest, _ := root.Find(args) // the root, not an error, where there is none
+		// command is the root if there is no such command.
+		command, rest, _ := root.Find(args)
 		if command.DisableFlagParsing {
 			return command.RunE(command, nil)
 		}
@@ -133,7 +135,7 @@ func (a *app) addCobraCommands(root *cobra.Command) {
 	}
 }
 
-// movedCommand is a hidden command that says where it is now.
+// movedCommand returns a hidden command whose error names the program that has it now.
 func movedCommand(name string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,
@@ -141,11 +143,11 @@ func movedCommand(name string) *cobra.Command {
 	}
 }
 
-// movedError is the name of a command that another program has now.
+// movedError is the name of a command that ibweave-papers has now.
 type movedError string
 
-// emptyName is the error of a flag that names a file and was given an empty name, such as the
-// unset variable of a script: without the file the command would look at less, without a word.
+// emptyName returns an error if a flag that names a file has an empty name, such as
+// a script's unset variable: without the file the command would silently check less.
 func emptyName(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if what, _ := pflag.UnquoteUsage(f); what == "FILE" && f.Value.Type() == "string" && f.Value.String() == "" {
@@ -159,13 +161,11 @@ func (e movedError) Error() string {
 	return fmt.Sprintf("%s is a command of ibweave-papers: ibweave-papers %s", string(e), string(e))
 }
 
-// exitStatus maps an error to the exit status.
 func exitStatus(err error) int {
 	return cli.ExitStatus(err, cli.Is[*choice.RefusedError](err) || cli.Is[*rehearse.UnfitError](err) || cli.Is[*mesh.NotGridError](err) || isRefused(err),
 		cli.Is[*policy.RootError](err))
 }
 
-// report prints an error for people.
 func (a *app) report(err error) {
 	switch {
 	case err == nil, errors.Is(err, cli.ErrFindings):

@@ -53,7 +53,7 @@ func (m *membership) parse() (r subnet.Membership, err error) {
 // memberReport is the answer of the subnet manager.
 type memberReport struct {
 	MGID      string      `json:"mgid"`
-	MLID      fabric.LID  `json:"mlid,omitempty"` // OpenSM does not say it to those who leave
+	MLID      fabric.LID  `json:"mlid,omitempty"` // OpenSM does not tell it to those who leave
 	Port      fabric.GUID `json:"port_guid"`
 	JoinState uint8       `json:"join_state"`
 	SL        fabric.SL   `json:"sl"`
@@ -84,7 +84,8 @@ func (a *app) memberCommand(name string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = c.Close() }() // what it was for is done, or has failed
+			// Its error no longer matters.
+			defer func() { _ = c.Close() }()
 			sm, err := c.Manager(cmd.Context())
 			if err != nil {
 				return err
@@ -99,7 +100,7 @@ func (a *app) memberCommand(name string) *cobra.Command {
 			}
 			return m.Print(a.stdout, document, func(b *text.Sheet) {
 				mlid := ""
-				if record.MLID != 0 { // OpenSM does not say it to those who leave
+				if record.MLID != 0 { // OpenSM does not tell it to those who leave
 					mlid = fmt.Sprintf(", MLID %#x", uint16(record.MLID))
 				}
 				fmt.Fprintf(b, "%s %s %s%s, as %s\n", request.Port, done, record.MGID, mlid, request.State)

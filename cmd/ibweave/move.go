@@ -22,7 +22,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// moveOptions has the flags of move.
 type moveOptions struct {
 	cli.OutputForm
 	topology, engine string
@@ -33,7 +32,6 @@ type moveOptions struct {
 	output, write    string
 }
 
-// moveCommand plans how a fabric is recabled.
 func (a *app) moveCommand() *cobra.Command {
 	o := moveOptions{by: "guid"}
 	cmd := &cobra.Command{
@@ -87,7 +85,7 @@ func (a *app) move(ctx context.Context, o *moveOptions, args []string) error {
 	return cmp.Or(o.Print(a.stdout, found, found.Print), cli.FindingsIf(len(found.Refused) > 0))
 }
 
-// movedTables reads the tables in force, or makes some.
+// movedTables reads the tables of DIR, or makes tables for -t OLD.
 func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (r *compile.Result, multicast bool, err error) {
 	if o.topology == "" {
 		return a.readCompiled(ctx, args[0], o.lenient)
@@ -104,7 +102,7 @@ func (a *app) movedTables(ctx context.Context, o *moveOptions, args []string) (r
 	return r, false, lidInput(o.topology, err)
 }
 
-// readJob reads what the fabric is to become.
+// readJob reads what the fabric is to become: a topology, a cabling plan or a file of edits.
 func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Job, error) {
 	var want *fabric.Fabric
 	s, err := a.openFile(name, o.lenient, false)
@@ -134,7 +132,7 @@ func (a *app) readJob(o *moveOptions, old *fabric.Fabric, name string) (*move.Jo
 	return job, nil
 }
 
-// sharesSwitches returns true if most switches of g are in f: it is the same fabric, changed.
+// sharesSwitches returns true if most switches of g are in f: g is f after a change.
 func sharesSwitches(f, g *fabric.Fabric) bool {
 	return 2*text.CountIf(g.Switches(), func(s fabric.NodeID) bool {
 		_, shared := f.SwitchByGUID(g.Node(s).GUID)

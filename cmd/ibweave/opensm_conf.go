@@ -19,12 +19,12 @@ import (
 // siteOptions are the routing options of an opensm.conf.
 type siteOptions struct {
 	lines []string
-	files map[string][]byte // by option, as the site has them
-	lmc   int               // lft.KeepLMC if it says none
+	files map[string][]byte // contents by option
+	lmc   int               // lft.KeepLMC if none is given
 }
 
-// Options of OpenSM that change routes, besides lmc and those that begin with qos_;
-// routingFiles are those whose value is a file.
+// routingOptions are options of OpenSM that change routes, besides
+// lmc and qos_*; routingFiles those whose value is a file.
 var (
 	routingOptions = []string{"connect_roots", "max_reverse_hops", "scatter_ports", "port_shifting", "remote_guid_sorting", "guid_routing_order_no_scatter",
 		"port_profile_switch_nodes", "do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "nue_include_switches", "max_op_vls", "avoid_throttled_links"}
@@ -32,11 +32,11 @@ var (
 		"dimn_ports_file", "port_search_ordering_file", "torus_config"}
 )
 
-// maxOpenSMConf is the greatest opensm.conf, or file that it names, that is read, in bytes.
+// maxOpenSMConf is the most bytes of an opensm.conf, or of a file that it names.
 const maxOpenSMConf = 64 << 20
 
-// readSiteOptions reads the routing options of an opensm.conf, with the files that they name;
-// relative names are relative to its folder. For the name "" there are no options.
+// readSiteOptions reads the routing options of an opensm.conf, with the files
+// that they name, relative to its folder. The name "" means no options.
 func (a *app) readSiteOptions(name string) (*siteOptions, error) {
 	x := &siteOptions{files: map[string][]byte{}, lmc: lft.KeepLMC}
 	if name == "" {
@@ -73,11 +73,10 @@ func (a *app) readSiteOptions(name string) (*siteOptions, error) {
 	return x, nil
 }
 
-// guid is a GUID in a file of OpenSM.
+// guid matches a GUID in a file of OpenSM.
 var guid = regexp.MustCompile(`0[xX][0-9a-fA-F]+`)
 
-// apply adds the options to those of OpenSM on ibsim; GUIDs are replaced by those that the
-// ports have there.
+// apply adds the options to cfg. In files it replaces the GUIDs of ports by those on ibsim.
 func (x *siteOptions) apply(cfg *ibsim.OpenSMConfig, twin *ibsim.Twin) {
 	cfg.Options = append(cfg.Options, x.lines...)
 	cfg.Files = map[string][]byte{}

@@ -27,12 +27,12 @@ var (
 	openSMLanes   = openSMEngines[6:]
 )
 
-// maxOpenSMDump is the greatest dump that is read, in bytes.
+// maxOpenSMDump is the most bytes of a dump.
 const maxOpenSMDump = 8 << 30
 
-// routeByOpenSM has an engine of OpenSM route f on ibsim, with the options of a site. in notes
-// what of the lanes could not be read; used is the engine that OpenSM has used in the end,
-// whose lanes are read only if it is the one that was asked for.
+// routeByOpenSM lets an engine of OpenSM route f on ibsim, with the options of
+// a site. in records which lanes could not be read. used is the engine that
+// OpenSM used in the end; lanes are read only if it is the one asked for.
 func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string, site *siteOptions) (r *lft.Routing, in *audit, used string, err error) {
 	twin, err := ibsim.NewTwin(f)
 	if err != nil {
@@ -42,20 +42,22 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	if err != nil {
 		return nil, nil, "", err
 	}
-	defer sim.Close() // with the folder of OpenSM
+	defer sim.Close() // removes OpenSM's folder, too
 	lmc := uint8(0)
 	for _, p := range f.CAPorts() {
 		lmc = max(lmc, f.LMC(p))
 	}
-	const dumps = 0x43 // tables, and what is said by default
+	const dumps = 0x43 // log flags: tables, and the default
 	cfg := ibsim.OpenSMConfig{Engine: engine, Flags: dumps, LMC: lmc, Options: []string{"sweep_interval 0"}}
 	site.apply(&cfg, twin)
 	lanes := slices.Contains(openSMLanes, engine)
 	if lanes {
-		cfg.Options = append(cfg.Options, "qos TRUE") // else there are no SL-to-VL tables
+		// Else OpenSM writes no SL-to-VL tables.
+		cfg.Options = append(cfg.Options, "qos TRUE")
 	}
 	s := a.startStage(compare.OpenSM + engine + ": ibsim")
-	o, err := ibsim.StartOpenSM(ctx, sim, cfg) // which writes the dumps before it says that the subnet is up
+	// OpenSM writes the dumps before it reports the subnet up.
+	o, err := ibsim.StartOpenSM(ctx, sim, cfg)
 	s.End()
 	if err != nil {
 		return nil, nil, "", err
@@ -73,20 +75,19 @@ func (a *app) routeByOpenSM(ctx context.Context, f *fabric.Fabric, engine string
 	if r.SL2VL, err = in.readOpenSMLanes(run.Dir, twin.Fabric, f); err == nil {
 		r.PathSLs, err = a.askPathSLs(ctx, sim, f, r.SL2VL)
 	}
-	in.State.UnknownSLs = true // where there are no path SLs
+	in.State.UnknownSLs = true // unless there are path SLs
 	return r, in, run.Engine, err
 }
 
-// readOpenSMDump reads a dump in OpenSM's folder.
 func readOpenSMDump(dir, base string) (name string, data []byte, err error) {
 	name = filepath.Join(dir, base)
 	data, err = files.ReadRegular(name, maxOpenSMDump)
 	return name, data, err
 }
 
-// readOpenSMLanes reads the SL-to-VL tables that OpenSM has written for the twin of f. Ports of CAs
-// and routers, whose GUIDs may be others there, are matched by LID. What has no row leaves rules
-// undecided.
+// readOpenSMLanes reads the SL-to-VL tables that OpenSM wrote for the
+// twin of f. Ports of CAs and routers, whose GUIDs may differ there,
+// are matched by LID. Ports without a row leave rules undecided.
 func (in *audit) readOpenSMLanes(dir string, twin, f *fabric.Fabric) (*lft.SL2VL, error) {
 	name, data, err := readOpenSMDump(dir, outdir.SL2VLName)
 	if err != nil {
@@ -110,8 +111,8 @@ func (in *audit) readOpenSMLanes(dir string, twin, f *fabric.Fabric) (*lft.SL2VL
 	return s, nil
 }
 
-// askPathSLs asks the OpenSM on sim for the SLs of all paths of f. Where it does not tell them, a
-// line goes to standard error and they are nil.
+// askPathSLs asks the OpenSM on sim for the SLs of all paths of f. If
+// it does not answer, a line goes to standard error and sls is nil.
 func (a *app) askPathSLs(ctx context.Context, sim *ibsim.Sim, f *fabric.Fabric, sl2vl *lft.SL2VL) (sls *lft.PathSLs, err error) {
 	transport, err := sim.Dial(ctx, "")
 	if err != nil {
@@ -120,7 +121,7 @@ func (a *app) askPathSLs(ctx context.Context, sim *ibsim.Sim, f *fabric.Fabric, 
 	c := subnet.New(transport, subnet.Options{})
 	defer func() { err = errors.Join(err, c.Close()) }()
 	s := open.Swept{State: &state.State{Fabric: f, SL2VL: sl2vl}}
-	if !open.HasFewSLs(sl2vl) { // else they do not matter
+	if !open.HasFewSLs(sl2vl) { // with one VL they do not matter
 		err = s.AskPathSLs(ctx, c, true, nil)
 	}
 	if s.SLsFailed != nil {

@@ -15,7 +15,7 @@ import (
 // partitioned returns true if an audit of partitions was asked for.
 func (in *audit) partitioned() bool { return in.PKeys != "" || in.partitions != "" }
 
-// checkPartitions adds to r what is found out about P_Key tables and partitions.conf.
+// checkPartitions adds the findings on P_Key tables and partitions.conf to r.
 func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) (err error) {
 	x := partitions.Audit{Fabric: f, Name: in.partitions, Manager: fabric.NoPort}
 	if err := a.reader(in).PKeyTables(); err != nil {
@@ -44,8 +44,8 @@ func (a *app) checkPartitions(in *audit, f *fabric.Fabric, r *verify.Result) (er
 	return nil
 }
 
-// findEndPort finds an end port by its LID, its GUID, NODE:PORT, or the name or GUID of a node
-// that has one.
+// findEndPort finds an end port by its LID, its GUID,
+// NODE:PORT, or the name or GUID of a node that has only one.
 func findEndPort(f *fabric.Fabric, text string) (fabric.PortID, error) {
 	if lid, err := strconv.ParseUint(text, 10, 16); err == nil {
 		if p := f.LIDPort(fabric.LID(lid)); p != fabric.NoPort {

@@ -22,7 +22,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// pathOptions has the flags of path.
 type pathOptions struct {
 	audit
 	cli.OutputForm
@@ -31,7 +30,6 @@ type pathOptions struct {
 	traces   string // file of what ibtracert printed
 }
 
-// pathCommand follows packets.
 func (a *app) pathCommand() *cobra.Command {
 	var o pathOptions
 	cmd := &cobra.Command{
@@ -74,40 +72,40 @@ func (a *app) pathCommand() *cobra.Command {
 type pathDocument struct {
 	Paths  []sharedPath `json:"paths"`
 	Lost   int          `json:"lost"`
-	Differ int          `json:"differ,omitempty"` // traces that are no path of the tables
+	Differ int          `json:"differ,omitempty"` // traces that differ from the tables
 }
 
-// sharedPath is a path, and who shares its busiest cable.
+// sharedPath is a path, and the hosts that share its busiest cable.
 type sharedPath struct {
 	paths.Path
-	// Sources and Destinations list the hosts on both sides of the busiest hop, as names with
-	// brackets; "" without such a hop, and with --all-from.
+	// Sources and Destinations are the hosts that send over the busiest hop, and whom
+	// they send to, as names with brackets; "" without such a hop, and with --all-from.
 	Sources      string `json:"busiest_sources,omitempty"`
 	Destinations string `json:"busiest_destinations,omitempty"`
 
-	// Choices lists all channels that packets may take with adaptive routing, hop by
-	// hop; nil without it. LostShare is the share of packets that is lost.
+	// Choices lists all channels that packets may take with adaptive routing, hop
+	// by hop; nil without it. LostShare is the share of packets that are lost.
 	Choices   []pathChoice `json:"choices,omitempty"`
 	LostShare float64      `json:"lost_share,omitempty"`
 
-	// Differs says where ibtracert went another way, "" where it did not.
+	// Differs says where ibtracert left the path of the tables; "" if nowhere.
 	Differs string `json:"ibtracert_differs,omitempty"`
 
-	hosts  [2]int // how many these are
+	hosts  [2]int // numbers of Sources and Destinations
 	traced bool
 }
 
 // pathChoice is a channel with the share of packets on it if each switch takes all ports of
 // its choice equally often.
 type pathChoice struct {
-	Hop   int             `json:"hop"` // 0 out of the source
+	Hop   int             `json:"hop"` // 0 leaves the source
 	From  verify.Endpoint `json:"from"`
 	To    verify.Endpoint `json:"to"`
 	VL    int             `json:"vl"`
 	Share float64         `json:"share"`
 }
 
-// spread follows all choices of packets from a port.
+// spread sets Choices to all choices of packets from src.
 func (p *sharedPath) spread(in *page.Input, src fabric.PortID) {
 	f := in.Fabric
 	fan := in.Path(src, p.LID)
@@ -210,10 +208,9 @@ func (d *pathDocument) print(b *text.Sheet, lines bool) {
 		}
 		p.print(b)
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // a buffer never fails
 }
 
-// printLine writes a path as a row.
 func (p *sharedPath) printLine(w io.Writer) {
 	busiest, routes, rate := "-", "-", "-"
 	if p.Busiest >= 0 {
@@ -244,7 +241,7 @@ func (p *sharedPath) print(b *text.Sheet) {
 		fmt.Fprintf(w, "  %s\t-> %s\t%s\tVL %s\t%s\t%s\n",
 			h.From.Unquoted(), h.To.Unquoted(), gigabits(h.Rate), cmp.Or(strings.Join(vls, ","), "-"), text.CountGrouped(h.Routes, "route", "routes"), mark)
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // a buffer never fails
 	if p.Choices != nil {
 		fmt.Fprintln(b, "  all choices, with their share of packets:")
 	}
@@ -267,7 +264,7 @@ func (p *sharedPath) print(b *text.Sheet) {
 	}
 }
 
-// gigabits is a data rate for people.
+// gigabits writes a data rate in Gb/s, "?" for 0.
 func gigabits(mbps int) string {
 	if mbps == 0 {
 		return "?"

@@ -20,19 +20,17 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// placeOptions has the flags of place.
 type placeOptions struct {
 	audit
 	cli.OutputForm
 	place.Options
-	engine  string // "" for tables that are read
+	engine  string // "" to read tables
 	traffic string
 	slurm   string
 	busy    []string
 	groups  []string
 }
 
-// placeCommand finds hosts for a job.
 func (a *app) placeCommand() *cobra.Command {
 	var o placeOptions
 	cmd := &cobra.Command{
@@ -126,7 +124,7 @@ type taken struct {
 	unknown []string               // busy hosts that the fabric lacks
 }
 
-// taken adds the jobs of Slurm to the running ones, and finds the hosts that are not free.
+// taken adds the jobs of Slurm to the running ones, and returns the hosts that are not free.
 func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Traffic, slurm []byte) (t *taken, err error) {
 	t = &taken{}
 	if slurm != nil {
@@ -157,7 +155,7 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			if err = fmt.Errorf("--host-group: %w", err); !cli.Is[*fabric.ParseError](err) { // which names a line of the file
+			if err = fmt.Errorf("--host-group: %w", err); !cli.Is[*fabric.ParseError](err) { // it names a line of the file
 				err = cli.NewUsageError(err)
 			}
 			return nil, err

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// manyRequests is from how many on pull says before what it will send: some seconds of work.
+// manyRequests is some seconds of work: pull announces larger numbers of requests.
 const manyRequests = 10_000
 
 func (a *app) pullCommand() *cobra.Command {
@@ -68,7 +68,7 @@ func (a *app) pullCommand() *cobra.Command {
 	return cmd
 }
 
-// describeSLs returns in words what was read of path SLs.
+// describeSLs says what was read of path SLs.
 func describeSLs(s *open.Swept) string {
 	switch {
 	case s.SLsFailed != nil:
@@ -87,7 +87,7 @@ func describeSLs(s *open.Swept) string {
 	return said
 }
 
-// describePKeys returns in words how many tables and partitions there are.
+// describePKeys counts partitions, and end ports that have tables.
 func describePKeys(tables [][]fabric.PKey) string {
 	ports, partitions := 0, map[fabric.PKey]bool{}
 	for _, keys := range tables {
@@ -112,7 +112,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	var b text.Sheet
 	b.Row("fabric", "%s", fabricSize(s.Fabric))
 	b.Row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(s.Fabric.NumSwitches()), s.Tables.MaxLID())
-	room := 0 // of the smallest table
+	room := 0 // in the smallest table
 	for _, n := range s.MFTCapacity {
 		if n > 0 && (room == 0 || n < room) {
 			room = n
@@ -120,7 +120,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	}
 	b.Row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
 	maps := ""
-	if s.AskedMaps != s.Maps { // some stand for others
+	if s.AskedMaps != s.Maps { // one stands for equal ones
 		maps = fmt.Sprintf("; %s of %s maps of switches were read, others are the same", n(s.AskedMaps), n(s.Maps))
 	}
 	b.Row("SL2VL", "%s%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"), maps)

@@ -14,17 +14,15 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// railsOptions has the flags of rails.
 type railsOptions struct {
 	audit
 	cli.OutputForm
 	cli.Threshold
-	engine  string // "" for tables that are read, or none
+	engine  string // "" to read tables, if any
 	pattern hostPattern
 	hosts   string // "" for no list of ports
 }
 
-// railsCommand looks at the rails of a fabric.
 func (a *app) railsCommand() *cobra.Command {
 	var o railsOptions
 	cmd := &cobra.Command{

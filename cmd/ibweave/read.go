@@ -27,22 +27,21 @@ type audit struct {
 	bound string // "" for none
 	bounding
 	verbose     bool // list idle channels
-	namesLane   bool // credit loops say that one VL is assumed, where it is
+	namesLane   bool // credit loops say so if one VL is assumed
 	copying     verify.Copying
 	buffer      verify.Buffer
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
-	place       func(*verify.Finding) (file string, line int) // of --source; nil for the files that were read
-	cablesAlone bool                                          // a topology is looked at for its cables alone
+	place       func(*verify.Finding) (file string, line int) // place of a finding in --source; nil for the files that were read
+	cablesAlone bool                                          // check a topology's cables, without tables
 	partitions  string                                        // partitions.conf; "" for none
 	manager     string                                        // node or port of the subnet manager; "" for not said
 	traffic     string                                        // "" for none
 	jobs        *jobs.Fitting                                 // of traffic; nil for none
-	worth       *jobs.Worth                                   // what the tables are worth for them; nil for nothing
+	worth       *jobs.Worth                                   // what the tables are worth for the jobs
 	findings    []verify.Finding
 	demands
 }
 
-// fileFlags defines the flags that name the files of an audit.
 func (in *audit) fileFlags(flags *pflag.FlagSet) {
 	flags.StringVarP(&in.Topology, "topology", "t", "", "topology `FILE`")
 	flags.StringVar(&in.LFTs, "lfts", "", "`FILE` of forwarding tables")
@@ -58,8 +57,7 @@ func (in *audit) choiceFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&in.PLFT, "plft", "", "`FILE` that says which private LFT a packet takes, for --far")
 }
 
-// routedFlags defines the flags of a fabric whose forwarding tables are read or made, as
-// readOrRoute does.
+// routedFlags defines flags for readOrRoute: files of tables, or an engine that makes them.
 func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
 	flags.StringVarP(&in.Topology, "topology", "t", "", "topology `FILE`; - is standard input")
 	flags.StringVar(&in.LFTs, "lfts", "", "`FILE` of forwarding tables")
@@ -68,13 +66,13 @@ func (in *audit) routedFlags(flags *pflag.FlagSet, engine *string) {
 	lenientFlag(flags, &in.Lenient)
 }
 
-// newAudit is an audit of no file yet.
+// newAudit returns an audit without files.
 func newAudit(lenient, adaptive bool) *audit {
 	return &audit{Input: open.Input{Options: open.Options{Lenient: lenient, TakeAdaptive: adaptive}}}
 }
 
-// readRaw reads a whole file as it is, or standard input for "-". It ends when the program
-// is interrupted: the writer of a FIFO may never come.
+// readRaw reads a whole file as it is, or standard input for "-".
+// An interrupt ends it: the writer of a FIFO may never come.
 func (a *app) readRaw(name string) ([]byte, error) {
 	from := a.stdin
 	if name == "-" && a.stdinRead {
@@ -88,7 +86,7 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	go func() {
 		ended <- func() (err error) {
 			if name != "-" {
-				f, err := os.Open(name) // which waits for the writer of a FIFO
+				f, err := os.Open(name) // waits for the writer of a FIFO
 				if err != nil {
 					return open.NewError(err)
 				}
@@ -117,13 +115,12 @@ func (a *app) readRaw(name string) ([]byte, error) {
 	}
 }
 
-// readInput reads a whole file, or standard input for "-", and undoes zstd, gzip or
-// UTF-16.
+// readInput reads like readRaw, and undoes zstd, gzip or UTF-16.
 func (a *app) readInput(name string) ([]byte, error) {
 	return a.reader(new(audit)).Text(name)
 }
 
-// reader returns the input of an audit, to be read with the program's flags and messages.
+// reader returns the input of an audit, set up with the program's flags and messages.
 func (a *app) reader(in *audit) *open.Input {
 	in.Strict = a.strict
 	in.Host = open.Host{
@@ -135,8 +132,8 @@ func (a *app) reader(in *audit) *open.Input {
 	return &in.Input
 }
 
-// tell makes findings of what a reader noticed, or prints a line for each rule where no findings
-// are wanted, and prints the rest of the problems.
+// tell makes findings of problems that a reader noticed; if in wants
+// none, it prints a line for each rule. It prints all other problems.
 func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if f == nil {
 		f = &fabric.Fabric{}
@@ -153,7 +150,8 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if in.Findings {
 		in.findings = append(in.findings, capture.TableFindings(problems)...)
 	}
-	twice := make(map[string]bool) // how lines of tables begin that name another port for a LID that several ports have
+	// LIDs of several ports: contradictions whose messages begin like these are left out.
+	twice := make(map[string]bool)
 	for _, p := range in.State.Problems {
 		if p.Kind == fabric.DuplicateLID {
 			twice[fmt.Sprintf("LID %d belongs to ", p.LID)] = true
@@ -165,8 +163,8 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	}), in.Lenient)
 }
 
-// named is a fabric with the names of --node-name-map and the kinds of the policy and of
-// --kinds, which go by these.
+// named returns f with the names of --node-name-map, and with
+// the kinds that the policy and --kinds give to names.
 func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 	f, err := a.renamed(f)
 	if err != nil || a.kinds == "" && a.policyKinds == nil {
@@ -187,7 +185,6 @@ func (a *app) named(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// renamed is a fabric with the names of --node-name-map.
 func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 	m := &a.nameMap
 	if m.file == "" {
@@ -209,7 +206,7 @@ func (a *app) renamed(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return f.WithNames(m.names), nil
 }
 
-// readAs reads a file that parse understands.
+// readAs reads a file with parse.
 func readAs[T any](a *app, in *audit, name string, parse func(name string, data []byte) (T, error)) (t T, err error) {
 	data, err := a.reader(in).ReadFile(name)
 	if err != nil {
@@ -234,13 +231,13 @@ func (a *app) readFabric(r *routeFlags, why string) (*fabric.Fabric, error) {
 	return f, err
 }
 
-// readTables reads a fabric and its tables, which are nil when there are none.
+// readTables reads a fabric and its tables, nil if there are none.
 func (a *app) readTables(in *audit) (*fabric.Fabric, *lft.Tables, error) {
 	err := a.reader(in).Tables()
 	return in.State.Fabric, in.State.Tables, err
 }
 
-// readRouting reads a fabric, its tables, which are nil when there are none, and its lanes.
+// readRouting reads a fabric, its tables, nil if there are none, and its lanes.
 func (a *app) readRouting(in *audit) (*lft.Routing, error) {
 	r := a.reader(in)
 	if err := r.Tables(); err != nil {
@@ -250,7 +247,7 @@ func (a *app) readRouting(in *audit) (*lft.Routing, error) {
 	return &lft.Routing{Fabric: r.State.Fabric, Tables: r.State.Tables, SL2VL: r.State.SL2VL, PathSLs: r.State.PathSLs}, err
 }
 
-// readCompiledRouting reads what an engine made of a directory that in has found.
+// readCompiledRouting reads tables, lanes and order of the directory that in has found.
 func (a *app) readCompiledRouting(in *audit) (*lft.Routing, error) {
 	r, err := a.readRouting(in)
 	if err != nil {
@@ -286,7 +283,7 @@ func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.N
 	return found, nil
 }
 
-// setRoots takes --roots over into the options of a routing.
+// setRoots sets the roots of opt as --roots says.
 func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err error) {
 	if opt.Balanced = slices.Equal(list, []string{balancedRoots}); !opt.Balanced {
 		opt.Roots, err = a.switches(f, "--roots", list)
@@ -294,7 +291,7 @@ func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err e
 	return err
 }
 
-// listUndecided lists the rules that what was read leaves undecided.
+// listUndecided lists the rules that the input leaves undecided.
 func (in *audit) listUndecided() []verify.Undecided {
 	return capture.Undecided(in.State.Undecided, capture.Asked{Tables: in.HasTables(), Multicast: in.MFTs != "", Cables: in.wanted()})
 }

@@ -50,7 +50,6 @@ func (a *app) rehearseCommand() *cobra.Command {
 	return cmd
 }
 
-// rehearse rehearses tables that were read.
 func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library, traffic string) (*rehearse.Report, error) {
 	routing, err := a.readRouting(in)
 	switch {
@@ -98,7 +97,7 @@ func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library
 	}
 	if trees := in.State.Multicast; trees != nil {
 		plugin.MFT, plugin.Trees = trees.Tables, trees.Trees
-		// The schemes are for the plugin.
+		// The plugin needs the scheme of each tree.
 		if err := a.readSchemes(in, plugin.Trees); err != nil {
 			return nil, err
 		}
@@ -114,7 +113,7 @@ func (a *app) rehearse(ctx context.Context, in *audit, via rehearse.Via, library
 	return rehearse.RunPlugin(ctx, f, tables, plugin)
 }
 
-// rehearseFiles rehearses with OpenSM's file engine and the options that make the SL-to-VL tables.
+// rehearseFiles rehearses with OpenSM's file engine, and options that make the SL-to-VL tables.
 func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt rehearse.Options) (r *rehearse.Report, err error) {
 	all := &compile.Result{Routing: routing, AnySL: in.Compiled != nil && in.Compiled.Manifest.Options["sl2vl"] == compile.SpreadVLs}
 	if in.MFTs != "" {
@@ -134,9 +133,9 @@ func rehearseFiles(ctx context.Context, in *audit, routing *lft.Routing, opt reh
 	return r, err
 }
 
-// pluginJobs is the lines of the plugin's configuration that name the jobs of --traffic.
+// pluginJobs returns lines for the plugin's configuration that name the jobs of --traffic.
 func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (string, error) {
-	file, err := a.readJobFile(traffic) // the plugin would say what is wrong in its log alone
+	file, err := a.readJobFile(traffic) // the plugin would only log an error
 	if err != nil {
 		return "", err
 	}
@@ -157,8 +156,7 @@ func (a *app) pluginJobs(in *audit, f *fabric.Fabric, dir, traffic string) (stri
 	return fmt.Sprintf("traffic: %q\nuniform-floor: %v\n", name, options["uniform-floor"]), err
 }
 
-// readSchemes reads the names of the schemes of trees, which come from the same
-// groups.json.
+// readSchemes sets the schemes of trees from groups.json, which has the same groups.
 func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
 	data, err := a.readInput(in.Groups)
 	if err != nil {
@@ -174,7 +172,6 @@ func (a *app) readSchemes(in *audit, trees []mft.Tree) error {
 	return nil
 }
 
-// printRehearsal prints a report for people.
 func printRehearsal(b *text.Sheet, r *rehearse.Report) {
 	n := text.Grouped[int]
 	up := "subnet up"

@@ -26,7 +26,6 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// reporting has the flags of report.
 type reporting struct {
 	audit
 	readings
@@ -37,7 +36,7 @@ type reporting struct {
 	interactive      bool
 	compiler         string // file of the compiler for the page; "" for the one in the program
 	engines          []string
-	cables           string     // that --cables names; "" for the first measure
+	cables           string     // value of --cables; "" for the first measure
 	jobsFile         *jobs.File // of --traffic; nil for none
 }
 
@@ -45,7 +44,7 @@ type reporting struct {
 type reported struct {
 	*auditResult
 	name  string
-	isOld bool // there is a newer one
+	isOld bool // there is a newer state
 }
 
 func (a *app) reportCommand() *cobra.Command {
@@ -94,7 +93,7 @@ func (a *app) reportCommand() *cobra.Command {
 	return cmd
 }
 
-// resolveReport sees that the flags make sense together and finds the files.
+// resolveReport validates the flags and finds the files.
 func (a *app) resolveReport(r *reporting, args []string) error {
 	switch {
 	case len(args) == 0 && r.Topology == "":
@@ -127,7 +126,8 @@ func (a *app) resolveReport(r *reporting, args []string) error {
 	} else {
 		r.title = cmp.Or(r.title, filepath.Base(r.Topology))
 	}
-	r.wiring = true // else a fabric would be clean with tables, and have errors without
+	// Else a fabric could be clean with tables and have errors without them.
+	r.wiring = true
 	r.TakeCables, r.TakeAdaptive = true, true
 	if len(args) == 2 {
 		if err := cli.OneStdin(append(args, r.Topology)...); err != nil {
@@ -189,8 +189,7 @@ func (a *app) writeReport(ctx context.Context, r *reporting, args []string) (err
 	return a.writeFiles(ctx, r, in)
 }
 
-// readStates reads or routes the state that report shows, and the one before it; old is nil for one
-// state.
+// readStates reads or routes the states of the page: now, and old, nil if there is only one.
 func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old, now *reported, err error) {
 	take := func(x *auditResult, name string) { old, now = now, &reported{x, name, false} }
 	switch {
@@ -233,7 +232,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 	return old, now, nil
 }
 
-// auditState audits OLD or NEW. The topology of dumps of tables is that of -t, or the other one's.
+// auditState audits OLD or NEW. Dumps of tables take the topology of -t, or of other.
 func (a *app) auditState(ctx context.Context, r *reporting, s, other *side) (*auditResult, error) {
 	s.demands = r.demands
 	switch {
@@ -265,7 +264,7 @@ func (a *app) auditEngine(ctx context.Context, in *audit, f *fabric.Fabric, engi
 	return x, err
 }
 
-// named is the state under the name that the page has for it.
+// named returns the state with the name that the page shows.
 func (x *reported) named() *state.State {
 	s := *x.State
 	s.Name = x.name
@@ -290,8 +289,8 @@ func (a *app) reportInput(ctx context.Context, r *reporting, x *reported) (*page
 	return in, pages.FindPlaces(in, x.shape)
 }
 
-// cableLoads returns the loads that cables can show: of jobs, --traffic, and of groups,
-// --host-groups. An old state that lacks hosts of the jobs, or tables, has no loads of jobs.
+// cableLoads returns the loads that cables can show: of jobs (--traffic) and groups
+// (--host-groups). An old state without tables, or without hosts of the jobs, has no loads of jobs.
 func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list []page.Counter, err error) {
 	if r.traffic == "" && a.hostGroups.name == "" {
 		return nil, nil
@@ -303,7 +302,7 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 		return nil, nil
 	case r.traffic != "":
 		return nil, usagef("--traffic needs forwarding tables")
-	default: // groups are boxes alone
+	default: // groups show as boxes only
 		return nil, nil
 	}
 	set, err := a.groupsOf(x.Fabric, true)
@@ -338,12 +337,12 @@ func (a *app) cableLoads(ctx context.Context, r *reporting, x *reported) (list [
 	return list, nil
 }
 
-// tellNoJobs says on standard error why a state shows no jobs.
+// tellNoJobs prints to standard error why a state shows no jobs.
 func (a *app) tellNoJobs(x *reported, why error) {
 	fmt.Fprintf(a.stderr, "ibweave: %s is without the jobs of --traffic: %v\n", x.name, why)
 }
 
-// compareStates is the old state for the page, and what differs from it.
+// compareStates returns the old state for the page, and its differences from now.
 func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reported) (*page.Old, error) {
 	stage := a.startStage("compare")
 	defer stage.End()
@@ -363,11 +362,11 @@ func (a *app) compareStates(ctx context.Context, r *reporting, old, now *reporte
 	return o, err
 }
 
-// writeFiles writes the page and the pictures: none of them where a view or a measure is missing.
+// writeFiles writes the page and the pictures, or none if a view or a measure does not exist.
 func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) error {
 	var p *page.Picture
 	if r.svg != "" || r.png != "" {
-		view, err := page.ParseView(r.view) // which resolveReport has done, too
+		view, err := page.ParseView(r.view) // resolveReport has checked it
 		if err == nil {
 			p, err = page.Draw(ctx, in, view)
 		}
@@ -383,7 +382,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 	return a.writePictures(r.svg, r.png, p.SVG, p.PNG)
 }
 
-// trims says on standard error what a page is too small for, and whether it has the compiler.
+// trims prints what the page is too large to have; it returns true if the page gets the compiler.
 func (a *app) trims(r *reporting, in *page.Input) bool {
 	if in.Tables == nil || r.output == "" {
 		return r.interactive
@@ -401,7 +400,7 @@ func (a *app) trims(r *reporting, in *page.Input) bool {
 	return r.interactive
 }
 
-// viewError makes wrong usage of views and measures that there are not.
+// viewError makes wrong usage of views and measures that do not exist.
 func viewError(r *reporting, err error) error {
 	wrong, ok := errors.AsType[*page.RequestError](err)
 	switch {
@@ -413,14 +412,14 @@ func viewError(r *reporting, err error) error {
 	return usagef("--cables: %w", err)
 }
 
-// pageCompiler is cmd/ibweave-page as WebAssembly, as gzip; nil where make did not build this
-// program, see compiler_embedded.go.
+// pageCompiler is cmd/ibweave-page as WebAssembly, compressed by gzip;
+// nil if make did not build this program (compiler_embedded.go).
 var pageCompiler []byte
 
 // wasmMagic is the first eight bytes of a WebAssembly module.
 var wasmMagic = []byte("\x00asm\x01\x00\x00\x00")
 
-// packTables packs the tables in force for the compiler in the page.
+// packTables encodes the compiled tables for the compiler in the page.
 func packTables(r *reporting, x *auditResult) ([]byte, error) {
 	if r.Compiled == nil {
 		return nil, usagef("--interactive keeps tables that compile wrote: want a directory with %s", outdir.ManifestName)
@@ -442,7 +441,7 @@ func packTables(r *reporting, x *auditResult) ([]byte, error) {
 	return data, nil
 }
 
-// readCompiler gives the compiler for pages, which is kept as gzip.
+// readCompiler returns the compiler for pages, compressed by gzip; "" is the embedded one.
 func (a *app) readCompiler(name string) ([]byte, error) {
 	if name == "" {
 		if pageCompiler == nil {

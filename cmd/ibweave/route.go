@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// engine finds an engine by its name. A line on standard error says which one stands for an engine
-// of OpenSM.
+// engine finds an engine by its name. If that is one of OpenSM's,
+// a line on standard error names the engine that stands for it.
 func (a *app) engine(name string) (*compile.Engine, error) {
 	e, err := compile.EngineByName(name)
 	if err != nil {
@@ -24,8 +24,8 @@ func (a *app) engine(name string) (*compile.Engine, error) {
 	return e, nil
 }
 
-// readOrRoute reads the fabric of a command, and reads its tables or makes them by an engine, "" for
-// none. The tables are nil when there are none.
+// readOrRoute reads the fabric of a command, and reads its tables or, for an
+// engine other than "", makes them. The tables are nil if there are none.
 func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine string, args []string) (*fabric.Fabric, *lft.Tables, error) {
 	in.TakeAdaptive = true
 	if len(args) == 0 && isFolderAlone(&in.Files) && engine == "" {
@@ -63,8 +63,9 @@ func (a *app) readOrRoute(ctx context.Context, command string, in *audit, engine
 	return r.Routing.Fabric, r.Routing.Tables, nil
 }
 
-// routeBy routes the fabric of a topology with an engine. For engine "" it takes the one that suits the
-// fabric best, and names it on standard error. LIDs stay. opt has only options of routes and a demand.
+// routeBy routes the fabric of a topology with an engine, or for ""
+// with the one that suits it best, which a line on standard error
+// names. LIDs stay. opt has only options of routes and a demand.
 func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine string, opt compile.Options) (*compile.Result, error) {
 	if f.NumSwitches() == 0 {
 		return nil, inputf("%s has no switch, so there is nothing to route", topology)
@@ -77,8 +78,8 @@ func (a *app) routeBy(ctx context.Context, f *fabric.Fabric, topology, engine st
 	return r, lidInput(topology, err)
 }
 
-// routeOrChoose routes with an engine, or for "" with the one that suits the fabric best, and says
-// why it does.
+// routeOrChoose routes with an engine, or for "" with the one
+// that suits the fabric best; why is the reason for that choice.
 func (a *app) routeOrChoose(ctx context.Context, f *fabric.Fabric, engine string, opt compile.Options) (r *compile.Result, why string, err error) {
 	if engine == "" {
 		s := a.startStage("choose an engine")
@@ -97,7 +98,7 @@ func (a *app) routeOrChoose(ctx context.Context, f *fabric.Fabric, engine string
 	return r, "", err
 }
 
-// runEngine is compile.Run, which shows its stages.
+// runEngine calls compile.Run, and shows its stages.
 func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, label func(stage string) string) (*compile.Result, error) {
 	stage := a.startStage("")
 	defer func() { stage.End() }()
@@ -109,7 +110,7 @@ func (a *app) runEngine(ctx context.Context, f *fabric.Fabric, e *compile.Engine
 	return compile.Run(ctx, f, e, opt)
 }
 
-// lidInput makes wrong input of LIDs that a topology does not allow.
+// lidInput marks an error about LIDs of a topology as wrong input.
 func lidInput(topology string, err error) error {
 	if cli.Is[*compile.LIDError](err) {
 		return inputf("%s: %w", topology, err)

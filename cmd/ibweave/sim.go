@@ -54,7 +54,7 @@ func (a *app) simCommand() *cobra.Command {
 	return cmd
 }
 
-// sim is the command.
+// sim checks the flags, reads, simulates, and writes.
 func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error) {
 	if err := in.check(args); err != nil {
 		return err
@@ -108,9 +108,9 @@ func (a *app) sim(ctx context.Context, in *simulation, args []string) (err error
 	return a.judgeSimulated(run)
 }
 
-// runPoints simulates n points, each on one core: on all cores, or on as many as --jobs. It
-// begins with the last one, since loads go up and the highest takes longest. The first error
-// ends all others.
+// runPoints simulates n points, one on each core, or --jobs at
+// a time. It begins with the last, since loads go up and the
+// highest takes longest. The first error ends all.
 func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simulate func(context.Context, int) (R, error)) ([]R, error) {
 	stage := a.startStage("simulate " + text.CountGrouped(n, "point", "points"))
 	defer stage.End()
@@ -126,7 +126,7 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simula
 		case err == nil:
 			stage.Set(int(done.Add(1)), n)
 			return nil
-		case cli.Is[*sim.ConservationError](err), ctx.Err() != nil: // as it is
+		case cli.Is[*sim.ConservationError](err), ctx.Err() != nil: // keep the error
 		case cli.Is[*experiment.SettingError](err):
 			err = in.setting(err)
 		default:
@@ -138,7 +138,6 @@ func runPoints[R any](ctx context.Context, a *app, in *simulation, n int, simula
 	return results, cmp.Or(context.Cause(ctx), err)
 }
 
-// prepare makes the points.
 func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft.Tree) (r *experiment.Run, err error) {
 	f := routings[0].Net.Fabric
 	if in.Setup.Traffic.Hosts, err = a.findRanks(in, f); err != nil {
@@ -177,7 +176,7 @@ func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID,
 	return ranks.Ports, err
 }
 
-// readRanks reads names of hosts, lists of them on each line, and adds them.
+// readRanks reads --rank-file, and calls add with the hosts of each line.
 func (a *app) readRanks(in *simulation, add func(hosts string) error) error {
 	data, err := a.reader(&in.audit).ReadFile(in.ranks.file)
 	if err != nil {

@@ -19,7 +19,6 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// simulation has the flags of sim.
 type simulation struct {
 	audit
 	flags *pflag.FlagSet
@@ -33,7 +32,7 @@ type simulation struct {
 	adaptive string   // "" for static tables alone
 	router   string   // in place of tables; "" for tables
 	roots    []string // of the router's spanning tree, at most one; nil for the centre
-	tree     string   // how it grows: bfs or dfs
+	tree     string   // how the tree grows: bfs or dfs
 	svg, png string   // files; "" for none
 
 	jobs   int
@@ -44,11 +43,11 @@ type simulation struct {
 // jobTraffic has the flags of sim about jobs.
 type jobTraffic struct {
 	file  string   // "" for other traffic
-	scale float64  // part of the bytes; 0 chooses
+	scale float64  // part of the bytes; 0 chooses it
 	mcast []string // schemes; nil for none
 	radix int      // of --sharp; 0 for none
 	top   int      // cables that text lists
-	fit   bool     // with the tables that compile --traffic makes, too
+	fit   bool     // --fit: compare tables fitted to the jobs, too
 	jobs  *jobs.File
 }
 
@@ -119,7 +118,7 @@ func (in *simulation) defineHardware() {
 	cli.NumberFlag(flags, &c.FullChecks, "full-checks", 0, 1<<40, "count all flits and credits again every `N` events; 0 checks them as they move")
 }
 
-// defineScopes defines which flags have no effect without, or with, others.
+// defineScopes sets the conditions under which flags have an effect.
 func (in *simulation) defineScopes() {
 	cli.Scopes(in.flags,
 		cli.Scope{Flags: "fit mcast scale sharp top", With: "traffic", Why: "they are about its jobs"},
@@ -138,7 +137,7 @@ func (in *simulation) defineScopes() {
 		cli.Scope{Flags: "output-flits", With: "copying=wormhole|greedy-wormhole router"})
 }
 
-// share defines a flag for a part of something, and the default that is in *to.
+// share defines a flag for a part, 0 to 1, with the default in *to.
 func (in *simulation) share(to *float64, name, usage string) {
 	cli.ParsedFlag(in.flags, to, name, cli.Plain(*to), usage, cli.Within(0.0, 1))
 }
@@ -150,7 +149,7 @@ func (in *simulation) time(to *sim.Time, name, usage string) {
 // maxPoints is the most steps of FIRST:LAST:STEP.
 const maxPoints = 100_000
 
-// leastLoad is one message in minutes; time and memory are without end far below.
+// leastLoad is a message in minutes; with far less, simulations would not end.
 const leastLoad = 1e-6
 
 // parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.
@@ -183,7 +182,7 @@ func parseLoads(item string) ([]float64, error) {
 	return loads, nil
 }
 
-// wholeNumbers returns a parser of items in a list of numbers; want is the text for wrong ones.
+// wholeNumbers returns a parser of numbers that allowed accepts; its error names want.
 func wholeNumbers[T int | uint8 | uint64](want string, allowed func(n uint64) bool) func(item string) ([]T, error) {
 	return func(item string) ([]T, error) {
 		n, err := strconv.ParseUint(item, 10, 64)
@@ -240,7 +239,6 @@ func (in *simulation) check(args []string) error {
 	return cli.OneStdin(in.Topology, in.LFTs, in.SL2VL, in.PathSLs, in.MFTs, in.FAR, in.PLFT, in.Groups, in.ranks.file, in.jobTraffic.file)
 }
 
-// routerSPAM is the only --router.
 const routerSPAM = "spam"
 
 // checkRouter returns an error if --router does not fit other flags.
@@ -260,13 +258,13 @@ func (in *simulation) checkRouter(args []string) error {
 	return nil
 }
 
-// routed returns true if sim has to make the tables: with -t FILE and without tables.
+// routed returns true if sim makes tables: with -t FILE, no tables, and a flag that asks for it.
 func (in *simulation) routed(args []string) bool {
 	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
 		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
 }
 
-// choices lists how switches choose in the routings that are compared; nil where they do not.
+// choices lists how switches choose in the routings that are compared; nil without choices.
 func (in *simulation) choices() []string {
 	switch {
 	case in.adaptive == "all":
@@ -279,7 +277,7 @@ func (in *simulation) choices() []string {
 	return nil
 }
 
-// lanes is --vls, and 0 where it is not given.
+// lanes returns --vls, or a 0 without it.
 func (in *simulation) lanes() []int {
 	if in.vls == nil {
 		return []int{0}
@@ -287,7 +285,7 @@ func (in *simulation) lanes() []int {
 	return in.vls
 }
 
-// spread is --sls, below 0 where it is not given.
+// spread returns --sls, -1 without it.
 func (in *simulation) spread() int {
 	if in.given("sls") {
 		return in.Setup.Traffic.SLs
@@ -298,7 +296,7 @@ func (in *simulation) spread() int {
 // given returns true if the command line has the flag.
 func (in *simulation) given(flag string) bool { return in.flags.Changed(flag) }
 
-// checkPictures refuses pictures of one routing.
+// checkPictures refuses pictures if there is only one routing.
 func (in *simulation) checkPictures(routings int) error {
 	for _, picture := range []string{"svg", "png"} {
 		if in.given(picture) && routings == 1 {
@@ -308,7 +306,7 @@ func (in *simulation) checkPictures(routings int) error {
 	return nil
 }
 
-// onlyOnce refuses routings of one name.
+// onlyOnce refuses two routings of the same name.
 func (in *simulation) onlyOnce(list []experiment.Routing) error {
 	flag, seen := "vls", make(map[string]bool)
 	if in.engines != nil {
@@ -316,7 +314,7 @@ func (in *simulation) onlyOnce(list []experiment.Routing) error {
 	}
 	for i := range list {
 		name := list[i].Name()
-		if scheme := list[i].Multicast; seen[name] && scheme != "" { // and the routing without it is once in the list
+		if scheme := list[i].Multicast; seen[name] && scheme != "" { // unicast alone is in the list once
 			return wrong("mcast", "%s twice: want each once", scheme)
 		}
 		if seen[name] {
@@ -334,7 +332,7 @@ func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
 	}
 }
 
-// setting is wrong for an error of experiment; other errors are of the input.
+// setting makes wrong usage of experiment's SettingError; other errors are wrong input.
 func (in *simulation) setting(err error) error {
 	x, ok := errors.AsType[*experiment.SettingError](err)
 	switch {
@@ -358,7 +356,7 @@ var inputFlags = map[string]bool{
 	"groups": true, "traffic": true, "host-groups": true, "rank-file": true, "node-name-map": true,
 }
 
-// parameters are the flags that decide what the results are.
+// parameters returns the flags on which the results depend.
 func (in *simulation) parameters() map[string]string {
 	m := map[string]string{}
 	in.flags.VisitAll(func(f *pflag.Flag) {

@@ -16,7 +16,6 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// readSimulatedJobs reads the file of jobs, once.
 func (a *app) readSimulatedJobs(in *simulation) (*jobs.File, error) {
 	if in.jobTraffic.jobs != nil {
 		return in.jobTraffic.jobs, nil
@@ -26,7 +25,6 @@ func (a *app) readSimulatedJobs(in *simulation) (*jobs.File, error) {
 	return in.jobTraffic.jobs, err
 }
 
-// prepareJobs reads the jobs, and makes what all points have in common.
 func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []experiment.Routing) (*experiment.JobsRun, error) {
 	file, err := a.readSimulatedJobs(in)
 	if err != nil {
@@ -63,7 +61,7 @@ func (a *app) prepareJobs(ctx context.Context, in *simulation, routings []experi
 	return r, nil
 }
 
-// writeJobs writes what became of jobs, and says on standard error what is wrong with the tables.
+// writeJobs writes results of jobs, and prints to standard error what is wrong with the tables.
 func (a *app) writeJobs(in *simulation, r *experiment.JobsRun) error {
 	base, list := r.Sweep(), r.Compare()
 	c := experiment.JobsChart(in.jobsText(r), list)
@@ -134,7 +132,7 @@ func (in *simulation) writeJobs(w *text.Sheet, r *experiment.JobsRun, base *expe
 		}
 		row("", gainText(c.Gain), "all", "", "", "", microseconds(c.Time), ratioText(c.Slowdown), limit, strings.Replace(c.State, "done", "", 1))
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // a buffer never fails
 	if several {
 		writeBest(w, list)
 	}
@@ -158,7 +156,7 @@ func (in *simulation) writeJobs(w *text.Sheet, r *experiment.JobsRun, base *expe
 	writeDeadlocks(w, base)
 }
 
-// waitsText says whom a job waits for most, and where.
+// waitsText returns whom a job waits for most, and at which cable.
 func waitsText(j *sim.JobResult) (who, at string) {
 	var parts []string
 	for i, x := range j.By {
@@ -191,7 +189,8 @@ func gainText(x *float64) string {
 // writeBest prints which routing is best, and the gain of each change by itself.
 func writeBest(w *text.Sheet, list []experiment.JobsCompared) {
 	first, best := &list[0], experiment.Best(list)
-	name := cmp.Or(first.Routing, "unicast alone") // --mcast and --sharp are the only choices
+	// Routing is empty if --mcast and --sharp are the only choices.
+	name := cmp.Or(first.Routing, "unicast alone")
 	fmt.Fprintf(w, "\ngain is how much faster jobs are done than with %s; of all, the geometric mean\n", name)
 	if best == 0 {
 		fmt.Fprintf(w, "best for these jobs: %s\n", name)

@@ -17,8 +17,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// writeResults writes results in the form of --format. If they go to a file, standard output
-// gets a line about what it has.
+// writeResults writes results in the form of --format. If they
+// go to a file, it prints a line with what, their summary.
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {
@@ -34,7 +34,7 @@ func (a *app) writeResults(in *simulation, what string, document any, csv func(i
 	return err
 }
 
-// judgeSimulated says what is wrong with the tables.
+// judgeSimulated prints deadlocks and lost packets, and returns ErrFindings if there are any.
 func (a *app) judgeSimulated(r *experiment.Run) error {
 	var dropped, strayed int64
 	for i := range r.Results {
@@ -103,7 +103,7 @@ func (in *simulation) writeText(w *text.Sheet, r *experiment.Run) {
 		row = append(row, text.Decimals(x.Offered, 4, known), text.Decimals(x.Accepted, 4, known), text.Decimals(x.Time/1000, 3, true), experiment.Limit(x), x.State)
 		fmt.Fprintf(t, "%s\t\n", strings.Join(row, "\t"))
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // a buffer never fails
 	if n := text.CountIf(r.Results, func(x sim.Result) bool { return x.State == sim.StateMaxTime }); n > 0 {
 		why := "--min-messages had not arrived by then, or the mean latency was not known to --error"
 		if !open {
@@ -133,7 +133,7 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 		}
 		fmt.Fprintf(t, "%s\t%s\t\n", counted(c.Limits), counted(c.States))
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // a buffer never fails
 	first := r.Routings[0].Name()
 	if first == experiment.Static {
 		first = "the static tables"
@@ -147,7 +147,7 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 	fmt.Fprintf(w, "\n%s\n", said)
 }
 
-// counted lists the states or limits of seeds: how many have each, where they differ.
+// counted lists the states or limits of seeds; if they differ, with how many seeds have each.
 func counted(seeds map[string]int) string {
 	names := slices.Sorted(maps.Keys(seeds))
 	if len(names) == 1 {
@@ -201,7 +201,7 @@ func (in *simulation) trafficText(r *experiment.Run) string {
 	return strings.Join(parts, "; ")
 }
 
-// hardwareText is what switches and links are.
+// hardwareText describes switches and links.
 func (in *simulation) hardwareText() string {
 	c := &in.Config
 	rate := "links at their own rate"
@@ -233,7 +233,7 @@ func (in *simulation) hardwareText() string {
 	return said
 }
 
-// limitText says in words what limits.
+// limitText says what limits the traffic.
 func limitText(l *sim.Limits) string {
 	var b strings.Builder
 	at := fmt.Sprintf("%s, busy %.0f %% of the time", l.Link.Text, 100*l.Link.Busy)

@@ -75,9 +75,10 @@ func (a *app) readSimulated(in *simulation, args []string) (*lft.Routing, error)
 	return r, nil
 }
 
-// routeSimulated makes the tables of -t: with an engine, with each of several, or with the one that
-// suits the fabric best, and on as many VLs as are asked for. An engine that cannot do the fabric is
-// left out with a line on standard error, as long as another one can.
+// routeSimulated makes the tables of -t: with one engine, with each
+// of several, or with the one that suits the fabric best, and with
+// each number of VLs. If one of several engines does not support
+// the fabric, a line on standard error says that it is left out.
 func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.Routing, error) {
 	f, err := a.readTopology(in.Topology, in.Lenient)
 	if err != nil {
@@ -87,7 +88,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.
 	if engines == nil {
 		engines = []string{in.engine}
 	}
-	fits := []demandFunc{nil} // with tables for the jobs, too
+	fits := []demandFunc{nil} // nil for any traffic
 	if in.jobTraffic.fit {
 		file, err := a.readSimulatedJobs(in)
 		if err != nil {
@@ -125,7 +126,7 @@ func (a *app) routeSimulated(ctx context.Context, in *simulation) ([]experiment.
 	return list, nil
 }
 
-// divideLanes has the tables that were read on as many VLs as --vls says.
+// divideLanes returns the tables that were read, with each number of VLs of --vls.
 func (in *simulation) divideLanes(r *lft.Routing) (list []experiment.Routing, err error) {
 	for _, vls := range in.lanes() {
 		lanes := r
@@ -139,14 +140,13 @@ func (in *simulation) divideLanes(r *lft.Routing) (list []experiment.Routing, er
 	return list, nil
 }
 
-// routeWorms makes the network of SPAM's routers on a topology, with the groups that messages
-// may go to.
+// routeWorms makes the network of SPAM's routers on a topology, and its groups.
 func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experiment.Routing, trees []mft.Tree, err error) {
 	f, err := a.readTopology(in.Topology, in.Lenient)
 	if err != nil {
 		return nil, nil, err
 	}
-	// The engine's tables are not used, but the LIDs that it has given.
+	// Only the LIDs that the engine gives are used, not its tables.
 	r, err := a.routeBy(ctx, f, in.Topology, in.router, compile.Options{})
 	if err != nil {
 		return nil, nil, err
@@ -182,7 +182,7 @@ func (a *app) routeWorms(ctx context.Context, in *simulation) (routings []experi
 	return []experiment.Routing{experiment.New(r.Routing, 0, in.spread(), routers)}, trees, nil
 }
 
-// readReceivers reads groups whose MLIDs do not matter.
+// readReceivers reads groups; their MLIDs are not used.
 func (a *app) readReceivers(in *simulation, f *fabric.Fabric) ([]mft.Tree, error) {
 	data, err := a.reader(&in.audit).ReadFile(in.Groups)
 	if err != nil {

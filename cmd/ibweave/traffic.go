@@ -11,7 +11,6 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// trafficOptions has the flags of traffic.
 type trafficOptions struct {
 	audit
 	cli.OutputForm
@@ -21,7 +20,6 @@ type trafficOptions struct {
 	top     int
 }
 
-// trafficCommand shows what jobs send and load.
 func (a *app) trafficCommand() *cobra.Command {
 	var o trafficOptions
 	cmd := &cobra.Command{

@@ -42,7 +42,7 @@ func (a *app) whatifCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "whatif {TOPOLOGY -e ENGINE {--fail links|switches | --only isl|hosts|switches} | --merge FILE..}",
 		Short:   "what the failure of each cable or switch would do",
-		Aliases: []string{"merge"}, // ibweave merge FILE.., as it was called
+		Aliases: []string{"merge"}, // an earlier name: ibweave merge FILE..
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.CalledAs() == "merge" {
 				if err := cmd.Flags().Set("merge", "true"); err != nil {
@@ -105,7 +105,7 @@ func (a *app) whatifCommand() *cobra.Command {
 	return cmd
 }
 
-// parseFails reads --fail and --only; one of them is enough.
+// parseFails sets opt as --fail or --only say.
 func parseFails(opt *whatif.Options, fail, only string) error {
 	implied := whatif.Links
 	switch only {
@@ -155,7 +155,6 @@ func namedSwitches(f *fabric.Fabric, list []string) (found []fabric.NodeID, err 
 	return found, nil
 }
 
-// whatif routes the fabric and tries its failures.
 func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*whatif.Result, error) {
 	engine, err := a.engine(o.engine)
 	if err != nil {
@@ -194,9 +193,9 @@ func (a *app) whatif(ctx context.Context, o *failing, route compile.Options) (*w
 	return r, r.AddGroups(ctx, base, set)
 }
 
-// mergeShards is whatif --merge FILE..: it puts together what whatif --shard wrote, and prints
-// and writes the same, byte for byte, as one run without shards. All must be of the same run,
-// and each there once.
+// mergeShards is whatif --merge FILE..: it merges results of whatif
+// --shard, and prints and writes the same bytes as one run without
+// shards. The files must be all shards of one run, each once.
 func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) error {
 	var other *pflag.Flag
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -228,7 +227,7 @@ func (a *app) mergeShards(cmd *cobra.Command, names []string, out *caseFlags) er
 	return a.writeCases(r, out)
 }
 
-// writeCases writes a result as the flags ask for, and returns an error if it is bad.
+// writeCases writes a result as the flags ask; it returns ErrFindings as --fail-on says.
 func (a *app) writeCases(r *whatif.Result, out *caseFlags) error {
 	r.Sort(out.sort)
 	if out.file != "" {

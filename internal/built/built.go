@@ -16,21 +16,22 @@ import (
 	"time"
 )
 
-// keptFor is how long a program stays that no test asks for.
+// keptFor is how long a program is kept after a test last asked for it.
 const keptFor = 24 * time.Hour
 
-// contents lists a package with its build ID and, if it is of this module, its folder and the
-// files that it embeds, with tabs between them.
+// contents is a format of go list: a package with its build ID and, if it is of
+// this module, its folder and the files that it embeds, with tabs between them.
 const contents = `{{.ImportPath}} {{.BuildID}}{{with .Module}}{{if .Main}}{{"\t"}}{{$.Dir}}{{range $.EmbedFiles}}{{"\t"}}{{$.Dir}}/{{.}}{{end}}{{end}}{{end}}`
 
-// Program returns the file, called name, that go build makes of a package with flags. The
-// file is in a folder of its own in the user's cache, which is named after the contents of
-// all packages in the file: it is linked only if one of them has changed. Several processes
-// may ask at once.
+// Program builds a package with flags into a file called name, and returns
+// its path. The file is in a folder of its own in the user's cache, named
+// after the contents of all packages in the file: it is linked only if one
+// of them has changed. Several processes may call it at once.
 //
-// It opens what the program is made of in this module, so that go test runs a test again, and
-// does not take a kept result, when only the program has changed and not what the test imports.
-// go test sees that in tests and not in TestMain.
+// It opens the program's sources in this module, so that
+// go test runs a test again if only the program has
+// changed, not what the test imports. go test notices
+// that in tests and not in TestMain.
 func Program(name, pkg string, flags ...string) (file string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -39,8 +40,8 @@ func Program(name, pkg string, flags ...string) (file string, err error) {
 	return build(nil, filepath.Join(cache, "ibweave-tests"), name, pkg, flags...)
 }
 
-// Module is Program for the WebAssembly module of a package, packed by gzip, as make builds it;
-// name ends in .gz.
+// Module is Program for a package as a WebAssembly module,
+// compressed by gzip, as make builds it; name ends in .gz.
 func Module(name, pkg string) (file string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -49,7 +50,7 @@ func Module(name, pkg string) (file string, err error) {
 	return build([]string{"GOOS=wasip1", "GOARCH=wasm"}, filepath.Join(cache, "ibweave-tests"), name, pkg, "-buildmode=c-shared", "-ldflags=-s -w")
 }
 
-// build is Program with a folder for all programs, and further variables of the environment.
+// build is Program with the folder for all programs, and more variables of the environment.
 func build(env []string, all, name, pkg string, flags ...string) (file string, err error) {
 	flags = append([]string{"-buildvcs=false"}, flags...)
 	// With -buildmode=c-shared go list leaves a header in the package's folder.
@@ -100,7 +101,7 @@ func build(env []string, all, name, pkg string, flags ...string) (file string, e
 	return file, removeOld(all, now.Add(-keptFor))
 }
 
-// removeOld removes the programs that no test has asked for since a time.
+// removeOld removes the programs that no test asked for after a time.
 func removeOld(all string, since time.Time) error {
 	dirs, err := os.ReadDir(all)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // The limits of archives.
 const (
 	maxMembers = 100_000
-	// maxDeflate bounds the ratio of zip: deflate reaches 1,032.
+	// maxDeflate bounds how far zip unpacks; deflate reaches 1,032 times the size.
 	maxDeflate = 1_100
 )
 
@@ -42,26 +42,25 @@ func Archive(name string) bool {
 	return err == nil && IsArchive(head)
 }
 
-// IsArchive returns true if data begins like a tar or zip archive. Texts in those may be
-// uncompressed.
+// IsArchive returns true if head begins like a tar or zip archive. Tar is recognized unpacked.
 func IsArchive(head []byte) bool { return isZip(head) || isTar(head) }
 
 func isZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
 }
 
-// isTar tells the header of POSIX and GNU tar.
+// isTar recognizes the header of POSIX and GNU tar.
 func isTar(head []byte) bool {
 	return len(head) >= 512 && bytes.HasPrefix(head[257:], []byte("ustar"))
 }
 
-// EachMember visits the regular files of an archive, in its order. Members are text that
-// is read as it comes: nothing is unpacked to a disk, so that their paths are names and no
-// more. Of several members with one name the last is what unpacking leaves. A member that is
-// zstd, gzip or UTF-16 itself is undone too. It stops where the text is out of proportion to
-// the archive. The archive is read to its end with its checksums, whatever visit reads; that
-// of a compressed member is checked if visit reads the member to its end. Errors: those of
-// the system and of visit, *RefusedError, and what is wrong with the archive.
+// EachMember visits the regular files of an archive, in its order. Nothing is
+// unpacked to a disk, so that their paths are mere names. Of several members with
+// one name the last is what unpacking leaves. A member in zstd, gzip or UTF-16 is
+// decoded, too. EachMember stops if the text is out of proportion to the archive.
+// It reads the archive to its end with its checksums, whatever visit reads; that
+// of a compressed member only if visit reads it to its end. Errors: those of the
+// system and of visit, *RefusedError, and what is wrong with the archive.
 func EachMember(name string, visit func(Member) error) error {
 	t, err := OpenText(name)
 	if err != nil {
@@ -76,8 +75,8 @@ func EachMember(name string, visit func(Member) error) error {
 	return eachTar(name, text, visit)
 }
 
-// unpackMembers is visit for members that may be compressed in an archive of size bytes.
-// All of them are bounded together.
+// unpackMembers returns a visit that decodes compressed members before it calls
+// visit, in an archive of size bytes. One bound holds for all of them together.
 func unpackMembers(name string, size int64, visit func(Member) error) func(Member) error {
 	all := &bounded{name: name, most: func() int64 { return maxRatio * size }}
 	return func(m Member) error {
@@ -86,7 +85,7 @@ func unpackMembers(name string, size int64, visit func(Member) error) func(Membe
 		start, err := from.Peek(4)
 		form := compression(start)
 		if err != nil || form == "" {
-			return visit(m) // which meets the error
+			return visit(m) // visit meets the error
 		}
 		text, err := unpack(form, from)
 		if err != nil {
@@ -110,7 +109,7 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bounded reads text of an archive and refuses it beyond most() or freely bytes, whichever is more.
+// bounded reads an archive's text, and refuses more than freely bytes and more than most().
 type bounded struct {
 	name  string
 	from  io.Reader
@@ -137,7 +136,7 @@ func eachTar(name string, text io.Reader, visit func(Member) error) error {
 		case err == io.EOF && last.zeros < 512:
 			return archiveError(name, "tar", io.ErrUnexpectedEOF)
 		case err == io.EOF:
-			if _, err := io.Copy(io.Discard, text); err != nil { // the checksum is behind the tar's end
+			if _, err := io.Copy(io.Discard, text); err != nil { // the checksum follows the tar
 				return archiveError(name, "tar", err)
 			}
 			return nil
@@ -154,8 +153,7 @@ func eachTar(name string, text io.Reader, visit func(Member) error) error {
 	}
 }
 
-// lastBlock counts the zeros at the end of what was read: a tar archive ends with a block
-// of them.
+// lastBlock counts the zeros at the end of what was read: a tar archive ends with a block of zeros.
 type lastBlock struct {
 	from  io.Reader
 	zeros int
@@ -185,8 +183,7 @@ func (m *memberReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// eachZip visits the files of a zip archive. Entries may overlap, so that they are bounded
-// together.
+// eachZip visits the files of a zip archive. Entries may overlap, so one bound is for all.
 func eachZip(name string, f *os.File, size int64, visit func(Member) error) error {
 	r, err := zip.NewReader(f, size)
 	if err != nil {
@@ -231,13 +228,13 @@ func tooManyMembers(name string) error {
 	return &RefusedError{name, fmt.Sprintf("has more than %d files; want the archive of one directory", maxMembers)}
 }
 
-// plainPath is a path of an archive without ways out of it.
+// plainPath returns a path of an archive without ways out of it.
 func plainPath(name string) string {
 	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(name, `\`, "/")), "/")
 }
 
-// Text is a file that is read as it comes. If nothing has compressed it, From is an
-// *io.SectionReader.
+// Text is a file that is decoded as it is read. If it is not
+// compressed, From is an *io.SectionReader.
 type Text struct {
 	From io.Reader
 	file *os.File
@@ -272,7 +269,7 @@ func OpenText(name string) (*Text, error) {
 // Close closes the file.
 func (t *Text) Close() error {
 	if t.undo != nil {
-		_ = t.undo.Close() // nothing depends on it
+		_ = t.undo.Close() // its error changes nothing
 	}
 	return t.file.Close()
 }

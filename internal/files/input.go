@@ -13,33 +13,34 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// Limit says how many bytes an input of more than StartSize bytes may have, by its
-// first StartSize. An error refuses it.
+// Limit returns how many bytes an input may have; start is its first
+// StartSize bytes. Shorter inputs have no limit. An error refuses the input.
 type Limit func(start []byte) (int64, error)
 
-// StartSize is how much of an input a Limit sees, in bytes.
+// StartSize is the number of bytes that a Limit is given.
 const StartSize = 1 << 20
 
-// The limits of compressed input. Dumps of fat trees of radix 24 and 36 reach a ratio of
-// 105 with WriteZstd of room dump, 2,200 with zstd -19 (forwarding tables 640) and 38 with
-// gzip -9; a bomb of zstd reaches 50,000. Less text than freely passes with any ratio.
+// The limits of compressed input. Dumps of fat trees of radix 24 and
+// 36 unpack to 105 times their size with WriteZstd of room dump,
+// 2,200 times with zstd -19 (forwarding tables 640) and 38 with gzip
+// -9; a bomb of zstd to 50,000. Up to freely bytes any ratio passes.
 const (
 	maxRatio = 4_000
 	freely   = 64 << 20
-	// maxWindow bounds the memory that a zstd frame may ask for, as the zstd program does.
+	// maxWindow is the most memory that a zstd frame gets, as in the zstd program.
 	maxWindow = 128 << 20
 )
 
 // chunkSize is how much is read at a time, in bytes.
 const chunkSize = 4 << 20
 
-// ReadAll reads from, which messages call name, to its end, as it is. It stops at the
-// limit, also that of the memory which is available: an input may take three quarters
-// of it. Within WithMaps it maps large regular files that nothing has compressed, which take no
-// memory: what it returns is read-only. done counts the bytes that are read. Errors: those of
-// from, and *RefusedError.
+// ReadAll reads from, which messages call name, to its end, without
+// decoding. It stops at limit, and at three quarters of the available
+// memory. Within WithMaps it maps large regular files that are not
+// compressed, which takes no memory: what it returns is read-only. done
+// counts the bytes that are read. Errors: those of from, and *RefusedError.
 func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]byte, error) {
-	size := int64(0) // that is known before
+	size := int64(0) // of a regular file, else 0
 	if f, ok := from.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
 			size = info.Size()
@@ -58,8 +59,8 @@ func ReadAll(name string, from io.Reader, limit Limit, done *atomic.Int64) ([]by
 	})
 }
 
-// readStream reads to the end, within a bound once there are StartSize bytes. At the end it
-// holds the text twice. Errors of from come behind name.
+// readStream reads to the end. After StartSize bytes it asks bounded for a
+// bound. At the end it holds the text twice. name is put before errors of from.
 func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(start []byte) (bound, error)) ([]byte, error) {
 	var (
 		parts  [][]byte // full ones
@@ -97,13 +98,13 @@ func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(st
 	}
 }
 
-// bound is how many bytes may be read, and the error of more.
+// bound is the most bytes that may be read, and the error of more.
 type bound struct {
 	most int64
 	err  error
 }
 
-// newBound is the bound of an input that takes twice its size in memory.
+// newBound returns the bound of an input that takes twice its size in memory.
 func newBound(name string, start []byte, limit Limit) (bound, error) {
 	memory := Available() / 4 * 3 / 2
 	b := bound{memory, &RefusedError{name, fmt.Sprintf("has more than %s, which is what the memory allows; want less, or a machine with more memory", Size(memory))}}
@@ -120,15 +121,15 @@ func newBound(name string, start []byte, limit Limit) (bound, error) {
 	return b, nil
 }
 
-// PowerShell's > and Excel's "Unicode text" write text in UTF-16. It begins with a byte order
-// mark.
+// Text in UTF-16, as PowerShell's > and Excel's "Unicode text"
+// write it, begins with a byte order mark.
 const (
 	littleEndian = "UTF-16LE"
 	bigEndian    = "UTF-16BE"
 )
 
-// newUTF16 makes UTF-8 of UTF-16 without its byte order mark. What is no UTF-16 becomes
-// the replacement character.
+// newUTF16 returns UTF-8 for text in UTF-16. Bytes that are no
+// UTF-16 become the replacement character.
 func newUTF16(form string, from io.Reader) io.Reader {
 	order := unicode.LittleEndian
 	if form == bigEndian {
@@ -152,7 +153,7 @@ func compression(data []byte) string {
 	return ""
 }
 
-// foreignForms are forms that people take for text, by their first bytes, and what to do.
+// foreignForms has forms that people take for text: their first bytes, name and remedy.
 var foreignForms = []struct{ first, is string }{
 	{"PK\x03\x04", "a zip archive or a workbook of Excel; want text: unpack it, or save the sheet as CSV"},
 	{"\xd0\xcf\x11\xe0", "an old workbook of Excel; want text: save the sheet as CSV"},
@@ -162,9 +163,9 @@ var foreignForms = []struct{ first, is string }{
 	{"Rar!", "packed by RAR; want it unpacked, or .zip or .tar.gz"},
 }
 
-// Decompress undoes zstd or gzip, told by the first bytes, makes UTF-8 of UTF-16, and
-// returns other data as it is, without copying. It stops at the limit of the text, at
-// three quarters of the memory that is available, and where the text is out of proportion
+// Decompress decodes zstd, gzip or UTF-16, as the first bytes say, and returns
+// other data as they are, not copied. It stops at the limit of the text, at
+// three quarters of the available memory, and if the text is out of proportion
 // to data. Errors: what is wrong with the compressed data, and *RefusedError.
 func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 	form := compression(data)
@@ -195,7 +196,7 @@ func Decompress(name string, data []byte, limit Limit) ([]byte, error) {
 	return noTar(name, text)
 }
 
-// noTar refuses a tar archive, whose texts are not to be taken for one.
+// noTar refuses a tar archive, which is no text.
 func noTar(name string, data []byte) ([]byte, error) {
 	if isTar(data) {
 		return nil, &RefusedError{name, "is a tar archive; want text, or the archive as the file of a topology"}
@@ -203,7 +204,7 @@ func noTar(name string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// unpack undoes one compression.
+// unpack returns a reader that decodes one form.
 func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, error) {
 	switch form {
 	case "gzip":
@@ -218,13 +219,13 @@ func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, er
 	return d.IOReadCloser(), nil
 }
 
-// headSize is how much of a file Head reads, in bytes of text. Comments and lines that
-// newer tools put first are shorter.
+// headSize is how many bytes of text Head reads. Comments and
+// lines that newer tools put first are shorter.
 const headSize = 64 << 10
 
-// Head reads the beginning of a file, from which its form is known, and decodes zstd, gzip or
-// UTF-16. The result has at most 64 KiB and no byte order mark. Errors are those of from, and
-// those about broken compressed data up to there.
+// Head reads the beginning of a file, enough to recognize its form, and
+// decodes zstd, gzip or UTF-16. The result has at most 64 KiB and no
+// byte order mark. Errors are those of from, and broken compressed data.
 func Head(from io.Reader) ([]byte, error) {
 	first := make([]byte, 4)
 	n, err := io.ReadFull(from, first)

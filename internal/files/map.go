@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// mapped are the files that ReadAll maps while calls of WithMaps run.
+// mapped has the files that ReadAll maps while calls of WithMaps run.
 var mapped struct {
 	sync.Mutex
 	calls int
@@ -23,11 +23,11 @@ type mapping struct {
 	data []byte
 }
 
-// WithMaps calls f, during which ReadAll maps regular files of more than StartSize bytes
-// instead of reading them: what it returns must not be used afterwards. Where a page is
-// gone because somebody cuts such a file short, f ends with a *RefusedError. That holds for
-// the goroutine of f and those of package par: others must not touch these files. Another
-// panic of f is a *par.Panic.
+// WithMaps calls f. Meanwhile ReadAll maps regular files of more than
+// StartSize bytes instead of reading them: what it returns must not be used
+// afterwards. If a page is gone, since somebody cut such a file short, f ends
+// with a *RefusedError. That holds for the goroutine of f and those of package
+// par: others must not touch these files. Another panic of f is a *par.Panic.
 func WithMaps(f func() error) error {
 	mapped.Lock()
 	mapped.calls++
@@ -57,8 +57,8 @@ func changed(name string) error {
 	return &RefusedError{name, "was changed while it was read; want a file that no program writes meanwhile"}
 }
 
-// readMapped is ReadAll by a mapping. It returns nil where the file is small, compressed or not
-// regular, its beginning has been read, or the system has no mappings.
+// readMapped is ReadAll by a mapping. It returns nil if the file is small, compressed
+// or not regular, if it was read in part, or if the system has no mappings.
 func readMapped(name string, f *os.File, limit Limit) ([]byte, error) {
 	mapped.Lock()
 	defer mapped.Unlock()
@@ -69,7 +69,7 @@ func readMapped(name string, f *os.File, limit Limit) ([]byte, error) {
 	}
 	start := make([]byte, StartSize)
 	if _, err := f.ReadAt(start, 0); err != nil || compression(start) != "" {
-		return nil, nil // the reader meets the error
+		return nil, nil // reading meets the error
 	}
 	switch most, err := limit(start); {
 	case err != nil:
@@ -85,9 +85,9 @@ func readMapped(name string, f *os.File, limit Limit) ([]byte, error) {
 	return data, nil
 }
 
-// CheckUnchanged returns a *RefusedError if a file that ReadAll has mapped has another size or
-// time now: somebody writes it, and what was read may be of both. A file in its place does
-// no harm.
+// CheckUnchanged returns a *RefusedError if a file that ReadAll
+// mapped has another size or time now: it was written to, and what
+// was read may be of both. A new file under its name does no harm.
 func CheckUnchanged(name string) error {
 	mapped.Lock()
 	defer mapped.Unlock()

@@ -9,9 +9,10 @@ import (
 	"strings"
 )
 
-// Available is how many bytes of memory this process may still take: the least of what
-// the machine has (MemAvailable and free swap), what its control groups leave (version 1
-// and 2), and its limit of address space. What says nothing counts as no limit.
+// Available returns how many bytes of memory this process may still
+// take: the least of what the machine has (MemAvailable and free
+// swap), what its control groups leave (version 1 and 2), and its
+// limit of address space. A limit that cannot be read counts as none.
 func Available() int64 {
 	least := int64(math.MaxInt64)
 	if m, ok := field("/proc/meminfo", "MemAvailable:"); ok {
@@ -37,8 +38,8 @@ func Available() int64 {
 	return max(least, 0)
 }
 
-// groupLeaves is what a control group and those around it leave. A container may see
-// its own group as the root: groups that are not there are passed over.
+// groupLeaves returns what a control group and those around it leave. A container
+// may see its own group as the root: groups that do not exist are passed over.
 func groupLeaves(root, group, limit, usage, cache string) int64 {
 	least := int64(math.MaxInt64)
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
@@ -55,8 +56,8 @@ func groupLeaves(root, group, limit, usage, cache string) int64 {
 	}
 }
 
-// Resident is how many bytes of memory this process has, 0 where that is not known. Pages of
-// files that it has mapped do not count: the system takes them back.
+// Resident returns how many bytes of memory this process has, 0 if that is
+// not known. Pages of mapped files do not count: the system takes them back.
 func Resident() int64 {
 	data, _ := os.ReadFile("/proc/self/statm")
 	return residentPages(string(data)) * int64(os.Getpagesize())
@@ -65,7 +66,7 @@ func Resident() int64 {
 // residentPages reads statm of proc(5) (size, resident pages, file pages) and returns resident less file pages.
 func residentPages(statm string) int64 {
 	var size, all, ofFiles int64
-	_, _ = fmt.Sscan(statm, &size, &all, &ofFiles) // what is not there is 0
+	_, _ = fmt.Sscan(statm, &size, &all, &ofFiles) // a number that is missing is 0
 	return all - ofFiles
 }
 
@@ -79,7 +80,7 @@ func number(name string) (int64, bool) {
 	return n, err == nil
 }
 
-// field reads the number behind the words that a line begins with.
+// field reads the number after the words that a line begins with.
 func field(name, words string) (int64, bool) {
 	data, _ := os.ReadFile(name)
 	for line := range strings.Lines(string(data)) {

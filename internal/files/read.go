@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// RefusedError is an input that is not read, or not to its end: it is of the wrong
-// kind or too large.
+// RefusedError is an input that is not read, or not to its
+// end: it is of the wrong kind or too large.
 type RefusedError struct {
 	File string
 	Why  string // what it is and what is wanted
@@ -18,10 +18,11 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.File + ": " + e.Why }
 
-// ReadRegular reads a regular file of at most limit bytes and never waits for
-// another process: it is for configurations and for files that programs keep for
-// themselves. It checks the kind and the size (the apparent size for sparse files)
-// before it reads, opens without blocking, and stops if the file grows beyond the limit
+// ReadRegular reads a regular file of at most limit bytes and never
+// waits for another process: it is for configurations and for files
+// that programs keep for themselves. It checks the kind and the
+// size (the apparent size for sparse files) before it reads, opens
+// without blocking, and stops if the file grows beyond the limit
 // meanwhile. Errors: those of the system, and *RefusedError.
 func ReadRegular(name string, limit int64) ([]byte, error) {
 	var b bytes.Buffer
@@ -40,7 +41,7 @@ func CopyRegular(w io.Writer, name string, limit int64) error {
 	}
 	defer f.Close()
 	if b, ok := w.(*bytes.Buffer); ok {
-		b.Grow(int(size) + bytes.MinRead) // it reads no further with less room
+		b.Grow(int(size) + bytes.MinRead) // with less room it would grow
 	}
 	n, err := io.Copy(w, io.LimitReader(f, limit+1))
 	if err == nil && n > limit {
@@ -51,7 +52,7 @@ func CopyRegular(w io.Writer, name string, limit int64) error {
 
 // openRegular opens a regular file without blocking, and returns its size too.
 func openRegular(name string, limit int64) (*os.File, int64, error) {
-	info, err := os.Stat(name) // to open a device can have effects
+	info, err := os.Stat(name) // look first: opening a device can have effects
 	if err == nil {
 		err = regular(name, info, limit)
 	}
@@ -71,7 +72,7 @@ func openRegular(name string, limit int64) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// regular refuses what is no regular file of at most limit bytes.
+// regular returns an error unless the file is regular and has at most limit bytes.
 func regular(name string, info os.FileInfo, limit int64) error {
 	switch {
 	case info.IsDir():

@@ -21,7 +21,7 @@ func duplicate(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(copied), name), nil
 }
 
-// writable returns the error of writing to a file.
+// writable returns an error if the process may not write the file.
 func writable(name string) error {
 	return unix.Faccessat(unix.AT_FDCWD, name, unix.W_OK, unix.AT_EACCESS)
 }

@@ -1,6 +1,6 @@
-// Package files opens, reads and writes files as a command that runs as root has to:
-// it replaces regular files at once and opens everything else, and every read has a
-// limit. It makes no promise to other modules.
+// Package files opens, reads and writes files as a command that runs
+// as root must: it replaces regular files at once, opens all others,
+// and limits every read. It makes no promise to other modules.
 package files
 
 import (
@@ -22,23 +22,25 @@ import (
 
 // Write makes the file name hold the output of write.
 //
-// A regular file, or one that does not exist yet, appears at once: a crash leaves the
-// old file or the new one whole. Write makes a temporary file in the same folder, syncs
-// it, renames it and syncs the folder. If write fails, the old file stays. A new file
-// has mode 0666 less the umask; an old one keeps its mode, owner, group and ACL. Other
-// hard links of an old file keep the old text. Write follows symbolic links, also to a
-// file that does not exist yet.
+// A regular file, or one that does not exist yet, appears at once:
+// a crash leaves the old file or the new one whole. Write makes a
+// temporary file in the same folder, syncs it, renames it and syncs
+// the folder. If write fails, the old file stays. A new file has
+// mode 0666 less the umask; an old one keeps its mode, owner, group
+// and ACL. Other hard links of an old file keep the old text. Write
+// follows symbolic links, also to a file that does not exist yet.
 //
-// Write overwrites an old regular file in place where it cannot replace it with the
-// same owner: the file belongs to another user, the folder takes no new files, or the
-// file is a mount point. It makes the whole output before, in a temporary file, and
-// reserves the space, so that only a crash during the copy leaves a part. The owner of
-// a file decides who may read it, so that keeping the owner comes first. On other systems than
-// Linux it overwrites each old file, without reserving space.
+// Write overwrites an old regular file in place if it cannot replace it with the
+// same owner: the file belongs to another user, the folder takes no new files,
+// or the file is a mount point. The owner comes first, since it decides who may
+// read the file. Write makes the whole output before, in a temporary file, and
+// reserves the space, so that only a crash during the copy leaves a part. On
+// other systems than Linux it overwrites each old file, without reserving space.
 //
-// Write opens character devices and FIFOs (it waits for a reader there), and takes descriptors
-// of this process for what they are (/dev/stdout, /dev/fd/3). Directories, sockets and block
-// devices are errors, and so is an old file that the process may not write.
+// Write opens character devices and FIFOs (it waits for a reader
+// there), and continues descriptors of this process (/dev/stdout,
+// /dev/fd/3). Directories, sockets and block devices are errors,
+// and so is an old file that the process may not write.
 func Write(name string, write func(io.Writer) error) error {
 	if fd, ok := descriptor(name); ok {
 		copied, err := duplicate(fd, name)
@@ -81,12 +83,12 @@ func Write(name string, write func(io.Writer) error) error {
 	}
 }
 
-// writeStream writes to what cannot be replaced, and closes it.
+// writeStream writes to a file that cannot be replaced, and closes it.
 func writeStream(to io.WriteCloser, write func(io.Writer) error) error {
 	return errors.Join(buffered(to, write), to.Close())
 }
 
-// buffered writes the output of write to a Writer through a buffer: its rest only without an error.
+// buffered writes through a buffer. After an error of write, it does not write the buffer's rest.
 func buffered(to io.Writer, write func(io.Writer) error) error {
 	b := bufio.NewWriterSize(to, 64<<10)
 	if err := write(b); err != nil {
@@ -95,10 +97,10 @@ func buffered(to io.Writer, write func(io.Writer) error) error {
 	return b.Flush()
 }
 
-// maxLinks is how many symbolic links a name may lead through, as in Linux.
+// maxLinks is the most symbolic links that a name may lead through, as in Linux.
 const maxLinks = 40
 
-// links yields a name, and the paths that it leads to by one symbolic link after the other.
+// links yields name, and each path to which symbolic links lead from it, one by one.
 func links(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for range maxLinks + 1 {
@@ -115,8 +117,8 @@ func links(name string) iter.Seq[string] {
 	}
 }
 
-// followLinks returns the path that name leads to through symbolic links; nothing
-// has to exist there. The caller has asked the kernel before (stat), which refuses
+// followLinks returns the path to which name leads through symbolic links;
+// it need not exist. The caller has called stat before: the kernel refuses
 // links that others put into shared folders (fs.protected_symlinks).
 func followLinks(name string) (string, error) {
 	names := slices.Collect(links(name))
@@ -127,9 +129,9 @@ func followLinks(name string) (string, error) {
 	return last, nil
 }
 
-// descriptor tells names of this process's own descriptors. To open such a name makes
-// a file that begins at its start, where a shell's redirection is to be continued,
-// and fails for sockets.
+// descriptor recognizes names of this process's own descriptors.
+// Opening such a name begins at the start of the file, where a
+// shell's redirection is to be continued, and fails for sockets.
 func descriptor(name string) (fd int, ok bool) {
 	own, err := os.Stat(descriptors)
 	if err != nil {
@@ -164,7 +166,7 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 	if !inPlace {
 		err := os.Rename(temporary, target)
 		if err == nil {
-			folder, _ := filepath.Split(target) // filepath.Dir cleans it
+			folder, _ := filepath.Split(target) // filepath.Dir would clean it
 			return SyncFolder(folder + ".")
 		}
 		if old == nil {
@@ -174,8 +176,8 @@ func writeRegular(target string, old fs.FileInfo, write func(io.Writer) error) e
 	return errors.Join(overwrite(target, temporary), os.Remove(temporary))
 }
 
-// WriteSynced writes the output of write to f, a new file, through a buffer, and makes it last
-// (fsync). It closes f, also after an error.
+// WriteSynced writes the output of write to f, a new file, through
+// a buffer, and syncs it (fsync). It closes f, also after an error.
 func WriteSynced(f *os.File, write func(io.Writer) error) error {
 	err := buffered(f, write)
 	if err == nil {
@@ -210,7 +212,7 @@ func createTemporary(target string, old fs.FileInfo) (*os.File, error) {
 	}
 }
 
-// overwrite copies a file over a regular file that stays the same file.
+// overwrite copies a file over another, which stays the same file.
 func overwrite(target, from string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -237,8 +239,8 @@ func overwrite(target, from string) (err error) {
 	return cmp.Or(out.Truncate(info.Size()), out.Sync())
 }
 
-// SyncFolder makes the renames and new files of a folder last. It does nothing for a folder that
-// the process may not read, and on Windows, which has no such call.
+// SyncFolder makes the renames and new files of a folder survive a crash. It does nothing
+// if the process may not read the folder, and on Windows, which has no such call.
 func SyncFolder(folder string) error {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -7,11 +7,11 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// BestFirst lists all vertices of an undirected graph, those with lower keys first as
-// far as the list grows along edges: the next vertex is the one with the lowest key
-// next to those listed, of equal keys the lowest vertex. Where there is none, as at
-// the beginning, it is the lowest of all that are left. It takes O(edges x log
-// vertices).
+// BestFirst lists all vertices of an undirected graph. The list
+// grows along edges: the next vertex is the one with the lowest key
+// among the neighbours of those listed, of equal keys the lowest
+// vertex. If there is no neighbour, as at the beginning, it is the
+// lowest of all that are left. It takes O(edges x log vertices).
 func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	h := byKey[V](key)
 	starts := text.Numbers[V](n)
@@ -36,22 +36,22 @@ func BestFirst[V ~int32](n int, next Next[V], key []int32) []V {
 	return list
 }
 
-// Heap gives out its elements in order: a before b if Before(a, b) is true. The order of
-// elements is arbitrary where neither is before the other.
+// Heap gives out its elements in order: a before b if Before(a, b)
+// is true. If neither is before the other, their order is arbitrary.
 type Heap[E any] struct {
 	Before func(a, b E) bool
 	list   []E
 }
 
-// byKey is a heap of vertices by key, then number.
+// byKey returns a heap of vertices by key, then number.
 func byKey[V ~int32](key []int32) *Heap[V] {
 	return &Heap[V]{Before: func(a, b V) bool { return key[a] < key[b] || key[a] == key[b] && a < b }}
 }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (h *Heap[E]) Len() int { return len(h.list) }
 
-// First is the element that Pop takes out next.
+// First returns the element that Pop takes out next.
 func (h *Heap[E]) First() E { return h.list[0] }
 
 // Push adds an element. O(log elements).
@@ -64,7 +64,7 @@ func (h *Heap[E]) Push(e E) {
 	h.list[i] = e
 }
 
-// Pop takes the first element out; there has to be one. O(log elements).
+// Pop takes out and returns the first element; there must be one. O(log elements).
 func (h *Heap[E]) Pop() E {
 	first, n := h.list[0], len(h.list)-1
 	e := h.list[n]
@@ -82,8 +82,8 @@ func (h *Heap[E]) Pop() E {
 	return first
 }
 
-// TopologicalByKey is TopologicalOrder with lower keys first where edges leave a choice: the
-// next vertex is the one with the lowest key of those whose predecessors are all listed, of
+// TopologicalByKey is TopologicalOrder that takes lower keys first: the next
+// vertex has the lowest key of those whose predecessors are all listed, of
 // equal keys the lowest vertex. It takes O(edges + vertices x log vertices).
 func TopologicalByKey[V ~int32](n int, next Next[V], key []int32) []V {
 	missing := make([]int32, n) // by vertex: predecessors that are not listed

@@ -10,7 +10,7 @@ import (
 // Networks, Comm. ACM 1962). If there are cycles, the list is shorter than n: it
 // lacks the vertices on a cycle and those reachable from one.
 func TopologicalOrder[V ~int32](n int, next Next[V]) []V {
-	edges := make([]int32, n) // by vertex: edges to it from vertices that are not in the order
+	edges := make([]int32, n) // by vertex: edges from vertices that are not in the order
 	for v := range n {
 		for _, to := range next(V(v)) {
 			edges[to]++
@@ -32,14 +32,14 @@ func TopologicalOrder[V ~int32](n int, next Next[V]) []V {
 	return order
 }
 
-// FirstCycle is the cycle that a depth-first search finds first, from the lowest
-// vertex on and along edges in the order of next; nil if there is none. Each
-// vertex of the cycle has an edge to the next one, and the last to the first.
+// FirstCycle returns the cycle that a depth-first search finds first, from the
+// lowest vertex on and along edges in the order of next; nil if there is none.
+// Each vertex of the cycle has an edge to the next one, and the last to the first.
 func FirstCycle[V ~int32](n int, next Next[V]) []V {
 	place := make([]int32, n) // 1 + place on the path, or done
 	const done = -1
 	var path []frame[V]
-	var edges []V // that the path still has to follow, those of a vertex backwards
+	var edges []V // edges to follow from the path, a vertex's last first
 	enter := func(v V) {
 		path = append(path, frame[V]{v: v, edges: len(edges)})
 		place[v] = int32(len(path))
@@ -76,8 +76,8 @@ func FirstCycle[V ~int32](n int, next Next[V]) []V {
 	return nil
 }
 
-// FirstCycleOf is FirstCycle of edges, which lists have by vertex and of which to says where they
-// lead; it returns the edges of the cycle.
+// FirstCycleOf is FirstCycle for edges of any type: lists has the edges of each
+// vertex, and to returns where an edge leads. It returns the edges of the cycle.
 func FirstCycleOf[E any](lists [][]E, to func(E) int) []E {
 	var next []int32
 	cycle := FirstCycle(len(lists), func(v int32) []int32 {
@@ -95,17 +95,17 @@ func FirstCycleOf[E any](lists [][]E, to func(E) int) []E {
 	return edges
 }
 
-// ShortestCycle is a shortest cycle among members, a strongly connected component
-// in ascending order, from the cycle's lowest vertex on; edges that leave the
-// component do not count. Each vertex has an edge to the next one, and the last
-// to the first. No cycle may have fewer than least vertices: the search ends with
-// the first of that length.
+// ShortestCycle returns a shortest cycle within members, a strongly
+// connected component in ascending order, from the cycle's lowest
+// vertex on. Each vertex has an edge to the next one, and the last
+// to the first. The caller knows that no cycle has fewer than least
+// vertices: the search ends with the first of that length.
 //
-// It searches from each member in turn, no deeper than can beat the shortest cycle
-// so far, and leaves a member out once the shortest cycle through it is known:
-// O(members x edges) at worst. When it has visited budget vertices it ends with
-// the shortest cycle through the members that it has tried, at least one, and exact
-// is false.
+// It searches from each member in turn, no deeper than can beat the
+// shortest cycle so far, and leaves a member out once the shortest
+// cycle through it is known: O(members x edges) at worst. After
+// visiting budget vertices it ends with the shortest cycle through
+// the members that it has tried, at least one, and exact is false.
 func ShortestCycle[V ~int32](members []V, next Next[V], least, budget int) (cycle []V, exact bool) {
 	n := len(members)
 	s := cycleSearch{
@@ -180,8 +180,7 @@ func (s *cycleSearch) keep(start, last int32) {
 	s.deepest = int32(len(s.best) - 1 - s.period)
 }
 
-// newSubgraph is the graph of some vertices, ascending, by their places in the
-// list.
+// newSubgraph returns the graph of some vertices, ascending, each numbered by its place in members.
 func newSubgraph[V ~int32](members []V, next Next[V]) *CSR[int32] {
 	place := make([]int32, members[len(members)-1]+1) // in the list, from 1; 0 for none
 	for i, v := range members {
@@ -199,11 +198,11 @@ func newSubgraph[V ~int32](members []V, next Next[V]) *CSR[int32] {
 	})
 }
 
-// period is the greatest number that divides the lengths of all cycles of a
-// strongly connected graph: 2 where every edge of a tree or mesh leads from one of
-// two sides to the other. It is the greatest common divisor of distance(v) + 1 -
-// distance(w) of all edges from v to w (Denardo, Periods of Connected Networks and
-// Powers of Nonnegative Matrices, Math. Oper. Res. 1977).
+// period returns the greatest number that divides the lengths of all cycles of
+// a strongly connected graph: 2 if every edge of a tree or mesh leads from one
+// of two sides to the other. It is the greatest common divisor of distance(v)
+// + 1 - distance(w) of all edges from v to w (Denardo, Periods of Connected
+// Networks and Powers of Nonnegative Matrices, Math. Oper. Res. 1977).
 func (g *CSR[V]) period() int {
 	n := len(g.Start) - 1
 	s := NewSearch[V](n)

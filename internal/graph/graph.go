@@ -42,8 +42,8 @@ func NewCSR[V ~int32](n int, next Next[V]) *CSR[V] {
 // Next lists the vertices that edges from v lead to.
 func (g *CSR[V]) Next(v V) []V { return g.Edges[g.Start[v]:g.Start[v+1]] }
 
-// Reverse is the graph with all edges turned round. Edges to a vertex are in the order of
-// the vertices that they came from.
+// Reverse returns the graph with all edges turned around. A vertex
+// has its edges in the order of the vertices that they came from.
 func (g *CSR[V]) Reverse() *CSR[V] {
 	n := len(g.Start) - 1
 	r := &CSR[V]{Start: make([]int32, n+1), Edges: make([]V, len(g.Edges))}
@@ -63,9 +63,9 @@ func (g *CSR[V]) Reverse() *CSR[V] {
 	return r
 }
 
-// Equivalent finds classes of equivalent vertices: those whose edges lead to the same vertices in the
-// same order. It numbers the classes from 0, in the order of their rows, and lists
-// all vertices class by class, ascending within a class.
+// Equivalent finds classes of vertices whose edges lead to the same vertices
+// in the same order. It numbers the classes from 0, in the order of their
+// rows, and lists all vertices class by class, ascending within a class.
 func Equivalent[V ~int32](n int, next Next[V]) (class []int32, count int, list []V) {
 	g := NewCSR(n, next)
 	list = text.Numbers[V](n)
@@ -101,7 +101,7 @@ func (u UnionFind[V]) Reset() {
 	}
 }
 
-// Find is the root of the set that v is in.
+// Find returns the root of the set that v is in.
 func (u UnionFind[V]) Find(v V) V {
 	for u[v] != v {
 		u[v] = u[u[v]]
@@ -110,8 +110,7 @@ func (u UnionFind[V]) Find(v V) V {
 	return v
 }
 
-// Join unites the sets of two vertices. It returns false if these are one set
-// already.
+// Join unites the sets of two vertices. It returns false if they are in one set already.
 func (u UnionFind[V]) Join(v, w V) bool {
 	v, w = u.Find(v), u.Find(w)
 	u[max(v, w)] = min(v, w)

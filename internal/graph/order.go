@@ -10,15 +10,15 @@ import (
 // Graphs, ACM JEA 2006). The caller keeps the edges. It may remove edges at any
 // time: the order remains right.
 type Order[V ~int32] struct {
-	rank []int32 // by vertex: lower than those of the vertices that its edges lead to
+	rank []int32 // by vertex: lower than the ranks of vertices that its edges lead to
 
 	seen          []bool // by vertex; false between calls
 	ahead, behind []V
 	ranks         []int32
 }
 
-// NewOrder begins with an order of all vertices, which must be topological for
-// the edges that there are.
+// NewOrder begins with an order of all vertices, which must be
+// topological for the edges that exist.
 func NewOrder[V ~int32](order []V) *Order[V] {
 	o := &Order[V]{rank: make([]int32, len(order)), seen: make([]bool, len(order))}
 	for rank, v := range order {
@@ -30,11 +30,11 @@ func NewOrder[V ~int32](order []V) *Order[V] {
 // Before returns true if v comes before w in the order.
 func (o *Order[V]) Before(v, w V) bool { return o.rank[v] < o.rank[w] }
 
-// Add makes v come before w, so that the caller can add an edge from v to w. It
-// returns false and changes nothing if that would close a cycle. next and before
-// list the vertices that edges lead to and come from, without the new edge. An edge
-// that fits the order costs nothing; any other a search of the vertices ranked
-// between w and v.
+// Add makes v come before w, so that the caller can add an edge from v
+// to w. It returns false and changes nothing if that would close a
+// cycle. next and before list the vertices that edges lead to and come
+// from, without the new edge. An edge that fits the order costs nothing;
+// any other costs a search of the vertices ranked between w and v.
 func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 	if o.Before(v, w) {
 		return true
@@ -47,8 +47,7 @@ func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 		return false
 	}
 	o.search(&o.behind, v, w, low, high, before)
-	// The vertices behind get the lowest of the ranks that both lists have together;
-	// each list keeps its order.
+	// The vertices behind get the lowest ranks of both lists; each list keeps its order.
 	byRank := func(a, b V) int { return cmp.Compare(o.rank[a], o.rank[b]) }
 	slices.SortFunc(o.behind, byRank)
 	slices.SortFunc(o.ahead, byRank)
@@ -64,8 +63,8 @@ func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 	return true
 }
 
-// search collects the vertices between two ranks that next leads to from a vertex. It returns
-// false if another one is among them.
+// search collects in list the vertices ranked between low and high that
+// from leads to, from included. It returns false if to is among them.
 func (o *Order[V]) search(list *[]V, from, to V, low, high int32, next Next[V]) bool {
 	found := append((*list)[:0], from)
 	o.seen[from] = true

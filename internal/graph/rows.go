@@ -2,25 +2,25 @@ package graph
 
 import "math/bits"
 
-// Rows is a directed graph in which all edges of a vertex lead into one window of vertices, as
-// the channels of one switch are for each channel that leads to it: a row of bits for each vertex.
+// Rows is a directed graph in which all edges of a vertex lead into one window of
+// vertices, such as the channels that leave one switch. Each vertex has a row of bits.
 type Rows struct {
 	base  []int32 // by vertex: the first of its window; -1 for a vertex without edges
 	words int     // of each row
 	Bits  []uint64
 }
 
-// NewRows has no edges yet. base is by vertex the first vertex of its window, -1 for none, and is
-// kept; width is how many vertices a window has at most.
+// NewRows returns a graph without edges. base, which it keeps, has for each vertex the
+// first vertex of its window, -1 for none; width is the most vertices in a window.
 func NewRows(base []int32, width int) Rows {
 	words := max(1, (width+63)/64)
 	return Rows{base, words, make([]uint64, len(base)*words)}
 }
 
-// Row is the bits of a vertex.
+// Row returns the bits of a vertex.
 func (r *Rows) Row(v int32) []uint64 { return r.Bits[int(v)*r.words : (int(v)+1)*r.words] }
 
-// at is where the edge from v to w is, which is in the window of v.
+// at returns where the bit of the edge from v to w is; w is in the window of v.
 func (r *Rows) at(v, w int32) (word *uint64, bit uint64) {
 	i := w - r.base[v]
 	return &r.Bits[int(v)*r.words+int(i>>6)], 1 << (i & 63)
@@ -51,7 +51,7 @@ func (r *Rows) Union(o *Rows) {
 	}
 }
 
-// Count is the number of edges.
+// Count returns the number of edges.
 func (r *Rows) Count() (n int) {
 	for _, set := range r.Bits {
 		n += bits.OnesCount64(set)
@@ -59,7 +59,7 @@ func (r *Rows) Count() (n int) {
 	return n
 }
 
-// Next lists edges, ascending, in a buffer of its own.
+// Next returns a lister of edges, ascending, with a buffer of its own.
 func (r *Rows) Next() Next[int32] {
 	var list []int32
 	return func(v int32) []int32 {
@@ -73,8 +73,8 @@ func (r *Rows) Next() Next[int32] {
 	}
 }
 
-// Levels numbers n vertices by a topological order: 0 for one that no edge leads to, else one more
-// than the highest of those that edges come from.
+// Levels numbers n vertices along a topological order: 0 if no edge leads to
+// a vertex, else one more than the highest level that an edge comes from.
 func Levels(n int, order []int32, next Next[int32]) []int32 {
 	level := make([]int32, n)
 	for _, v := range order {
@@ -90,13 +90,13 @@ type Acyclic struct {
 	Rows
 	order        *Order[int32]
 	next, before Next[int32]
-	refused      Rows // edges that close a cycle with what stays
+	refused      Rows // edges that would close a cycle with edges that stay
 	trial        [][2]int32
 	work         int // words and edges that searches may still look at
 }
 
-// NewAcyclic shares the edges of r, for which order is topological; before lists the vertices that
-// edges come from. When searches have looked at work words and edges, no more edges are added.
+// NewAcyclic shares the edges of r, for which order is topological; before lists the vertices
+// that edges come from. After searches have looked at work words and edges, none is added.
 func NewAcyclic(r *Rows, order *Order[int32], before Next[int32], work int) *Acyclic {
 	a := &Acyclic{Rows: *r, order: order, before: before, refused: Rows{r.base, r.words, make([]uint64, len(r.Bits))}, work: work}
 	next := r.Next()
@@ -116,7 +116,7 @@ func (a *Acyclic) Try(v, w int32) bool {
 	case a.work < 0 || a.refused.Has(v, w):
 		return false
 	case !a.order.Add(v, w, a.next, a.before):
-		if len(a.trial) == 0 { // else edges that go again may be part of the cycle
+		if len(a.trial) == 0 { // else edges on trial may be part of the cycle
 			a.refused.Add(v, w)
 		}
 		return false

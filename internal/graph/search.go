@@ -18,8 +18,8 @@ func NewSearch[V ~int32](n int) *Search[V] {
 	return &Search[V]{Distance: slices.Repeat([]int32{Unreached}, n), From: slices.Repeat([]V{-1}, n)}
 }
 
-// Run searches from some vertices and forgets the search before. To end a search
-// early or to keep it to some vertices, next lists fewer.
+// Run searches from starts and forgets the search before. To end a
+// search early or to limit it to some vertices, let next list fewer.
 func (s *Search[V]) Run(next Next[V], starts ...V) {
 	s.Reset()
 	s.Extend(next, starts...)
@@ -33,8 +33,8 @@ func (s *Search[V]) Reset() {
 	s.Order = s.Order[:0]
 }
 
-// Extend searches from more vertices and leaves alone what earlier searches have
-// reached since Reset. The vertices that it adds are at the end of Order.
+// Extend searches from more vertices and leaves alone what earlier
+// searches have reached since Reset. It appends new vertices to Order.
 func (s *Search[V]) Extend(next Next[V], starts ...V) {
 	at := len(s.Order)
 	for _, v := range starts {
@@ -57,8 +57,7 @@ func (s *Search[V]) Extend(next Next[V], starts ...V) {
 // Reached returns true if a search has reached vertex v.
 func (s *Search[V]) Reached(v V) bool { return s.Distance[v] != Unreached }
 
-// Path is a shortest path from a start to v, both included; nil if v was not
-// reached.
+// Path returns a shortest path from a start to v, both included; nil if v was not reached.
 func (s *Search[V]) Path(v V) []V {
 	if !s.Reached(v) {
 		return nil

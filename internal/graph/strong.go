@@ -1,7 +1,6 @@
 package graph
 
-// Strong finds strongly connected components. It is the scratch memory of many
-// searches.
+// Strong finds strongly connected components. It keeps its memory for the next search.
 type Strong[V ~int32] struct {
 	// Of gives the component of each vertex, or -1 if the vertex is on no cycle.
 	// Components are numbered from 0 in the order of their lowest vertices.
@@ -25,10 +24,10 @@ const (
 	incomplete = -2
 )
 
-// Find finds the strongly connected components of a graph of n vertices that hold
-// a cycle, if only an edge from a vertex to itself. It sets Of and returns their
-// number (Tarjan, Depth-first Search and Linear Graph Algorithms, SIAM J. Comput.
-// 1972, without recursion).
+// Find finds the strongly connected components of a graph of n
+// vertices that hold a cycle; an edge from a vertex to itself is one.
+// It sets Of and returns their number (Tarjan, Depth-first Search and
+// Linear Graph Algorithms, SIAM J. Comput. 1972, without recursion).
 func (s *Strong[V]) Find(n int, next Next[V]) int {
 	if cap(s.index) < n {
 		s.Of, s.index, s.low = make([]int32, n), make([]int32, n), make([]int32, n)
@@ -73,8 +72,8 @@ func (s *Strong[V]) Find(n int, next Next[V]) int {
 	return int(count)
 }
 
-// leave ends the frame on top. It returns true if that completes a component with
-// a cycle, whose vertices then have in Of the index of the first of them.
+// leave ends the frame on top. It returns true if that completes a component
+// with a cycle: then s.Of of its vertices is the index of the first of them.
 func (s *Strong[V]) leave() bool {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]
@@ -120,9 +119,9 @@ func (s *Strong[V]) renumber(count int) {
 	}
 }
 
-// StronglyConnected lists the strongly connected components of a graph of n
-// vertices that hold a cycle, in the order of their lowest vertices, each
-// ascending.
+// StronglyConnected lists the strongly connected components
+// that hold a cycle, each ascending, in the order of their
+// lowest vertices.
 func StronglyConnected[V ~int32](n int, next Next[V]) [][]V {
 	var s Strong[V]
 	lists := make([][]V, s.Find(n, next))

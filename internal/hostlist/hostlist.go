@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// maxDigits bounds the numbers that brackets fold. Longer ones stay names.
+// maxDigits is the most digits of a number that is folded. Longer numbers stay in the name.
 const maxDigits = 9
 
 // numbered is a name that ends in a number.
@@ -23,8 +23,8 @@ type numbered struct {
 	number int
 }
 
-// Fold writes names as one list, without repetitions and in natural order. Numbers fold only
-// at the end of a name, where every tool understands brackets.
+// Fold writes names as one list, without repetitions and in natural order. It
+// folds numbers only at the end of a name, where every tool understands brackets.
 func Fold(names []string) string {
 	padded := make(map[numbered]bool) // prefixes and widths of numbers with leading zeros
 	list := make([]numbered, len(names))
@@ -76,11 +76,11 @@ func split(name string) numbered {
 	return n
 }
 
-// fold writes names that have prefix and width in common, by ascending numbers.
+// fold writes names with one prefix and width, by ascending numbers.
 func fold(list []numbered) string {
 	prefix, width := list[0].prefix, list[0].width
 	if list[0].number < 0 {
-		rest := list[1:] // the same text with numbers behind it
+		rest := list[1:] // the name without a number is first
 		if len(rest) == 0 {
 			return prefix
 		}
@@ -105,11 +105,11 @@ func fold(list []numbered) string {
 	return prefix + "[" + strings.Join(runs, ",") + "]"
 }
 
-// MaxNames bounds what Expand makes of one list.
+// MaxNames bounds how many names Expand makes of a list.
 const MaxNames = 1 << 20
 
-// Expand lists the names of a list, in its order: names with commas between them, with any
-// number of brackets in each. It is the reverse of Fold.
+// Expand lists the names of a list, in its order: names with commas
+// between them, each with any number of brackets. It reverses Fold.
 func Expand(list string) (names []string, err error) {
 	for _, part := range splitList(list) {
 		expanded, err := expand(part)
@@ -176,8 +176,8 @@ func expand(part string) ([]string, error) {
 	return names, nil
 }
 
-// Shorten cuts a list behind a part of it that is short enough for a line: within brackets it
-// closes them.
+// Shorten cuts a long list after a comma, to fit a line, and
+// adds "..". It closes a bracket that the cut leaves open.
 func Shorten(list string) string {
 	const most = 100
 	if len(list) <= most {

@@ -22,13 +22,13 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
 
-// Catch calls f; a panic is a *Panic as an error, and so is a fault of memory: package files
-// maps files, which somebody may cut short.
+// Catch calls f and returns its error. It returns a panic as a *Panic, and so
+// a fault of memory: package files maps files, which somebody may cut short.
 func Catch(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
-			if p, ok := v.(*Panic); ok { // of workers of f
+			if p, ok := v.(*Panic); ok { // of a worker of f
 				err = p
 			} else {
 				err = &Panic{v, debug.Stack()}
@@ -38,8 +38,8 @@ func Catch(f func() error) (err error) {
 	return f()
 }
 
-// Go calls f in a goroutine. The function that it returns waits for f and gives
-// its error, again at each call.
+// Go calls f in a goroutine. The function that it returns
+// waits for f and returns its error, at each call.
 func Go(f func() error) (wait func() error) {
 	done := make(chan struct{})
 	var err error
@@ -53,8 +53,8 @@ func Go(f func() error) (wait func() error) {
 	}
 }
 
-// Workers is how many goroutines serve n calls: no more than wanted, by default
-// (0) one for each CPU, and at least one.
+// Workers returns how many goroutines serve n calls: at most
+// wanted, by default (0) one for each CPU, and at least one.
 func Workers(wanted, n int) int {
 	if wanted <= 0 {
 		wanted = runtime.GOMAXPROCS(0)
@@ -72,9 +72,9 @@ func ForEach(ctx context.Context, workers, n int, do func(i int) error) error {
 	return err
 }
 
-// ForEachWith is ForEach for work that needs scratch memory or adds up a result:
-// start makes one W for each goroutine, in the goroutine, and do gets that of its
-// own. It returns all Ws, without order; which calls had which is chance.
+// ForEachWith is ForEach for work that needs scratch memory or adds up a
+// result: each goroutine calls start for a W of its own, and gives it to do.
+// It returns all Ws in no certain order; chance decides which calls had which.
 func ForEachWith[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int) error) ([]W, error) {
 	p := pool{n: n}
 	list := make([]W, Workers(workers, n))
@@ -88,8 +88,8 @@ func ForEachWith[W any](ctx context.Context, workers, n int, start func() W, do 
 	return list, ctx.Err()
 }
 
-// Each calls do for 0 to n-1, on all CPUs, for work that cannot fail. A *Panic of a
-// call is a panic of Each.
+// Each calls do for 0 to n-1, on all CPUs, for work that
+// cannot fail. It panics with the *Panic of a call.
 func Each(n int, do func(i int)) {
 	EachWith(n, func() struct{} { return struct{}{} }, func(_ struct{}, i int) { do(i) })
 }
@@ -106,8 +106,8 @@ func EachWith[W any](n int, start func() W, do func(w W, i int)) []W {
 	return list
 }
 
-// pool hands out the numbers 0 to n-1 in ascending order. Each number that is handed
-// out is worked on, so that the lowest one with an error is always found.
+// pool hands out the numbers 0 to n-1 in ascending order. Each number that was
+// handed out is worked on, so that the lowest one with an error is always found.
 type pool struct {
 	n       int
 	next    atomic.Int64

@@ -7,20 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// A worker of a Pipeline that has nothing to do looks spins times before it sleeps: to wake it takes as
-// long as a dozen short calls, and it may wake on the CPU of the one that woke it.
+// spins is how often an idle worker of a Pipeline looks for work before it sleeps. Waking
+// it takes as long as a dozen short calls, and it may wake on the CPU of its waker.
 const (
 	spins    = 1000
-	spinners = 2 // at once: more would not find more to do
+	spinners = 2 // idle workers that look at once; more would not find more
 )
 
-// Step is a part of the work on number i of a Pipeline, which has a slot for it.
+// Step is a part of the work on number i of a Pipeline. Its scratch memory has the index slot.
 type Step func(slot, i int) error
 
-// Pipeline calls prepare, do and finish for each of 0 to n-1, in this order: do for one number
-// after the other, ascending, and prepare and finish on all CPUs meanwhile. Up to slots numbers are
-// under way; number i has slot i % slots from prepare to finish. An error ends it as that of do ends
-// ForEach.
+// Pipeline calls prepare, do and finish, in this order, for each of 0 to n-1. do
+// is called for one number after the other, ascending; prepare and finish run on
+// all CPUs meanwhile. At most slots numbers are under way; number i has slot i %
+// slots from prepare to finish. An error ends it as one of do ends ForEach.
 func Pipeline(ctx context.Context, n, slots int, prepare, do, finish Step) error {
 	p := &pipeline{n: n, taken: make([]bool, slots), ready: make([]bool, slots)}
 	p.changed.L = &p.mu
@@ -39,23 +39,23 @@ type pipeline struct {
 	n        int
 	changes  atomic.Int64 // how often changed was signalled
 	spinning atomic.Int32 // workers that look before they sleep
-	mu       sync.Mutex   // of all below
+	mu       sync.Mutex   // guards all below
 	changed  sync.Cond
 	taken    []bool // by slot: from prepare to finish
 	ready    []bool // by slot: from prepare to do
-	// The lowest numbers for which each step has not begun.
+	// For each step, the lowest number that it has not begun.
 	toPrepare, toDo, toFinish int
 
 	at  int // the lowest number with an error
 	err error
 }
 
-// run makes calls until none are left. Only the worker with does calls do, so that the data of do stay in
-// the caches of one CPU.
+// run makes calls until none are left. Only the worker with does
+// calls do, so that the data of do stay in the caches of one CPU.
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.signal() // others wait for a worker that leaves because ctx has ended
+	defer p.signal() // others may wait for a worker that ctx ends
 	for p.err == nil && p.toFinish < p.n && ctx.Err() == nil {
 		slots := len(p.taken)
 		switch {
@@ -88,7 +88,7 @@ func (p *pipeline) signal() {
 	p.changed.Broadcast()
 }
 
-// wait waits until another worker has made a call.
+// wait waits until another worker signals.
 func (p *pipeline) wait() {
 	seen := p.changes.Load()
 	p.mu.Unlock()
@@ -104,7 +104,7 @@ func (p *pipeline) wait() {
 	}
 }
 
-// call makes a call without the lock.
+// call calls step for number i, without the lock.
 func (p *pipeline) call(step Step, i int) {
 	p.mu.Unlock()
 	err := Catch(func() error { return step(i%len(p.taken), i) })

@@ -1,7 +1,7 @@
-// Package short keeps tests short: they check errors and compare
-// results in a word, wait for events, run fewer cases under go test -short, where every
-// test keeps some, have their temporary files in memory, collect garbage less often, and overlap
-// where they wait. Only tests import it. It makes no promise to other modules.
+// Package short keeps tests short: they check errors and compare results
+// in a word, wait for events, run fewer cases under go test -short, keep
+// temporary files in memory, collect garbage less often, and overlap while
+// they wait. Only tests import it. It makes no promise to other modules.
 package short
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A test's heap is a few MiB, and its collections take a tenth of the CPU time. Near 1 GiB they
-// are as frequent as ever. The environment may say otherwise.
+// A test's heap is a few MiB, and collecting it takes a tenth of the CPU time. Near 1 GiB
+// collections are as frequent as by default. Variables of the environment override this.
 func init() {
 	if os.Getenv("GOGC")+os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetGCPercent(400)
@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// All reports whether tests start Chromium, Firefox, Slurm, Prometheus, groff and jq, too: make
-// test-all sets $IBWEAVE_TESTS to all.
+// All returns true if tests start Chromium, Firefox, Slurm, Prometheus,
+// groff and jq, too: make test-all sets $IBWEAVE_TESTS to all.
 func All() bool { return os.Getenv("IBWEAVE_TESTS") == "all" }
 
 // NeedAll skips a test, unless tests start the programs of All.
@@ -47,15 +47,15 @@ func NeedPrograms(tb testing.TB) {
 	}
 }
 
-// TB has the methods that helpers of tests call: of a testing.T, B or F, or a T of rapid.
+// TB has the methods that test helpers call, of a testing.T, B or F, or of rapid's T.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
-// Check ends a test with an error, unless it is nil. Like all comparisons here it calls Helper
-// only when the test fails: that walks the stack, and some compare in loops.
+// Check ends a test with an error, unless it is nil. Like all checks here it calls Helper
+// only if the test fails: Helper walks the stack, and some tests compare in loops.
 func Check(t TB, err error) {
 	if err != nil {
 		t.Helper()
@@ -63,7 +63,7 @@ func Check(t TB, err error) {
 	}
 }
 
-// Must returns a function that gives v to a test, or ends the test with an error:
+// Must returns a function that returns v, or ends the test with the error:
 //
 //	f := short.Must(gen.FatTree(spec))(t)
 func Must[T any](v T, err error) func(TB) T {
@@ -83,7 +83,7 @@ func Must2[T, U any](v T, w U, err error) func(TB) (T, U) {
 	}
 }
 
-// Equal compares what a test got with what it wants. The error begins with what it is of.
+// Equal compares what a test got with what it wants; what begins the error.
 func Equal[T comparable](t TB, got, want T, what ...any) {
 	if got != want {
 		t.Helper()
@@ -107,7 +107,7 @@ func EqualList[T comparable](t TB, got, want []T, what ...any) {
 	}
 }
 
-// Contains is Equal for a part of a text.
+// Contains is Equal for a part of text.
 func Contains(t TB, text, part string, what ...any) {
 	if !strings.Contains(text, part) {
 		t.Helper()
@@ -115,7 +115,7 @@ func Contains(t TB, text, part string, what ...any) {
 	}
 }
 
-// Diff is Equal for what go-cmp compares, by its rules.
+// Diff is Equal by the rules of go-cmp.
 func Diff(t TB, got, want any, what ...any) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Helper()
@@ -131,7 +131,7 @@ func differ(got, want any, what []any) string {
 	return fmt.Sprintf(form, fmt.Sprintln(what...), got, want)
 }
 
-// hung is how long tests wait for what must come: no machine is that slow.
+// hung is how long tests wait for an event: no machine is that slow.
 const hung = 5 * time.Minute
 
 // Await waits until done returns true. If that takes longer than hung, it ends the test with
@@ -153,8 +153,8 @@ func Of[T any](all, few T) T {
 	return all
 }
 
-// Usual returns all where make test-all runs the tests, else usual: make test draws fewer
-// random cases, and leaves some of many fabrics, and programs that run for long, to it.
+// Usual returns all under make test-all, else usual: make test draws fewer
+// random cases, tries fewer fabrics, and leaves out programs that run for long.
 func Usual[T any](all, usual T) T {
 	if All() {
 		return all
@@ -178,9 +178,9 @@ func Keys[K comparable, T any](table map[K]T, few ...K) (keys []K) {
 	return keys
 }
 
-// Overlap, called by TestMain, lets n parallel tests run at once under -short, where tests wait
-// for other programs more than they compute. The flag -parallel overrides it. Overlap parses
-// the flags.
+// Overlap lets n parallel tests run at once under -short, where
+// tests wait for other programs more than they compute. TestMain
+// calls it. It parses the flags; -parallel overrides n.
 func Overlap(n int) {
 	if !flag.Parsed() {
 		flag.Parse()

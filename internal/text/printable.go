@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Printable escapes everything in s that acts on a terminal or is invisible there: control
-// characters except the tab, format characters such as those that turn the direction of text
-// (Unicode Cc and Cf), line and paragraph separators, and invalid UTF-8. Names
+// Printable escapes everything in s that acts on a terminal or is
+// invisible there: control characters except the tab, format
+// characters such as those that turn the direction of text (Unicode
+// Cc and Cf), line and paragraph separators, and invalid UTF-8. Names
 // of nodes, input lines and file names in messages go through it.
 func Printable(s string) string {
 	for i := range len(s) {
@@ -22,10 +23,11 @@ func Printable(s string) string {
 	return s
 }
 
-// AppendPrintable appends text of several lines as Printable does, but keeps the ends of
-// lines. It writes an escape as \x1b for a byte and \u202e for a character, as in JSON, so that JSON
-// keeps its meaning. text may end in the middle of a character: AppendPrintable returns
-// that part as rest.
+// AppendPrintable appends text of several lines as Printable
+// does, but keeps the ends of lines. It writes an escape as
+// \x1b for a byte and \u202e for a character, as in JSON, so
+// that JSON keeps its meaning. text may end in the middle of
+// a character: AppendPrintable returns that part as rest.
 func AppendPrintable(dst, text []byte) (printable, rest []byte) {
 	end := len(text)
 	for i := 1; i < utf8.UTFMax && i <= len(text); i++ {
@@ -39,9 +41,9 @@ func AppendPrintable(dst, text []byte) (printable, rest []byte) {
 	return appendPrintable(dst, string(text[:end]), true), text[end:]
 }
 
-// PrintableJSON changes the output of json.Marshal so that its strings, once decoded, are as
-// AppendPrintable writes them. It is for pages and other viewers, which show decoded strings:
-// where AppendPrintable would write the escape \u202e, which JSON decodes, it writes \\u202e.
+// PrintableJSON changes the output of json.Marshal so that its strings, once decoded,
+// are as AppendPrintable writes them, for pages and other viewers. AppendPrintable
+// would write the escape \u202e, which JSON decodes; PrintableJSON writes \\u202e.
 func PrintableJSON(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for len(text) > 0 {
@@ -72,7 +74,7 @@ func PrintableJSON(text []byte) []byte {
 	return out
 }
 
-// isHidden reports whether a character acts on what shows it, or hides there.
+// isHidden returns true if a character acts on what shows it, or is invisible.
 func isHidden(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 func appendPrintable(dst []byte, s string, lines bool) []byte {

@@ -16,7 +16,7 @@ type Sheet struct {
 	Width int // columns of the names of facts, 13 when 0
 }
 
-// Row writes a fact: its name, "" for another line of the fact before, and a text.
+// Row writes a fact: its name, or "" for a further line of the fact before, and a text.
 func (s *Sheet) Row(name, format string, args ...any) {
 	fmt.Fprintf(s, "%-*s%s\n", cmp.Or(s.Width, 13), name, fmt.Sprintf(format, args...))
 }
@@ -24,13 +24,13 @@ func (s *Sheet) Row(name, format string, args ...any) {
 // Table returns a writer of lines whose cells end in tabs; its Flush writes them into s, in columns.
 func (s *Sheet) Table() *tabwriter.Writer { return tabwriter.NewWriter(s, 0, 0, 2, ' ', 0) }
 
-// Numbers is a Table whose cells are on the right of their columns.
+// Numbers is a Table with cells aligned to the right.
 func (s *Sheet) Numbers() *tabwriter.Writer {
 	return tabwriter.NewWriter(s, 0, 0, 2, ' ', tabwriter.AlignRight)
 }
 
-// Section writes a title and the first lines of a list of all, and how many more there are. It
-// writes nothing of a list without any.
+// Section writes a title, the first shown lines of a list of all,
+// and how many more there are. It writes nothing for an empty list.
 func (s *Sheet) Section(title string, all, shown int, line func(i int) string) {
 	if all == 0 {
 		return
@@ -44,7 +44,7 @@ func (s *Sheet) Section(title string, all, shown int, line func(i int) string) {
 	}
 }
 
-// Columns writes rows with one column to the left and all others to the right.
+// Columns writes rows; column left is aligned to the left, all others to the right.
 func (s *Sheet) Columns(rows [][]string, left int) {
 	wide := make([]int, len(rows[0]))
 	for _, r := range rows {

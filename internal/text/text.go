@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// Integer is any integer that is counted.
+// Integer has the types of numbers that are counted.
 type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32
 }
 
-// Count is "1 switch" or "1620 switches".
+// Count returns "1 switch" or "1620 switches".
 func Count[N Integer](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -24,7 +24,7 @@ func Count[N Integer](n N, one, many string) string {
 	return fmt.Sprint(int64(n)) + " " + many
 }
 
-// CountGrouped is "1 switch" or "1,620 switches".
+// CountGrouped returns "1 switch" or "1,620 switches".
 func CountGrouped[N Integer](n N, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -41,7 +41,7 @@ func Grouped[N Integer](n N) string {
 	return s
 }
 
-// List is "a", "a or b" or "a, b or c", with the last word given.
+// List returns "a", "a or b" or "a, b or c" for the last word "or".
 func List(words []string, last string) string {
 	n := len(words)
 	if n < 2 {
@@ -50,7 +50,7 @@ func List(words []string, last string) string {
 	return strings.Join(words[:n-1], ", ") + " " + last + " " + words[n-1]
 }
 
-// Few is "a, b" or, where there are more than most words, "a, b and 3 more".
+// Few returns "a, b" or, for more than most words, "a, b and 3 more".
 func Few(words []string, most int) string {
 	if len(words) <= most {
 		return strings.Join(words, ", ")
@@ -58,8 +58,8 @@ func Few(words []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
 
-// Ends joins words, of more than most the first and the last ones around what more says of how many are
-// between.
+// Ends joins words. Of more than most it joins the first and last
+// most/2, with more between them, which formats how many are left out.
 func Ends(words []string, most int, between, more string) string {
 	if left := len(words) - most; left > 0 {
 		words = slices.Concat(words[:most/2], []string{fmt.Sprintf(more, left)}, words[len(words)-most/2:])
@@ -100,10 +100,10 @@ func SortNatural(list []string) []string {
 	return list
 }
 
-// Exact is as many decimals as tell a number from all others.
+// Exact stands for as many decimals as tell a number from all others.
 const Exact = -1
 
-// Decimals returns x with n decimals, "" where it is not known.
+// Decimals returns x with n decimals, "" if it is not known.
 func Decimals(x float64, n int, known bool) string {
 	if !known {
 		return ""
@@ -111,7 +111,7 @@ func Decimals(x float64, n int, known bool) string {
 	return strconv.FormatFloat(x, 'f', n, 64)
 }
 
-// Each returns what of makes of each element of a list.
+// Each returns the results of calling of with each element of a list.
 func Each[T, U any](list []T, of func(T) U) []U {
 	out := make([]U, len(list))
 	for i, x := range list {
@@ -120,7 +120,7 @@ func Each[T, U any](list []T, of func(T) U) []U {
 	return out
 }
 
-// Numbers returns the numbers from 0 on, below n.
+// Numbers returns the numbers from 0 to n-1.
 func Numbers[N Integer](n int) []N {
 	list := make([]N, n)
 	for i := range list {
@@ -136,7 +136,7 @@ func Fill[T any](list []T, x T) {
 	}
 }
 
-// Indices returns the indices of the elements of a list that are of a kind, nil for none.
+// Indices returns the indices of elements for which is returns true, nil for none.
 func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	for i, x := range list {
 		if is(x) {
@@ -146,7 +146,7 @@ func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	return at
 }
 
-// CountIf returns how many elements of a list are of a kind.
+// CountIf returns the number of elements for which is returns true.
 func CountIf[T any](list []T, is func(T) bool) (n int) {
 	for _, x := range list {
 		if is(x) {
@@ -156,7 +156,7 @@ func CountIf[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// Where returns the elements of a list that are of a kind, nil for none.
+// Where returns the elements for which is returns true, nil for none.
 func Where[T any](list []T, is func(T) bool) (some []T) {
 	for _, x := range list {
 		if is(x) {
@@ -191,5 +191,5 @@ func Seconds(s float64) string {
 	return d.Round(time.Minute).String()
 }
 
-// Percent returns a part of 1 in percent, with two digits.
+// Percent writes a share, 0 to 1, in percent with two decimals.
 func Percent(x float64) string { return fmt.Sprintf("%.2f %%", 100*x) }

@@ -1,6 +1,7 @@
-// Package drawing draws networks with packets on their cables, as the figures of papers have
-// them: as pictures in SVG and PNG, and as text. The same drawing gives the same bytes. It
-// makes no promise to other modules.
+// Package drawing draws networks with packets on their
+// cables, as the figures of papers have them: as pictures
+// in SVG and PNG, and as text. The same drawing gives the
+// same bytes. It makes no promise to other modules.
 package drawing
 
 import (
@@ -41,17 +42,17 @@ type Network struct {
 	Spots  []Spot   `json:"spots"`
 	Cables [][2]int `json:"cables"` // indices of spots
 	Arrows []Arrow  `json:"arrows"`
-	Notes  []string `json:"notes,omitempty"` // sentences below it
+	Notes  []string `json:"notes,omitempty"` // sentences below the drawing
 }
 
-// Sheet is drawings side by side under one title.
+// Sheet is a row of drawings under one title.
 type Sheet struct {
 	Title    string
 	Drawings []Network
 	Caption  string
 }
 
-// Cells of a drawing, on paper and in characters.
+// Sizes of a cell of the grid, on paper and in characters.
 const (
 	cellWidth  = 2.6 * vg.Centimeter
 	cellHeight = 1.9 * vg.Centimeter
@@ -62,10 +63,9 @@ const (
 	titleHeight = 0.7 * vg.Centimeter // of a drawing's title
 )
 
-// lineStyle is that of the lines below a drawing.
 var lineStyle = chart.TextStyle(8)
 
-// extent is the least coordinates, and how far the greatest ones are from them.
+// extent returns the least coordinates of spots, and the distances to the greatest.
 func (d *Network) extent() (left, bottom, width, height float64) {
 	left, bottom = math.Inf(1), math.Inf(1)
 	for _, s := range d.Spots {
@@ -89,10 +89,11 @@ func (d *Network) who() []string {
 	return list
 }
 
-// mostSteps is how many steps of a packet are listed.
+// mostSteps is the most steps of a packet that are listed.
 const mostSteps = 9
 
-// says has a line for each packet: what it has, and what it waits for.
+// says returns a line for each packet, with the
+// cables that it holds and waits for; and the notes.
 func (d *Network) says() []string {
 	var list []string
 	for _, who := range d.who() {
@@ -121,8 +122,8 @@ func (d *Network) says() []string {
 	return append(list, d.Notes...)
 }
 
-// Text writes what is in the drawing: its title, what each packet has and waits for, and its
-// notes. Errors are those of w.
+// Text writes the title, what each packet holds and waits for,
+// and the notes. Errors are those of w.
 func (d *Network) Text(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s\n\n  %s\n", d.Title, strings.Join(d.says(), "\n  "))
 	return err
@@ -137,8 +138,9 @@ func (c *Sheet) PNG(w io.Writer) error { return c.picture(w, chart.WritePNG) }
 func (c *Sheet) picture(w io.Writer, write chart.Writer) error {
 	sheet := &chart.Sheet{Title: c.Title, Caption: c.Caption, Width: 2 * margin}
 	var widths []vg.Length
-	var says [][]string      // below each drawing
-	var tall, text vg.Length // of the drawings with their titles, and of the lines
+	var says [][]string // below each drawing
+	// Heights of the drawings with their titles, and of the lines.
+	var tall, text vg.Length
 	for i := range c.Drawings {
 		d := &c.Drawings[i]
 		_, _, x, y := d.extent()
@@ -164,7 +166,7 @@ func (c *Sheet) picture(w io.Writer, write chart.Writer) error {
 	})
 }
 
-// draw puts a drawing below and right of a point.
+// draw draws d to the right of and below corner.
 func (d *Network) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 	left, bottom, x, y := d.extent()
 	free := (width - cellWidth*vg.Length(x)) / 2
@@ -207,13 +209,13 @@ func (d *Network) draw(canvas draw.Canvas, corner vg.Point, width vg.Length) {
 	}
 }
 
-// drawArrows draws packets right of their cable, dashed where they wait, and their names.
+// drawArrows draws packets to the right of their cable, waiting ones dashed, with their names.
 func drawArrows(canvas draw.Canvas, from, to vg.Point, lane []Arrow, who []string) {
 	across := to.Sub(from)
 	length := vg.Length(math.Hypot(float64(across.X), float64(across.Y)))
 	along := across.Scale(1 / length)
 	right := vg.Point{X: along.Y, Y: -along.X}
-	// Room for the boxes at the ends.
+	// Leave room for the boxes at the ends.
 	clear := min(length/4, vg.Length(30*math.Abs(float64(along.X))+12*math.Abs(float64(along.Y))))
 	slices.SortStableFunc(lane, func(a, b Arrow) int { return strings.Compare(a.Who, b.Who) })
 	for i, a := range lane {

@@ -1,12 +1,14 @@
-// Package multistage has the networks of the paper on recursive multicast in wrap-around
-// multistage interconnection networks as its own hardware works: the headers that elements
-// route by (Region, Cube), the algorithm (TwoPhase), what blocks what (FirstConflict), the
-// model of an unbuffered network (CopyRates, Predict), and simulations of unbuffered networks
-// by time slots (SimulateSlots) and of worms by flits (RunWorms). Their fabrics and tables
-// are those of package banyan. It makes no promise to other modules.
+// Package multistage has the networks of the paper on recursive
+// multicast in wrap-around multistage interconnection networks, with
+// the hardware of the paper: headers that elements route by (Region,
+// Cube), the algorithm (TwoPhase), blocking (FirstConflict), the
+// model of an unbuffered network (CopyRates, Predict), and
+// simulations of unbuffered networks by time slots (SimulateSlots)
+// and of worms by flits (RunWorms). Their fabrics and tables are
+// those of package banyan. It makes no promise to other modules.
 //
-// Networks have n stages, numbered n-1, the first, to 0, and N = 1<<n processors or nodes,
-// numbered from 0 like the links of each stage from the top.
+// Networks have n stages, numbered from n-1, the first, down to 0, and N = 1<<n processors
+// or nodes. These are numbered from 0 at the top, like the links of each stage.
 package multistage
 
 import (
@@ -18,26 +20,25 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// Outputs is a set of output ports of a switching element: bit b stands for
-// port b.
+// Outputs is a set of output ports of a switching element: bit b is port b.
 type Outputs uint8
 
-// Has returns true if port b, 0 or 1, is among them.
+// Has returns true if port b, 0 or 1, is in the set.
 func (o Outputs) Has(b int) bool { return o>>b&1 != 0 }
 
-// Header is a multicast header of fixed size that elements route by: the
-// restricted address encodings Region and Cube of section 2.2.
+// Header is a multicast header of fixed size, by which elements route:
+// one of the restricted address encodings Region and Cube of section 2.2.
 type Header[H any] interface {
-	// Split is what an element of a stage does with a packet: the ports that it
-	// goes out on, and the header that it has there.
+	// Split returns the ports by which an element of a stage sends
+	// a packet on, and by port the header that it has there.
 	Split(stage int) (out [2]H, ports Outputs)
 }
 
-// Region is the region encoding: all addresses from Min to Max, which do not go on at 0
-// behind the last one (E-N3). NEC's Cenju-3 has it.
+// Region is the region encoding: all addresses from Min to Max. It does
+// not wrap around from the last address to 0 (E-N3). NEC's Cenju-3 has it.
 type Region struct{ Min, Max int }
 
-// Check says whether elements of a network of n stages can route by r.
+// Check returns an error if elements of a network of n stages cannot route by r.
 func (r Region) Check(n int) error {
 	top := 1 << n
 	if r.Min < 0 || r.Max < r.Min || r.Max >= top {
@@ -46,15 +47,15 @@ func (r Region) Check(n int) error {
 	return nil
 }
 
-// Size is how many addresses are in r.
+// Size returns how many addresses are in r.
 func (r Region) Size() int { return r.Max - r.Min + 1 }
 
 func (r Region) String() string { return fmt.Sprintf("%d-%d", r.Min, r.Max) }
 
-// Split is the decision and the recursion of section 2.2: a packet goes to the
-// port that bit stage of both addresses says, and to both ports where Min has a
-// 0 and Max a 1. The bits above are the same in Min and Max whenever a packet comes
-// to a stage (E-N2).
+// Split is the decision and the recursion of section 2.2: a packet
+// goes to the port that bit stage of both addresses names, or to
+// both ports if Min has a 0 there and Max a 1. Higher bits of Min
+// and Max are equal whenever a packet comes to a stage (E-N2).
 func (r Region) Split(stage int) (out [2]Region, ports Outputs) {
 	bit := 1 << stage
 	low := bit - 1
@@ -67,8 +68,8 @@ func (r Region) Split(stage int) (out [2]Region, ports Outputs) {
 	return out, 3
 }
 
-// RegionOf returns the region that consists of the addresses, which are ascending and
-// without repetition, and whether there is one.
+// RegionOf returns the region of addresses, which are ascending
+// and distinct, and true; false if the addresses have gaps.
 func RegionOf(addresses []int) (Region, bool) {
 	if len(addresses) == 0 {
 		return Region{}, false
@@ -77,13 +78,13 @@ func RegionOf(addresses []int) (Region, bool) {
 	return r, r.Max-r.Min == len(addresses)-1
 }
 
-// Cube is the cube encoding: all addresses that have the bits of Fixed where
-// Free has none; Fixed has no bit that Free has. nCUBE-2 has it. The paper names
-// it only: a set of 2, 4, 8... addresses that differ in the bits of Free fits a
-// header of twice n bits, like a region.
+// Cube is the cube encoding: all addresses that equal Fixed outside
+// the bits of Free; Fixed and Free share no bit. nCUBE-2 has it.
+// The paper only names it: 2, 4, 8... addresses that differ in the
+// bits of Free fit a header of twice n bits, like a region.
 type Cube struct{ Fixed, Free int }
 
-// Check says whether elements of a network of n stages can route by c.
+// Check returns an error if elements of a network of n stages cannot route by c.
 func (c Cube) Check(n int) error {
 	top := 1 << n
 	if c.Fixed < 0 || c.Free < 0 || c.Fixed >= top || c.Free >= top || c.Fixed&c.Free != 0 {
@@ -92,7 +93,7 @@ func (c Cube) Check(n int) error {
 	return nil
 }
 
-// Split sends a packet to both ports where bit stage is free.
+// Split sends a packet to both ports if bit stage is free, else to the port that it names.
 func (c Cube) Split(stage int) (out [2]Cube, ports Outputs) {
 	bit := 1 << stage
 	if c.Free&bit == 0 {
@@ -106,8 +107,8 @@ func (c Cube) Split(stage int) (out [2]Cube, ports Outputs) {
 	return out, 3
 }
 
-// CubeOf is the smallest cube that has all the addresses, at least one, and says
-// whether it has no others. The addresses are without repetition.
+// CubeOf returns the smallest cube that has all addresses, one or
+// more and no two alike. exact is true if the cube has no others.
 func CubeOf(addresses []int) (c Cube, exact bool) {
 	if len(addresses) == 0 {
 		return Cube{}, false
@@ -119,7 +120,7 @@ func CubeOf(addresses []int) (c Cube, exact bool) {
 	return c, 1<<bits.OnesCount(uint(c.Free)) == len(addresses)
 }
 
-// Hop is a copy of a packet that passes an element.
+// Hop is a copy's way through an element.
 type Hop[H any] struct {
 	Stage  int
 	In     int // input link
@@ -127,8 +128,8 @@ type Hop[H any] struct {
 	Header H   // on the output link
 }
 
-// Hops follows a packet from a processor through a network of n stages: its
-// copies by stage from n-1 to 0, then by input link and output link.
+// Hops follows a packet and its copies from a processor through a network of n stages.
+// Hops are in the order of stages from n-1 to 0, then of input and output links.
 func Hops[H Header[H]](n, source int, h H) []Hop[H] {
 	type arrival struct {
 		link   int

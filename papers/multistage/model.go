@@ -6,25 +6,25 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// Traffic is what the nodes of an unbuffered network send in every time slot
-// (section 4.1): each node, by itself, a packet with probability Rate, and of
-// these packets the part Multicast has Fanout destinations, the others one.
-// Unicast destinations are uniform, and a packet that is blocked is lost.
+// Traffic is what each node of an unbuffered network sends
+// in a time slot (section 4.1): a packet with probability
+// Rate, independently of others. The part Multicast of
+// packets has Fanout destinations, the others one. Unicast
+// destinations are uniform, and blocked packets are lost.
 type Traffic struct {
-	// Load is the offered load: copies that were delivered for each node and slot
-	// if none were blocked.
+	// Load is the offered load: copies for each node and slot that
+	// would be delivered if none were blocked.
 	Load      float64
 	Multicast float64 // 0 to 1
 	Fanout    int     // 1 to the number of nodes
 }
 
-// Rate is the packets that a node sends in a slot.
+// Rate returns the packets that a node sends in a slot, in the mean.
 func (t Traffic) Rate() float64 { return t.Load / t.meanCopies() }
 
-// meanCopies is how many copies of a packet there are in the mean.
 func (t Traffic) meanCopies() float64 { return 1 - t.Multicast + t.Multicast*float64(t.Fanout) }
 
-// Check says whether there can be such traffic in a network of n stages.
+// Check returns an error if there can be no such traffic in a network of n stages.
 func (t Traffic) Check(n int) error {
 	switch {
 	case n < 1 || n > banyan.MaxStages:
@@ -39,9 +39,9 @@ func (t Traffic) Check(n int) error {
 	return nil
 }
 
-// CopyRates is the probability that a copy is split, by stage: what Figure 5
-// shows. It is in closed form. For EarlyCopies f may be any number: the stage that
-// completes the copies splits a part of them (E-N9).
+// CopyRates returns the probability that a copy is split, by stage, as in
+// Figure 5. It has a closed form. For EarlyCopies f may be any number:
+// the stage that completes the copies splits only a part of them (E-N9).
 func CopyRates(n, f int, p Placement) ([]float64, error) {
 	if err := p.Check(n, f); err != nil && p != EarlyCopies {
 		return nil, err
@@ -68,10 +68,10 @@ func CopyRates(n, f int, p Placement) ([]float64, error) {
 	return c, nil
 }
 
-// countCopies counts, over all places that there are for f copies, the copies of a
-// packet that come to stage i-1, or for i = 0 to the nodes: the sum, over all starts
-// s, of the blocks of 1<<i addresses that the region from s to s+f-1 has a part in,
-// (s+f-1)>>i - s>>i + 1.
+// countCopies counts the copies of a packet that come to stage
+// i-1, or for i = 0 to the nodes, summed over all places for f
+// copies. Copies from start s are the blocks of 1<<i addresses
+// that the region from s to s+f-1 touches: (s+f-1)>>i - s>>i + 1.
 func countCopies(n, f int, p Placement, i int) int64 {
 	count, step := p.Places(n, f)
 	switch {
@@ -83,27 +83,25 @@ func countCopies(n, f int, p Placement, i int) int64 {
 	return sumQuotients(count+f-1, i) - sumQuotients(f-1, i) - sumQuotients(count, i) + int64(count)*int64(step)
 }
 
-// sumQuotients is the sum of s>>i for s from 0 to m-1.
 func sumQuotients(m, i int) int64 {
 	a, r := int64(m>>i), int64(m&(1<<i-1))
 	return a*(a-1)/2<<i + a*r
 }
 
-// StageRates is what is on a link into a stage.
+// StageRates is the traffic on a link into a stage.
 type StageRates struct {
 	Packets   float64 // in a slot
-	Multicast float64 // the part of them that are multicast
+	Multicast float64 // the part of packets that are multicast
 }
 
 // Prediction is the performance of a network.
 type Prediction struct {
 	Into []StageRates // by stage
-	// Packets and Unicast are what a node receives in a slot: the p' and u' of
-	// the paper.
+	// Packets and Unicast are received by a node in a slot: the paper's p' and u'.
 	Packets, Unicast float64
-	// Throughput is the paper's: (Packets-Unicast)/f + Unicast, so that f copies
-	// of a multicast packet count once, and those that were delivered while
-	// others were blocked in part (E-N5).
+	// Throughput is the paper's: (Packets-Unicast)/f + Unicast. So
+	// f copies of a multicast packet count once, and copies count
+	// even if others of their packet were blocked (E-N5).
 	Throughput float64
 }
 
@@ -111,22 +109,22 @@ func (p *Prediction) setThroughput(t Traffic) {
 	p.Throughput = (p.Packets-p.Unicast)/float64(t.Fanout) + p.Unicast
 }
 
-// Predict is the analytic model of section 4.1 for a network with the copy rates
-// c. An input of an element asks for an output with probability
-// q = p(1+mc)/2, since a packet that is copied asks for both, and an output has
-// a packet unless neither input asks:
+// Predict is the analytic model of section 4.1 for a network with
+// the copy rates c. An input of an element asks for an output with
+// probability q = p(1+mc)/2, since a packet that is copied asks for
+// both. An output has a packet unless neither input asks for it:
 //
 //	p' = 1 - (1-q)^2           = p(1+mc) - p^2 (1+mc)^2 / 4        (1)
 //	u' = p(1-m)(1 - q/2)       = p(1-m) - p^2 (1-m)(1+mc) / 4      (2)
 //
-// Equation (1) is lost in the copies of the paper at hand; this form follows
-// from the q that (2) is printed with (E-N4).
+// Equation (1) is missing in the copies of the paper at hand;
+// this form follows from the q in the printed (2) (E-N4).
 //
-// The model takes it that a copy is split at a stage with probability c whatever
-// happened to it before, and goes to either port alike. That holds for
-// AlignedStart and EarlyCopies, where Predict is exact; otherwise it is near.
-// It is for one pass: copies that Phase 2 sends again are not in the load
-// (E-N8).
+// The model assumes that a stage splits a copy with probability c
+// whatever happened to the copy before, and that both ports are
+// equally likely. That holds for AlignedStart and EarlyCopies,
+// where Predict is exact; otherwise it is near. It covers one pass:
+// copies that Phase 2 sends again are not in the load (E-N8).
 func Predict(c []float64, t Traffic) (*Prediction, error) {
 	n := len(c)
 	if err := t.Check(n); err != nil {

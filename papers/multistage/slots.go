@@ -10,12 +10,12 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// SlotBlock is the slots that are simulated with one stream of random numbers,
-// and whose mean is one sample for the confidence intervals.
+// SlotBlock is how many slots are simulated with one stream of random
+// numbers. Their mean is one sample for the confidence intervals.
 const SlotBlock = 128
 
-// warmUp is the slots before a block that are not counted, if nodes send received
-// packets on in the next slot.
+// warmUp is how many slots before a block are not counted, if
+// nodes send received packets on in the next slot.
 const warmUp = 16
 
 // SlotOptions are the choices of SimulateSlots.
@@ -23,13 +23,13 @@ type SlotOptions struct {
 	Stages    int
 	Traffic   Traffic
 	Placement Placement
-	// Recycle adds Phase 2: multicast packets get random destinations, and a
-	// node that receives a copy in one slot sends it to its destination in the
-	// next, instead of a packet of its own. Where the destinations happen to be
-	// a region Phase 1 goes there, and a node that is the destination of its own
-	// copy keeps it.
+	// Recycle adds Phase 2: multicast packets get random
+	// destinations, and a node that receives a copy in one slot
+	// sends it to its destination in the next, instead of a packet
+	// of its own. If the destinations are a region, Phase 1 goes
+	// there. A node that is the destination of its copy keeps it.
 	Recycle bool
-	// Slots to simulate, at least; it takes whole SlotBlocks, two or more.
+	// Slots is the least number to simulate; it is rounded up to whole SlotBlocks, two or more.
 	Slots int
 	Seed  uint64
 }
@@ -58,24 +58,23 @@ type Estimate struct {
 // SlotResult is what a simulation measured. Rates are for each node and slot.
 type SlotResult struct {
 	Slots int
-	// Throughput counts as Predict does: unicast packets, and copies of Phase 1 as
-	// a part of 1/f each.
+	// Throughput is as in Predict: unicast packets, and copies of Phase 1, each as 1/f.
 	Throughput Estimate
 	// Whole counts a multicast packet only when all f copies were delivered, as
 	// the text of section 4.1 has it (E-N5).
 	Whole Estimate
-	// Final counts copies as a part of 1/f when they have come to the
-	// destinations of their packet. Without Recycle it is Throughput.
+	// Final counts copies that came to the destinations of their
+	// packet, each as 1/f. Without Recycle it is Throughput.
 	Final Estimate
 }
 
-// SimulateSlots simulates an unbuffered network in which a packet, or the part
-// of its copies, that loses an output to a coin is dropped. All packets of a slot pass the
-// whole network in it.
+// SimulateSlots simulates an unbuffered network. If two packets ask for one
+// output, a coin decides, and the loser is dropped, or the part of its copies
+// behind that output. All packets of a slot pass the whole network in it.
 //
-// The result depends on the options alone. It takes O(Stages x nodes) for each
-// slot, and allocates nothing for it. It returns ctx's error when that ends
-// first.
+// The result depends on the options alone. A slot takes
+// O(Stages x nodes) and allocates nothing. If ctx ends first,
+// its error is returned.
 func SimulateSlots(ctx context.Context, o SlotOptions) (*SlotResult, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -123,11 +122,11 @@ func summarize(o *SlotOptions, blocks []slotCounts) *SlotResult {
 	}
 }
 
-// A packet on a link is one word, 0 for none: the lowest and the highest address
-// of its header and its source in 16 bits each, and flags. A cube has its
-// fixed bits, and these with the free ones, for addresses: an element
-// then finds two bits that differ at a free one, as with a region, and leaves
-// the header as it is.
+// A packet on a link is one word, 0 for none: the lowest and the
+// highest address of its header and its source, 16 bits each,
+// and flags. The addresses of a cube are its fixed bits, and the
+// fixed and free bits together: at a free bit they differ, as
+// those of a region do, and an element leaves them as they are.
 const (
 	highShift   = 16
 	sourceShift = 32
@@ -139,16 +138,15 @@ const (
 	direct    = 1 << 60 // Phase 1 goes to the destinations
 )
 
-// simulator simulates slots.
 type simulator struct {
 	o    *SlotOptions
 	n    int
 	size int // nodes
 	f    int
 	pcg  rand.PCG
-	coin func() uint64 // 64 bits; tests have one that always falls on one side
+	coin func() uint64 // 64 random bits; tests replace it
 
-	rate, multicastRate uint64 // probabilities of 64 bits
+	rate, multicastRate uint64 // probabilities as thresholds
 	places, step        int
 	cube                bool
 
@@ -162,7 +160,7 @@ type simulator struct {
 	counts slotCounts
 }
 
-// threshold is the number that 64 random bits are below with probability p.
+// threshold returns the number that 64 random bits are below with probability p.
 func threshold(p float64) uint64 {
 	if p >= 1 {
 		return math.MaxUint64
@@ -193,7 +191,6 @@ func newSimulator(o *SlotOptions) *simulator {
 	return s
 }
 
-// runBlock simulates the slots of block b.
 func (s *simulator) runBlock(b uint64) slotCounts {
 	s.pcg.Seed(s.o.Seed, b)
 	clear(s.returned)
@@ -209,7 +206,6 @@ func (s *simulator) runBlock(b uint64) slotCounts {
 	return s.counts
 }
 
-// runSlot simulates one slot.
 func (s *simulator) runSlot() {
 	s.generatePackets()
 	s.passStages()
@@ -257,7 +253,7 @@ func (s *simulator) makeHeader(a int) uint64 {
 	return s.placeHeader(s.drawBelow(s.places))
 }
 
-// placeHeader is the addresses in the header to the k-th place for copies.
+// placeHeader returns the addresses in the header to the k-th place for copies.
 func (s *simulator) placeHeader(k int) uint64 {
 	if s.cube {
 		c := cubeFrom(s.n, k, s.f)
@@ -300,8 +296,8 @@ func (s *simulator) passStages() {
 	}
 }
 
-// routeStage routes all packets of stage i by their headers, without branches that
-// depend on them.
+// routeStage routes all packets of stage i by their headers,
+// without branches that depend on packets.
 func (s *simulator) routeStage(i int) {
 	in, out := s.links, s.after[:len(s.links)]
 	bit := uint64(1) << i
@@ -327,7 +323,8 @@ func (s *simulator) routeStage(i int) {
 		// 1 for port 0, 2 for port 1, 3 for both: a bit that is 1 asks for port 1.
 		wantA := ((1 + a>>lo&1) | (1 + a>>hi&1)) & -(a >> 63)
 		wantB := ((1 + b>>lo&1) | (1 + b>>hi&1)) & -(b >> 63)
-		bothA, bothB := -(wantA & (wantA >> 1)), -(wantB & (wantB >> 1)) // all bits or none
+		// Each is all bits or none.
+		bothA, bothB := -(wantA & (wantA >> 1)), -(wantB & (wantB >> 1))
 		a0, a1 := a&^(bothA&clear0)|bothA&set0, a&^(bothA&clear1)|bothA&set1
 		b0, b1 := b&^(bothB&clear0)|bothB&set0, b&^(bothB&clear1)|bothB&set1
 		from0 := -(wantB & (^wantA | coins) & 1)      // port 0 has what input 1 sends
@@ -361,9 +358,8 @@ func (s *simulator) deliverPackets() {
 				c.final++
 				continue
 			}
-			// Address bits that stages have looked at are no longer needed, so
-			// the place of a copy among the others follows from where the packet
-			// was sent.
+			// Stages have used up bits of the address, so the index of
+			// this copy follows from where the packet was sent.
 			d := uint64(s.destinations[source*s.f+s.copyIndex(source, a)])
 			if int(d) == a {
 				c.final++
@@ -374,7 +370,7 @@ func (s *simulator) deliverPackets() {
 	}
 }
 
-// copyIndex is the number of the copy of the packet from source that comes to node a.
+// copyIndex returns which copy of the packet from source comes to node a, from 0.
 func (s *simulator) copyIndex(source, a int) int {
 	first := int(s.inject[source] & address)
 	if s.cube {

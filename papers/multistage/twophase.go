@@ -8,27 +8,27 @@ import (
 	"github.com/ibweave/ibweave/routing/banyan"
 )
 
-// Placement is which nodes get the f copies of a multicast packet that Phase 1
-// makes. A place is chosen with equal probability among all there are.
+// Placement says which nodes get the f copies that Phase 1 makes of
+// a multicast packet. All places that it allows are equally likely.
 type Placement uint8
 
 const (
-	// RandomStart takes the nodes s to s+f-1 with s from 0 to N-f: case (A) of the
-	// paper. It says that s is selected from all N nodes, but beyond N-f there is
-	// no such region (E-N3).
+	// RandomStart takes the nodes s to s+f-1 with s from 0 to N-f:
+	// case (A) of the paper, which selects s from all N nodes; but
+	// beyond N-f there is no such region (E-N3).
 	RandomStart Placement = iota
-	// AlignedStart takes an s that is a multiple of the least power of two that is
-	// not below f, so that copies are made in the last stages only.
+	// AlignedStart takes multiples of the least power of two from
+	// f on as s, so that only the last stages make copies.
 	AlignedStart
-	// EarlyCopies is case (B) of the paper, copies made in the first stages: the
-	// nodes are N/f apart, which is a cube with the first bits free. f is a power of
-	// two, except for the analytic model.
+	// EarlyCopies is case (B) of the paper: the first stages make
+	// the copies. The nodes are N/f apart, a cube with the first
+	// bits free. f is a power of two, except for the analytic model.
 	EarlyCopies
 )
 
 var placements = [...]string{RandomStart: "random", AlignedStart: "aligned", EarlyCopies: "early"}
 
-// String is the word for it.
+// String returns random, aligned or early.
 func (p Placement) String() string {
 	if int(p) < len(placements) {
 		return placements[p]
@@ -44,8 +44,7 @@ func ParsePlacement(s string) (Placement, error) {
 	return 0, fmt.Errorf("placement %q: want one of %v", s, placements)
 }
 
-// Check says whether copies for f destinations can be placed in a network of n
-// stages.
+// Check returns an error if copies for f destinations cannot be placed in a network of n stages.
 func (p Placement) Check(n, f int) error {
 	if n < 1 || n > banyan.MaxStages {
 		return fmt.Errorf("banyan network of %d stages: want 1 to %d", n, banyan.MaxStages)
@@ -61,8 +60,8 @@ func (p Placement) Check(n, f int) error {
 	return nil
 }
 
-// Places is how many places there are for f copies among 1<<n nodes, and how far
-// they are apart: place k begins at node k*step.
+// Places returns how many places there are for f copies among
+// 1<<n nodes, and their distance: place k begins at node k*step.
 func (p Placement) Places(n, f int) (count, step int) {
 	size := 1 << n
 	switch p {
@@ -75,31 +74,29 @@ func (p Placement) Places(n, f int) (count, step int) {
 	return size - f + 1, 1
 }
 
-// regionFrom is the region of f nodes from s on.
 func regionFrom(s, f int) Region { return Region{s, s + f - 1} }
 
-// cubeFrom is the cube of f nodes, a power of two, the first of which is s.
+// cubeFrom returns the cube of f nodes, a power of two, the first of which is s.
 func cubeFrom(n, s, f int) Cube { return Cube{Fixed: s, Free: 1<<n - (1<<n)/f} }
 
 // Schedule is a multicast in two passes through the network (section 3.1).
 type Schedule struct {
 	Source int
-	Copies Region // Phase 1: where Source sends the packet to
-	Sends  []Send // Phase 2: what these nodes send on, in the order of the region
+	Copies Region // Phase 1: the nodes that Source sends to
+	Sends  []Send // Phase 2: one send of each of these nodes, in the same order
 }
 
-// TwoPhase is the two-phase algorithm for a network of n stages. In Phase 1 the
-// packet goes to as many consecutive nodes, from start on, as there are
-// destinations, which are ascending and without repetition; in Phase 2 the l-th
-// of these nodes sends it to the l-th destination. A node that has its own copy
-// already sends it to itself all the same, so that both passes look as in the
-// paper.
+// TwoPhase is the two-phase algorithm for a network of n
+// stages. destinations are ascending and distinct. In Phase 1
+// the packet goes to as many consecutive nodes, from start on;
+// in Phase 2 the l-th of these sends it to the l-th
+// destination, even if that is itself, so that both passes
+// look as in the paper.
 //
-// When the destinations are a region, Phase 1 goes there, and there is no
-// Phase 2: start is not used then.
+// If the destinations are a region, Phase 1 goes there; there is no Phase 2, and start is not used.
 //
-// The copies of one multicast never block each other (Theorem 1), since those of
-// Phase 2 have Property 1. Those of several may (E-N10).
+// The copies of one multicast never block each other (Theorem 1), since those
+// of Phase 2 have Property 1. Copies of several multicasts may (E-N10).
 func TwoPhase(n, source int, destinations []int, start int) (*Schedule, error) {
 	size := 1 << n
 	f := len(destinations)
@@ -133,18 +130,18 @@ func TwoPhase(n, source int, destinations []int, start int) (*Schedule, error) {
 // Send is a unicast packet: from processor From to processor To.
 type Send struct{ From, To int }
 
-// InLink is the input link of a stage that a packet from source has when the
-// bits above stage of its destinations are those of to: those bits, then the
-// bits of source below stage, then bit stage of source (section 3.2, proof of
-// Theorem 2). It holds for unicast packets and for each copy of a multicast
-// packet.
+// InLink returns the input link of a stage for a packet from
+// source whose destinations have the bits of to above stage:
+// those bits, then the bits of source below stage, then bit
+// stage of source (section 3.2, proof of Theorem 2). It holds
+// for unicast packets and for each copy of a multicast packet.
 func InLink(stage, source, to int) int {
 	return to>>(stage+1)<<(stage+1) | (source&(1<<stage-1))<<1 | source>>stage&1
 }
 
-// OutLink is the output link of a stage that a packet from source to to takes:
-// on the element of InLink the port of bit stage of to (destination-tag
-// routing).
+// OutLink returns the output link of a stage for a packet from
+// source to to: at the element of InLink, the port that bit
+// stage of to names (destination-tag routing).
 func OutLink(stage, source, to int) int {
 	return InLink(stage, source, to)&^1 | to>>stage&1
 }
@@ -155,9 +152,10 @@ type Conflict struct {
 	A, B        int // indices of the packets, A < B
 }
 
-// FirstConflict looks for packets that block each other when all are sent at once
-// through a network of n stages, at most one from each processor: at the first
-// stage that has a conflict the one of the lowest B. It takes O(n x len(sends)).
+// FirstConflict looks for packets that block each other if all
+// are sent at once through a network of n stages, at most one
+// from each processor. It returns the conflict with the lowest B
+// at the first stage that has one. It takes O(n x len(sends)).
 func FirstConflict(n int, sends []Send) (Conflict, bool) {
 	user := make([]int32, 1<<n) // by output link: 1 + index of the packet
 	for stage := n - 1; stage >= 0; stage-- {
@@ -173,9 +171,9 @@ func FirstConflict(n int, sends []Send) (Conflict, bool) {
 	return Conflict{}, false
 }
 
-// Concentrated returns true if packets, in their order, have Property 1 of the
-// paper, so that they cannot block each other: their sources are consecutive,
-// and their destinations go up all the way or down all the way.
+// Concentrated returns true if packets, in their order, have Property 1
+// of the paper: their sources are consecutive, and their destinations
+// all ascend or all descend. Such packets cannot block each other.
 func Concentrated(sends []Send) bool {
 	up, down := true, true
 	for i := 1; i < len(sends); i++ {

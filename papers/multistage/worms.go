@@ -12,15 +12,15 @@ import (
 type Worm struct {
 	Source int
 	To     Region
-	Start  int // cycle in which its first flit enters the network, at the earliest
+	Start  int // the earliest cycle in which its first flit enters
 }
 
-// Taking is how a worm takes outputs of an element when it asks for both, which the paper
-// leaves open (E-N7).
+// Taking is how a worm that asks for both outputs of an
+// element takes them, which the paper leaves open (E-N7).
 type Taking uint8
 
 const (
-	// Greedy takes each output when it falls free, and holds it while it waits for the other one.
+	// Greedy takes each output when it becomes free, and holds it while it waits for the other.
 	Greedy Taking = iota
 	// Atomic takes both at once, when both are free; then each branch goes on by itself.
 	Atomic
@@ -30,7 +30,7 @@ const (
 
 var takings = [...]string{Greedy: "greedy", Atomic: "atomic", LockStep: "lock-step"}
 
-// ParseTaking reads a word of String.
+// ParseTaking reads greedy, atomic or lock-step.
 func ParseTaking(s string) (Taking, error) {
 	if i := slices.Index(takings[:], s); i >= 0 {
 		return Taking(i), nil
@@ -42,13 +42,13 @@ func ParseTaking(s string) (Taking, error) {
 type WormOptions struct {
 	Stages int
 	Flits  int // of each worm, the header among them
-	// Buffer is the flits that there is room for at each input of an element. From
-	// Flits on a worm that cannot go on leaves the links behind it: virtual
-	// cut-through; with less it is wormhole switching.
+	// Buffer is how many flits each input of an element has room for.
+	// With Flits or more, a blocked worm leaves the links behind it
+	// free: virtual cut-through; with less it is wormhole switching.
 	Buffer int
-	// First is the input, 0 or 1, whose worm gets an output that both inputs of an
-	// element ask for in one cycle. Nil is the upper input link first, 0
-	// everywhere.
+	// First returns the input, 0 or 1, whose worm gets an output
+	// that both inputs of an element ask for in one cycle. Nil
+	// means the upper one, 0, everywhere.
 	First func(stage, element int) int
 	Take  Taking
 }
@@ -62,7 +62,7 @@ type Wait struct {
 
 // WormResult is the outcome of RunWorms.
 type WormResult struct {
-	Cycles  int   // until the last flit arrived, or nothing moved
+	Cycles  int   // until the last flit arrived, or nothing could move
 	Arrived []int // by address: worms that have arrived as a whole
 	// Deadlock is a cycle of worms that wait for each other; nil when all
 	// arrived.
@@ -85,27 +85,29 @@ type wormNet struct {
 	owner     []int32    // by stage and output link: input link of the element plus one, 0 for free
 	holder    []int32    // by stage and output link: the worm that has it, or had it last
 	sent      []int32    // by worm: flits that left the source
-	remaining int        // flits to arrive yet, at all nodes
-	arrived   []int      // by address: worms
+	remaining int        // flits still to arrive, at all nodes
+	arrived   []int      // by address: worms that arrived
 }
 
-// RunWorms sends worms, one from a processor, through a network until all have
-// arrived or wait for each other. In a cycle a link carries one flit. A worm that
-// asks for two outputs takes them as WormOptions.Take has it and copies flits to each
-// when there was room behind it at the beginning of the cycle, independently but in
-// LockStep; and a flit leaves its buffer only when both copies are made, so that in
-// small buffers a branch that stands still stops the other before long. An output is
-// a worm's until its last flit has passed.
+// RunWorms sends worms, one from a processor, through a network
+// until all have arrived or wait for each other. In a cycle a link
+// carries one flit. A worm that asks for two outputs takes them as
+// WormOptions.Take says. It copies a flit to each output that had
+// room behind it when the cycle began, in LockStep to both or
+// none. A flit leaves its buffer when both copies are made, so
+// that with small buffers a blocked branch soon stops the other. A
+// worm keeps an output until its last flit has passed.
 //
-// Errors: an address or a source that the network does not have, two worms from
-// one source, no flits, no buffers.
+// Errors: an address or a source that the network does not
+// have, two worms from one source, no flits, no buffers.
 //
-// Theorem 2 of the paper says that the upper input link first keeps this from
-// deadlock. That is so with two worms and with room for whole packets. With
-// three worms and less room it is not (E-N7): one of them holds up one branch of
-// another, whose branches then no longer have the same priority, since the
-// order of arrival comes before that of the inputs. With Greedy four processors are
-// enough for that, with Atomic and LockStep it takes further stages.
+// Theorem 2 of the paper says that preferring the upper input link
+// keeps this from deadlock. That holds for two worms and with room
+// for whole packets. With three worms and less room it fails (E-N7):
+// one of them holds up one branch of another, whose branches then
+// differ in priority, since the order of arrival comes before that
+// of the inputs. With Greedy four processors are enough for that,
+// with Atomic and LockStep it takes further stages.
 func RunWorms(worms []Worm, o WormOptions) (*WormResult, error) {
 	x, err := newWormNet(worms, &o)
 	if err != nil {
@@ -158,8 +160,8 @@ func newWormNet(worms []Worm, o *WormOptions) (*wormNet, error) {
 	return x, nil
 }
 
-// wantedOutputs is the outputs that a worm asks for on an input link of a stage: those
-// that lead to some of its destinations.
+// wantedOutputs returns the outputs that a worm asks for at an input
+// link of a stage: those that lead to some of its destinations.
 func (x *wormNet) wantedOutputs(worm int32, stage, link int) (o Outputs) {
 	r := x.worms[worm].To
 	for b := range 2 {
@@ -172,9 +174,9 @@ func (x *wormNet) wantedOutputs(worm int32, stage, link int) (o Outputs) {
 	return o
 }
 
-// runCycle moves flits by a link each, to buffers that had room when the cycle
-// began, and says whether anything moved. Elements go by stage from 0 on, so
-// that no flit is seen twice.
+// runCycle moves flits by a link each, to buffers that had room
+// when the cycle began, and returns true if anything moved.
+// Elements go by stage from 0 on, so that no flit moves twice.
 func (x *wormNet) runCycle(now int) bool {
 	moved := false
 	for i, q := range x.fifo {
@@ -242,8 +244,8 @@ func (x *wormNet) moveElement(stage, e int) bool {
 	return moved
 }
 
-// takeOutputs gives the worm at the front of an input, 0 or 1, of the element whose first link
-// is at the free outputs that it still asks for: all that it asks for or none, unless Greedy.
+// takeOutputs gives free outputs to the worm at the front of input in, 0 or 1, of the
+// element whose first link is at: all that it still asks for, or none unless Greedy.
 func (x *wormNet) takeOutputs(at, in int) {
 	l := at + in
 	if len(x.fifo[l]) == 0 {
@@ -265,13 +267,13 @@ func (x *wormNet) takeOutputs(at, in int) {
 	}
 }
 
-// isFull tells whether there was no room behind an output when the cycle began.
+// isFull returns true if there was no room behind an output when the cycle began.
 func (x *wormNet) isFull(stage, out int) bool {
 	return stage > 0 && x.full[(stage-1)*x.size+banyan.Butterfly(stage, out-stage*x.size)]
 }
 
-// goesTogether tells whether the next flit of an input can leave by all outputs that its worm
-// asks for.
+// goesTogether returns true if the next flit of an input can
+// leave by all outputs that its worm asks for.
 func (x *wormNet) goesTogether(stage, at, in int) bool {
 	for b := range 2 {
 		if x.want[at+in].Has(b) && (int(x.owner[at+b]) != in+1 || !x.hasNextFlit(at+in, b) || x.isFull(stage, at+b)) {
@@ -292,7 +294,7 @@ func (x *wormNet) hasNextFlit(l, b int) bool {
 	return i < len(q) && q[i].worm == q[0].worm
 }
 
-// popFlits takes flits out of a buffer that were sent to all outputs.
+// popFlits removes the flits from a buffer that were sent to all outputs.
 func (x *wormNet) popFlits(stage, l int) {
 	q := x.fifo[l]
 	if len(q) == 0 {
@@ -323,7 +325,7 @@ func (x *wormNet) pushFlit(stage, link int, f flit) {
 	}
 }
 
-// startWorm prepares for the worm whose header is now the first flit of a buffer.
+// startWorm sets a link up for the worm whose header is now first in its buffer.
 func (x *wormNet) startWorm(stage, l int) {
 	if len(x.fifo[l]) > 0 {
 		x.want[l] = x.wantedOutputs(x.fifo[l][0].worm, stage, l%x.size)

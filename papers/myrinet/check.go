@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Wait is a message that holds a buffer at one host and asks for one at another.
+// Wait is a message that holds a buffer at host At and asks for one at host To.
 type Wait struct {
 	At, To      int32 // indices of hosts
 	Held, Class Class
@@ -30,24 +30,25 @@ type Fault struct {
 // Report is what Check found.
 type Report struct {
 	Messages int // followed: one for each group and sender
-	Sends    int // of all of them
-	Steps    int // most sends that one of them takes one after another to a member
+	Sends    int // of all messages
+	Steps    int // the most sends, one after another, until a member has it
 	// Faults has at most one for each group.
 	Faults []Fault
-	// Deadlock is waits for buffers that close a cycle; nil when there is none.
+	// Deadlock is a cycle of waits for buffers; nil if there is none.
 	Deadlock []Wait
 }
 
-// Clean says that there is nothing to report.
+// Clean returns true if there are no faults and no deadlock.
 func (r *Report) Clean() bool { return len(r.Faults) == 0 && r.Deadlock == nil }
 
-// Check follows a message of every sender of every group and looks whether it
-// comes to each other member exactly once, and whether the buffers that messages
-// hold while they ask for others can close a cycle (section 4 and Fig. 6 of the
-// paper, M16). A message keeps its buffer until everybody that the host sends it
-// to has taken it in. All groups share the buffers of a host, so schedules are safe
-// together or not. The cycle is a shortest one through the host with the lowest
-// ID that is on one.
+// Check follows a message of every sender of every group. It
+// checks that the message comes to each other member exactly once,
+// and that the buffers which messages hold while they ask for
+// others cannot close a cycle (section 4 and Fig. 6 of the paper,
+// M16). A message keeps its buffer until all to whom the host
+// sends it have taken it in. All groups share the buffers of a
+// host, so schedules are safe together or not. The cycle is a
+// shortest one through the host with the lowest ID that is on one.
 //
 // It takes time for all sends of all messages.
 func (s *Schedule) Check() *Report {
@@ -115,8 +116,8 @@ func (c *checker) group(r *Report, g int) {
 // relays returns true if a host receives and sends by different ports.
 func (h *Host) relays() bool { return h.Out != h.Port }
 
-// receivers lists the hosts that get a message by one send: the sender is one where it is in
-// the region and sends by another port than the one that receives.
+// receivers lists the hosts that get a message by one send. The sender is
+// one if it is in the region and sends by another port than it receives by.
 func (s *Schedule) receivers(x Send) iter.Seq[int32] {
 	return func(yield func(int32) bool) {
 		for to := x.To; to <= x.To+x.More; to++ {
@@ -127,8 +128,8 @@ func (s *Schedule) receivers(x Send) iter.Seq[int32] {
 	}
 }
 
-// followMessage sends a message of o. Second copies are not followed, so it ends; a copy that
-// a host of a region has to pass on is none of its own.
+// followMessage sends a message of o. It follows only a host's first copy, so it ends.
+// A copy that a host of a region must pass on does not count as that host's own.
 func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	for _, m := range g.Members {
 		c.count[m] = 0
@@ -168,14 +169,13 @@ func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	}
 }
 
-// index is where the k-th of the sends that Of gives for v is in g.Sends.
+// index returns the index in g.Sends of the k-th send that Of returns for v.
 func (c *checker) index(g *Group, v visit, k int) int {
 	sends := g.Of(v.at, v.held, v.from)
 	i, _ := slices.BinarySearchFunc(g.Sends, sends[0], compareSends)
 	return i + k
 }
 
-// findCycle finds waits that close a cycle.
 func (c *checker) findCycle() []Wait {
 	buffer := func(host int32, class Class) int32 { return host*int32(c.s.Classes+1) + int32(class) }
 	var to []int32
@@ -200,7 +200,7 @@ func (c *checker) findCycle() []Wait {
 	return list
 }
 
-// Explain is a report for people, a line each: nothing when it is clean.
+// Explain describes a report, a line for each fault or wait: no lines if it is clean.
 func (s *Schedule) Explain(r *Report) []string {
 	var lines []string
 	for _, f := range r.Faults {
@@ -221,30 +221,32 @@ func (s *Schedule) Explain(r *Report) []string {
 	return lines
 }
 
-// String is one wait: "4/1 > 5/1" for class 1 at the hosts with the indices 4 and 5.
+// String writes one wait: "4/1 > 5/1" for class 1 at the hosts with the indices 4 and 5.
 func (w Wait) String() string {
 	return fmt.Sprintf("%d/%d > %d/%d", w.At, w.Held, w.To, w.Class)
 }
 
-// Cost is what schedules take of a fabric.
+// Cost is what the messages of a schedule use of a fabric.
 type Cost struct {
-	Sends     int     // in the mean message of each group, summed over groups
-	Links     int     // between switches, that one message of each sender crosses in all
+	Sends     int     // of one message of each sender, in all
+	Links     int     // between switches, that these cross in all
 	MeanLinks float64 // of a send
 }
 
-// Cost follows messages along the paths of unicast tables. The packet of a first phase crosses
-// each link of its paths once.
+// Cost follows a message of each sender along the paths of unicast tables.
+// The packet of a first phase crosses each link of its paths once.
 //
-// Errors: hosts that the fabric does not have under the LIDs of the schedule, or on a banyan
-// network at that address, paths that do not arrive; an *lft.DomainError on banyan networks
-// without wrap-around, and where tables have other paths for TwoPhase than destination tags.
+// Errors: hosts that the fabric lacks at their LIDs, or on a
+// banyan network at their address; paths that do not arrive; an
+// *lft.DomainError on banyan networks without wrap-around, and if
+// tables have other paths for TwoPhase than destination tags give.
 func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 	net, err := processors(f)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]fabric.PortID, len(s.Hosts)) // that the host sends by
+	// The port by which a host sends.
+	out := make([]fabric.PortID, len(s.Hosts))
 	for i, h := range s.Hosts {
 		p := f.LIDPort(h.LID)
 		if p == fabric.NoPort || f.PortGUID(p) != h.Port {
@@ -271,7 +273,8 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 			var r Report
 			c.followMessage(&r, grp, o)
 			cost.Sends += r.Sends
-			copied := map[fabric.PortID]bool{} // links of the packet that switches copy
+			// Links of the packet that switches copy.
+			copied := map[fabric.PortID]bool{}
 			for _, v := range c.queue[1:] {
 				path, err = t.Path(f, out[v.from], s.Hosts[v.at].LID, path[:0])
 				if err != nil {
@@ -300,7 +303,7 @@ func (s *Schedule) Cost(f *fabric.Fabric, t *lft.Tables) (*Cost, error) {
 	return cost, nil
 }
 
-// Witness is a cycle in one line: "1/1 > 2/1 > 1/1", by IDs.
+// Witness writes a cycle in one line: "1/1 > 2/1 > 1/1", by IDs.
 func (s *Schedule) Witness(cycle []Wait) string {
 	if len(cycle) == 0 {
 		return ""

@@ -11,20 +11,19 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// EndOfRoute ends the tree form of a route, the port number that no switch has
-// (the paper does not say which byte does, E-M4).
+// EndOfRoute ends the tree form of a route: a port number that
+// no switch has (the paper does not name the byte, E-M4).
 const EndOfRoute = 0xff
 
-// maxSubtree is how many bytes of a subtree fit between a pointer of one byte and
-// the next port.
+// maxSubtree is the most bytes of a subtree: a pointer of one byte has to skip them.
 const maxSubtree = 254
 
-// Route is a unicast source route: the port by which each switch on the way is
-// left, 0 to 254.
+// Route is a unicast source route: the port, 0 to
+// 254, by which it leaves each switch on the way.
 type Route []fabric.PortNum
 
-// SourceRoute is the route that forwarding tables give from an end port to a LID.
-// Errors are those of lft.Tables.Path.
+// SourceRoute returns the route that forwarding tables give from
+// an end port to a LID. Errors are those of lft.Tables.Path.
 func SourceRoute(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID) (Route, error) {
 	p, err := t.Path(f, src, dlid, nil)
 	if err != nil {
@@ -33,7 +32,7 @@ func SourceRoute(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric
 	return text.Each(p[1:], f.Num), nil
 }
 
-// Tree is the route as a tree without branches.
+// Tree returns the route as a tree without branches.
 func (r Route) Tree() TreeRoute {
 	var t TreeRoute
 	for _, p := range slices.Backward(r) {
@@ -42,8 +41,8 @@ func (r Route) Tree() TreeRoute {
 	return t
 }
 
-// checksum is the CRC-8 with the polynomial x^8 + x^2 + x + 1 that Myrinet ends its
-// packets with (ANSI/VITA 26-1998).
+// checksum returns the CRC-8 with the polynomial x^8 + x^2 + x
+// + 1, with which packets of Myrinet end (ANSI/VITA 26-1998).
 func checksum(data []byte) (c byte) {
 	for _, b := range data {
 		c ^= b
@@ -75,10 +74,10 @@ func AppendWorm(b []byte, r Route, data []byte) ([]byte, error) {
 // ErrChecksum says that a worm is damaged.
 var ErrChecksum = errors.New("the checksum of the worm is wrong")
 
-// Strip is what a switch does with a unicast worm: it takes the leading byte as
-// the port to leave by, and ends the rest with a new checksum. The worm that comes
-// in is overwritten where next is. Errors: ErrChecksum, a worm without a route
-// byte, a byte that is no port.
+// Strip does what a switch does with a unicast worm: it takes the
+// first byte off as the port to leave by, and ends the rest with a
+// new checksum. next is in worm, which is overwritten. Errors:
+// ErrChecksum, a worm without a route byte, a byte that is no port.
 func Strip(worm []byte) (port fabric.PortNum, next []byte, err error) {
 	data, err := Open(worm)
 	if err != nil {
@@ -92,7 +91,7 @@ func Strip(worm []byte) (port fabric.PortNum, next []byte, err error) {
 	return fabric.PortNum(data[0]), next, nil
 }
 
-// Open checks a worm that has arrived and gives its data.
+// Open checks a worm that has arrived, and returns its data.
 func Open(worm []byte) ([]byte, error) {
 	if len(worm) == 0 {
 		return nil, errors.New("the worm is empty: want at least a checksum")
@@ -104,25 +103,24 @@ func Open(worm []byte) ([]byte, error) {
 	return data, nil
 }
 
-// Branch is a port by which a switch sends a copy on, and what is below it: nothing
-// for a host.
+// Branch is a port by which a switch sends a copy on, and the tree below it: empty for a host.
 type Branch struct {
 	Port  fabric.PortNum // 0 to 254
 	Below TreeRoute
 }
 
-// TreeRoute is the route of a switch-level multicast worm from a switch on: each
-// port once, in the order of the header.
+// TreeRoute is the route of a switch-level multicast worm from a
+// switch on: its branches in the order of the header, each port once.
 type TreeRoute []Branch
 
-// AppendTree appends the header of a tree (section 3 and Fig. 2 of the paper, M7):
-// for each branch, depth first, its port, a pointer, and the header of what is
-// below without its end; then EndOfRoute. The pointer counts the bytes from itself
-// to the next port, 1 and the bytes of the subtree, so that a header has two bytes
-// for each channel of the tree and one more.
+// AppendTree appends the header of a tree (section 3 and Fig.
+// 2 of the paper, M7): for each branch, depth first, its port,
+// a pointer, and the header of the tree below without its end;
+// then EndOfRoute. The pointer counts the bytes from itself to
+// the next port, 1 and the bytes of the subtree. So a header
+// has two bytes for each channel of the tree and one more.
 //
-// Errors: 255 as a port, a port that one switch has twice, a subtree of more than
-// 254 bytes.
+// Errors: port 255, a port twice at one switch, a subtree of more than 254 bytes.
 func AppendTree(b []byte, t TreeRoute) ([]byte, error) {
 	b, err := appendBranches(b, t)
 	if err != nil {
@@ -164,20 +162,21 @@ type HeaderError struct {
 
 func (e *HeaderError) Error() string { return fmt.Sprintf("byte %d of the header: %v", e.At, e.Err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *HeaderError) Unwrap() error { return e.Err }
 
-// Stamp is the header of a copy.
+// Stamp is a copy: the port by which it leaves, and its header.
 type Stamp struct {
 	Port   fabric.PortNum
 	Header []byte // with its end
 }
 
-// Split is what a switch does with the header of a multicast worm: the header of
-// each copy is what the pointer encloses and an end of route. rest is what follows
-// the header. It reads one level, as the switch does; what is wrong below is for
-// the next ones. Errors are *HeaderError: no end, a pointer of 0 or beyond the
-// end, a port twice.
+// Split does what a switch does with the header of a
+// multicast worm: each copy gets the header that a pointer
+// encloses, and an end of route. rest is what follows the
+// header. Split reads one level, as the switch does; errors
+// below are for the next switches to find. Errors are
+// *HeaderError: no end, a pointer of 0 or beyond the end, a port twice.
 func Split(header []byte) (stamps []Stamp, rest []byte, err error) {
 	var seen [256]bool
 	for i := 0; ; {
@@ -209,9 +208,9 @@ func Split(header []byte) (stamps []Stamp, rest []byte, err error) {
 	}
 }
 
-// TreeOf joins paths into the tree of a multicast worm: those that leave a switch
-// by the same port share it. The order of branches is that in which paths first
-// take them. Errors: a path that ends where another one goes on.
+// TreeOf joins paths into the tree of a multicast worm: paths that leave a
+// switch by the same port share a branch. Branches are in the order in which
+// paths first take them. Errors: a path that ends where another one goes on.
 func TreeOf(routes []Route) (TreeRoute, error) {
 	var t TreeRoute
 	var ports []fabric.PortNum
@@ -243,8 +242,8 @@ func TreeOf(routes []Route) (TreeRoute, error) {
 // GroupID is a Myrinet multicast group, 0 to 254, or Broadcast.
 type GroupID uint8
 
-// Broadcast is the group of all hosts. An IP group whose address ends in 255 is
-// delivered by it and left to the filter of the receivers' IP (E-M11).
+// Broadcast is the group of all hosts. It delivers IP groups whose
+// address ends in 255, and the receivers' IP filters them (E-M11).
 const Broadcast GroupID = 255
 
 // GroupOf maps an IPv4 multicast address, of class D, to a Myrinet group: its last
@@ -257,15 +256,15 @@ func GroupOf(a netip.Addr) (GroupID, error) {
 	return GroupID(b[3]), nil
 }
 
-// Membership is an IP group and the hosts in it, by any numbers.
+// Membership is an IP group and the numbers of its hosts.
 type Membership struct {
 	Group netip.Addr
 	Hosts []int32
 }
 
-// MyrinetGroups unites the hosts of all IP groups that share a Myrinet group, by
-// GroupID; hosts ascend and come once. Receivers filter what their IP groups do
-// not want. What maps to Broadcast is not in the result. Errors are GroupOf's.
+// MyrinetGroups returns by GroupID the hosts of all IP groups that share a
+// Myrinet group, ascending, each once. Receivers filter what their IP groups do
+// not want. IP groups that map to Broadcast are left out. Errors are GroupOf's.
 func MyrinetGroups(members []Membership) (groups [Broadcast][]int32, err error) {
 	for _, m := range members {
 		g, err := GroupOf(m.Group)

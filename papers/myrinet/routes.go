@@ -12,11 +12,11 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// UpDown is Myrinet's up/down routing (section 2 of the paper): a link goes up
-// towards the switch that is nearer the root, and between switches of one
-// distance towards the one with the lower NodeID (the paper leaves open which,
-// M3). A path goes up any number of links and then down any number. It is
-// immutable and safe for concurrent use.
+// UpDown is Myrinet's up/down routing (section 2 of the paper): a
+// link goes up towards the switch nearer the root, and between
+// switches at the same distance towards the lower NodeID (which the
+// paper leaves open, M3). A path goes up any number of links and
+// then down any number. It is immutable and safe for concurrent use.
 type UpDown struct {
 	fab   *fabric.Fabric
 	order *updown.Order
@@ -64,12 +64,13 @@ func (u *UpDown) Tree(p fabric.PortID) bool {
 	return u.up[u.fab.Owner(p)] == p || u.up[u.fab.Owner(peer)] == peer
 }
 
-// Tables makes forwarding tables of up/down paths (M4): a switch from which a
-// destination is only downward hops away goes down by a shortest such path, every
-// other one up to the neighbour with the least way left. Of equal neighbours the
-// one with the lowest NodeID is taken, by its lowest port: one fixed path for each
-// pair, as in the paper's simulation. It takes time for switches times channels.
-// Errors: end ports without LIDs.
+// Tables makes forwarding tables of up/down paths (M4). A switch
+// that can reach a destination by downward hops alone sends
+// down, by a shortest such path; any other sends up to the
+// neighbour with the shortest way left. Of equal neighbours it
+// takes the lowest NodeID, by its lowest port: one fixed path
+// for each pair, as in the paper's simulation. It takes time for
+// switches times channels. Errors: end ports without LIDs.
 func (u *UpDown) Tables() (*lft.Tables, error) {
 	return u.tables(func(fabric.PortID) bool { return true })
 }
@@ -107,7 +108,7 @@ func (u *UpDown) tables(uses func(fabric.PortID) bool) (*lft.Tables, error) {
 			continue
 		}
 		w.down.Run(w.above, dest)
-		for _, s := range u.order.Switch { // those above come first
+		for _, s := range u.order.Switch { // switches above come first
 			port := fabric.NoPath
 			if w.cost[s] = 0; s != dest {
 				port, w.cost[s] = w.choose(s)
@@ -124,19 +125,19 @@ func (u *UpDown) tables(uses func(fabric.PortID) bool) (*lft.Tables, error) {
 	return t, nil
 }
 
-// wayTo is the up/down paths to a switch.
+// wayTo has the up/down paths to a switch.
 type wayTo struct {
 	u    *UpDown
 	uses func(fabric.PortID) bool
-	down *graph.Search[fabric.NodeID] // against the downward links, from the switch
+	down *graph.Search[fabric.NodeID] // from the switch, against downward links
 	cost []int32                      // by switch: links to the switch by the rule
 	next []fabric.NodeID              // scratch
 }
 
-// far is the cost of what has no path.
+// far is the cost without a path.
 const far = int32(1) << 30
 
-// above lists the switches to which links that are used lead up.
+// above lists the switches to which used links of s lead up.
 func (w *wayTo) above(s fabric.NodeID) []fabric.NodeID {
 	w.next = w.next[:0]
 	ports, to := w.u.fab.SwitchLinks(s)
@@ -148,8 +149,8 @@ func (w *wayTo) above(s fabric.NodeID) []fabric.NodeID {
 	return w.next
 }
 
-// choose is the port by which a switch sends, and its cost. All switches above it have
-// theirs.
+// choose returns the port by which a switch sends, and its
+// cost. Costs of all switches above it are known.
 func (w *wayTo) choose(s fabric.NodeID) (port fabric.PortNum, cost int32) {
 	falls := w.down.Reached(s)
 	left := func(v fabric.NodeID) int32 {
@@ -175,9 +176,9 @@ func (w *wayTo) choose(s fabric.NodeID) (port fabric.PortNum, cost int32) {
 	return port, min(cost+1, far)
 }
 
-// Links is how many links between switches a packet crosses from one end port to
-// another, the hop count of the paper's figures: a path by one switch has none.
-// Errors are those of lft.Tables.Path.
+// Links returns how many links between switches a packet crosses from
+// one end port to another, the hop count of the paper's figures: 0
+// for a path through one switch. Errors are those of lft.Tables.Path.
 func Links(f *fabric.Fabric, t *lft.Tables, src fabric.PortID, dlid fabric.LID) (int, error) {
 	p, err := t.Path(f, src, dlid, make([]fabric.PortID, 0, 16))
 	return max(len(p)-2, 0), err

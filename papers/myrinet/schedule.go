@@ -21,29 +21,33 @@ const (
 	// Circuit is the Hamiltonian circuit (section 5 of the paper, M17): members
 	// pass a message on to the next higher ID, the highest to the lowest.
 	Circuit Method = iota
-	// Tree is the rooted tree that starts at its root, the lowest ID, where
-	// originators send first (section 6, M18): totally ordered.
+	// Tree is the rooted tree: originators send first to its root,
+	// the lowest ID (section 6, M18). It is totally ordered.
 	Tree
 	// TreeFlood is the rooted tree on which originators start, and members pass a
 	// message on to all tree neighbours but the one that it came from.
 	TreeFlood
-	// Repeated is what the others are compared with: originators send to each other
-	// member themselves, the next higher ID first (M6).
+	// Repeated is the baseline for the others: originators send to
+	// each other member themselves, the next higher ID first (M6).
 	Repeated
-	// Doubling is recursive doubling from the only sender, or else from the lowest
-	// ID, where originators send first: with each send of all that have a message
-	// twice as many have it. Members follow each other by ID from there on.
+	// Doubling is recursive doubling from the only sender, or
+	// else from the lowest ID, to which originators send first:
+	// with each send of all that have a message, twice as many
+	// have it. Members follow each other by ID from there on.
 	Doubling
-	// TwoPhase is the two-phase algorithm of the paper on banyan networks (N7): an originator
-	// sends to a region, which is as many hosts in a row as there are destinations, by one
-	// packet that switches copy; each of them sends to one destination. The regions of
-	// originators begin at random hosts, unless Options has a start. Where the destinations are
-	// a region, they get it in the first phase.
+	// TwoPhase is the two-phase algorithm of the paper on banyan
+	// networks (N7). An originator sends one packet, which
+	// switches copy, to a region: as many hosts in a row as there
+	// are destinations. Each of them sends to one destination.
+	// Regions begin at random hosts, unless Options has a start.
+	// Destinations that are a region get it in the first phase.
 	//
-	// On banyan networks the host of a region has the copy from its input and sends it on by its
-	// output, so that an originator in its own region gets a copy as well, and a destination in
-	// the region is sent to by itself: both passes cross the whole network, as in the paper.
-	// Elsewhere switches do not give a host what it sent, and no host sends to itself.
+	// On banyan networks a host of a region gets the copy at
+	// its input and sends it on by its output. So an originator
+	// in its own region gets a copy as well, and a destination
+	// in the region may send to itself: both passes cross the
+	// whole network, as in the paper. Elsewhere switches do not
+	// give a host what it sent, and no host sends to itself.
 	TwoPhase
 )
 
@@ -52,7 +56,7 @@ var methods = [...]string{Circuit: "circuit", Tree: "tree", TreeFlood: "tree-flo
 // Methods lists the names of the methods.
 func Methods() []string { return methods[:] }
 
-// String is the name on the command line and in files.
+// String returns the name on the command line and in files.
 func (m Method) String() string {
 	if int(m) < len(methods) {
 		return methods[m]
@@ -71,12 +75,12 @@ func ParseMethod(s string) (Method, error) {
 // Class is the part of a host's buffers that a message takes, from 1 on.
 type Class uint8
 
-// SendBuffer as a class is where the originator of a message has it. Nothing that
-// arrives is put there, so no message waits for it, and it closes no cycle
-// (E-M9).
+// SendBuffer is the class of the buffer where an originator
+// has its message. No message that arrives is put there, so
+// none waits for it, and it closes no cycle (E-M9).
 const SendBuffer Class = 0
 
-// String is the class in files: "send" for SendBuffer, else its number.
+// String returns the class as in files: "send" for SendBuffer, else its number.
 func (c Class) String() string {
 	if c == SendBuffer {
 		return "send"
@@ -84,10 +88,10 @@ func (c Class) String() string {
 	return strconv.Itoa(int(c))
 }
 
-// MaxClasses is how many classes a schedule may have.
+// MaxClasses is the most classes that a schedule may have.
 const MaxClasses = 8
 
-// Anyone as Send.From stands for all hosts.
+// Anyone as Send.From means any host.
 const Anyone int32 = -1
 
 // Host is an end port of a schedule, or on a banyan network a processor with two of them.
@@ -101,25 +105,25 @@ type Host struct {
 // Send is one thing that a host does with a message of a group.
 type Send struct {
 	At    int32 // index of the host
-	Held  Class // that the message is in there
+	Held  Class // of the buffer that has the message there
 	From  int32 // index of the host that it came from, or Anyone
 	To    int32 // index
-	More  int32 // TwoPhase: hosts behind To that get it, too, in one packet; but see receivers
-	Class Class // that it asks for there
+	More  int32 // TwoPhase: hosts after To that get it in the same packet; but see receivers
+	Class Class // of the buffer that it asks for at To
 }
 
 // Group is the compiled table of a group.
 type Group struct {
 	Name   string
 	Method Method
-	// Hops is how often a message is sent on in a row, 1 or more: an originator
-	// puts that into the header, each host takes one away, and the host that gets 0
-	// keeps the message to himself. 0 does not count.
+	// Hops, if not 0, limits how often a message is sent on in a
+	// row: an originator puts it into the header, each host takes
+	// one away, and the host that gets 0 does not send on.
 	Hops int
 	// Members and Senders are indices of hosts, ascending. Only senders originate.
 	Members, Senders []int32
-	// Sends is ordered by At, Held and From; what one host does with one message
-	// is in the order in which it does it.
+	// Sends is ordered by At, Held and From; sends of one host for
+	// one message are in the order in which it sends them.
 	Sends []Send
 }
 
@@ -136,8 +140,8 @@ type Schedule struct {
 	Groups  []Group
 }
 
-// Of is what a host does with a message of g that it holds in class held, and that
-// came from host from (indices; for SendBuffer, from says nothing).
+// Of returns what a host does with a message of g that it holds in class held and
+// got from host from. at and from are indices; for SendBuffer, from does not matter.
 func (g *Group) Of(at int32, held Class, from int32) []Send {
 	key := func(s Send, from int32) int {
 		return cmp.Or(cmp.Compare(s.At, at), cmp.Compare(s.Held, held), cmp.Compare(s.From, from))
@@ -159,41 +163,43 @@ func (g *Group) Of(at int32, held Class, from int32) []Send {
 // Options are the choices of Build.
 type Options struct {
 	Method Method
-	// Classes of buffers, 1 or 2; 0 is 2. With one class schedules can deadlock,
-	// which Check says.
+	// Classes of buffers, 1 or 2; 0 means 2. With one class
+	// schedules can deadlock, which Check finds.
 	Classes int
-	// Ordered has originators of a Circuit send to the lowest ID, which starts the
-	// circuit (M17). So everybody gets all messages of the group in one order, the
-	// originators their own among them. Trees are ordered always, floods never.
+	// Ordered makes originators of a Circuit send to the lowest ID, which starts
+	// the circuit (M17). So all members get all messages of the group in one
+	// order, originators their own, too. Trees are always ordered, floods never.
 	Ordered bool
-	// Return has a message of a Circuit come back to its originator, which confirms
-	// that all have it. Not with Ordered, which does so anyway.
+	// Return makes a message of a Circuit come back to its originator, to
+	// confirm that all have it. It excludes Ordered, which does so anyway.
 	Return bool
-	// MaxFanOut bounds the children of a host in trees; 0 does not.
+	// MaxFanOut bounds the children of a host in trees; 0 means no bound.
 	MaxFanOut int
-	// Start is the ID of the host at which all regions of TwoPhase begin; nil has each begin at
-	// another one, drawn by group and originator.
+	// Start is the ID of the host at which all regions of TwoPhase begin.
+	// If nil, each begins at a host drawn by group and originator.
 	Start *int32
-	// ID gives the ID of an end port, each another one, 0 or more; nil is the base
-	// LID. On banyan networks IDs are the addresses of processors, whatever it gives.
+	// ID gives each end port an ID of its own, 0 or more; nil means the base
+	// LID. On banyan networks IDs are always the addresses of processors.
 	ID func(fabric.PortID) int32
 }
 
-// Build compiles schedules for groups whose members are the receivers and senders
-// of each, CA ports. Groups need two members or more, so that smaller ones have no
-// sends. It takes the paths of the unicast tables for the cost of trees (M19): each
-// member but the lowest ID is the child of that lower ID from which it is the
-// fewest links away, of equal ones the lowest, which makes the sum of links the
-// least under the rule that children have higher IDs, since the choices do not
-// touch each other; with MaxFanOut they do, and go in ascending order of IDs.
-// Children are served in ascending order. Trees of n members take n*n/2 paths.
+// Build compiles schedules for groups; members are the receivers and
+// senders of a group, CA ports. Groups of fewer than two members have
+// no sends. Trees take the paths of the unicast tables for their cost
+// (M19): the parent of a member is the member with a lower ID from
+// which it is the fewest links away, of equal ones the lowest. That
+// makes the sum of links the least under the rule that children have
+// higher IDs, since the choices are independent; with MaxFanOut they
+// are not, and are made in ascending order of IDs. Children are
+// served in ascending order. Trees of n members take n*n/2 paths.
 //
 // On a banyan network, hosts are the processors: a group may name either port of one.
 //
-// Errors: options that say nothing together, members that are no CA port or have
-// no LID, IDs that two ports share, tables without a path that is needed, a Start without
-// enough hosts behind it; an *lft.DomainError on banyan networks without wrap-around, whose
-// processors cannot send on what they received.
+// Errors: options that do not fit together, members that are
+// no CA port or have no LID, IDs that two ports share, tables
+// that lack a path, a Start without enough hosts after it; an
+// *lft.DomainError on banyan networks without wrap-around,
+// whose processors cannot send on what they received.
 func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*Schedule, error) {
 	if opt.Classes == 0 {
 		opt.Classes = 2
@@ -227,7 +233,7 @@ func Build(f *fabric.Fabric, t *lft.Tables, groups []mft.Group, opt Options) (*S
 	return b.s, nil
 }
 
-// processors returns the banyan network that f is, nil where it is another fabric.
+// processors returns the banyan network of f, nil if f is another fabric.
 func processors(f *fabric.Fabric) (*banyan.Network, error) {
 	w, err := banyan.Detect(f)
 	if err != nil {
@@ -249,7 +255,7 @@ type builder struct {
 	ports []fabric.PortID         // by index: the one that receives
 }
 
-// addHost lists a port, and on a banyan network both of its processor.
+// addHost lists a port, and on a banyan network both ports of its processor.
 func (b *builder) addHost(p fabric.PortID) error {
 	if _, ok := b.index[p]; ok {
 		return nil
@@ -270,7 +276,7 @@ func (b *builder) addHost(p fabric.PortID) error {
 	return nil
 }
 
-// hosts lists all members of groups by ID; all hosts where any may be in a region.
+// hosts lists the members of groups by ID; for TwoPhase all hosts, as any may be in a region.
 func (b *builder) hosts(groups []mft.Group) error {
 	b.index = make(map[fabric.PortID]int32)
 	if b.opt.Method == TwoPhase {
@@ -323,7 +329,7 @@ func (b *builder) hosts(groups []mft.Group) error {
 	return nil
 }
 
-// members turns ports into indices.
+// members turns ports into indices of hosts, ascending.
 func (b *builder) members(lists ...[]fabric.PortID) []int32 {
 	var m []int32
 	for _, list := range lists {
@@ -368,7 +374,6 @@ func compareSends(a, b Send) int {
 	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Held, b.Held), cmp.Compare(a.From, b.From))
 }
 
-// second is the class after the reversal, the first when there is no other.
 func (b *builder) second() Class { return Class(b.opt.Classes) }
 
 func (b *builder) circuit(g *Group) {
@@ -416,7 +421,7 @@ func (b *builder) circuit(g *Group) {
 	})
 }
 
-// repeat has each sender send to all others, from the next higher ID on.
+// repeat makes each sender send to all others, from the next higher ID on.
 func repeat(g *Group) {
 	for i, o := range g.Members {
 		if _, ok := slices.BinarySearch(g.Senders, o); !ok {
@@ -428,8 +433,8 @@ func repeat(g *Group) {
 	}
 }
 
-// double makes the schedule of recursive doubling. Classes are those of a circuit: members
-// before the root are the second class.
+// double makes the schedule of recursive doubling. Classes are those of
+// a circuit: members with lower IDs than the root have the second class.
 func (b *builder) double(g *Group) {
 	root := 0
 	if len(g.Senders) == 1 {
@@ -442,8 +447,8 @@ func (b *builder) double(g *Group) {
 		}
 		return 1
 	}
-	// Member lo sees to those before hi: it sends to the first of their upper half, which
-	// sees to that half, and so on.
+	// Member lo serves those before hi: it sends to the first of
+	// their upper half, which serves that half, and so on.
 	var serve func(lo, hi int, held Class)
 	serve = func(lo, hi int, held Class) {
 		for hi-lo > 1 {
@@ -469,7 +474,7 @@ func (b *builder) double(g *Group) {
 	}
 }
 
-// twoPhase has each originator send to a region of its own.
+// twoPhase makes each originator send to a region of its own.
 func (b *builder) twoPhase(g *Group) error {
 	for _, o := range g.Senders {
 		to := slices.DeleteFunc(slices.Clone(g.Members), func(m int32) bool { return m == o })
@@ -478,7 +483,8 @@ func (b *builder) twoPhase(g *Group) error {
 			g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: to[0], More: last - to[0], Class: 1})
 			continue
 		}
-		count := int32(len(b.s.Hosts)) - n + 1 // of hosts that a region can begin at
+		// Hosts at which a region can begin.
+		count := int32(len(b.s.Hosts)) - n + 1
 		rng := rand.New(rand.NewPCG(uint64(b.s.Hosts[o].ID), uint64(len(b.s.Groups))))
 		first := rng.Int32N(count)
 		if b.opt.Start != nil {
@@ -490,7 +496,7 @@ func (b *builder) twoPhase(g *Group) error {
 		g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: first, More: n - 1, Class: 1})
 		for i, m := range to {
 			switch at := first + int32(i); {
-			case b.net == nil && at == m: // has its copy
+			case b.net == nil && at == m: // it has its copy
 			case b.net == nil && at == o:
 				g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m, Class: b.second()})
 			default:
@@ -501,8 +507,8 @@ func (b *builder) twoPhase(g *Group) error {
 	return nil
 }
 
-// Parents is the rooted tree of members, indices of hosts: the parent of each, by
-// position in the list; Anyone for the first, the root.
+// parents returns the rooted tree of members m, indices of hosts: the
+// parent of each, by position in m; Anyone for the first, the root.
 func (b *builder) parents(m []int32) ([]int32, error) {
 	parent := make([]int32, len(m))
 	parent[0] = Anyone
@@ -528,15 +534,15 @@ func (b *builder) parents(m []int32) ([]int32, error) {
 	return parent, nil
 }
 
-// rootedTree is the tree of the members of a group. Members are known by their
-// positions in the list.
+// rootedTree is the tree of the members of a group. Members
+// are numbered by their position in the group's list.
 type rootedTree struct {
 	b        *builder
 	g        *Group
 	parent   []int32
 	children [][]int32
-	sends    []bool // it originates messages
-	below    []int  // senders at and below it
+	sends    []bool // by member: it originates messages
+	below    []int  // by member: senders at and below it
 }
 
 func (b *builder) tree(g *Group) error {
@@ -567,7 +573,7 @@ func (b *builder) tree(g *Group) error {
 	return nil
 }
 
-// add has a member send a message on that came from another one.
+// add makes one member, at, send to another, to, the messages that came from member from.
 func (t *rootedTree) add(at int, held Class, from, to int32, class Class) {
 	m := t.g.Members
 	if from != Anyone {
@@ -576,7 +582,7 @@ func (t *rootedTree) add(at int, held Class, from, to int32, class Class) {
 	t.g.Sends = append(t.g.Sends, Send{At: m[at], Held: held, From: from, To: m[to], Class: class})
 }
 
-// addOrdered adds what a member sends where messages start at the root.
+// addOrdered adds the sends of a member if messages start at the root.
 func (t *rootedTree) addOrdered(i int) {
 	for _, c := range t.children[i] {
 		t.add(i, 1, Anyone, c, 1)
@@ -589,8 +595,8 @@ func (t *rootedTree) addOrdered(i int) {
 	}
 }
 
-// addFlood adds what a member sends where messages climb in the first class from
-// where there are senders, and fall in the second.
+// addFlood adds the sends of a member if messages climb from
+// senders in the first class, and go down in the second.
 func (t *rootedTree) addFlood(i int) {
 	second := t.b.second()
 	if t.sends[i] {
@@ -614,7 +620,7 @@ func (t *rootedTree) addFlood(i int) {
 			}
 		}
 	}
-	if i > 0 && t.below[i] < t.below[0] { // a sender is not below, nor here
+	if i > 0 && t.below[i] < t.below[0] { // a sender is neither here nor below
 		for _, c := range t.children[i] {
 			t.add(i, second, t.parent[i], c, second)
 		}

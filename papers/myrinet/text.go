@@ -12,10 +12,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// textVersion is what the first line of a file says.
+// textVersion is the first line of a file.
 const textVersion = "ibweave-schedule 1"
 
-// maxText is how many bytes a file of schedules may have.
+// maxText is the most bytes of a file of schedules.
 const maxText = 256 << 20
 
 // Append appends a schedule as text:
@@ -29,13 +29,14 @@ const maxText = 256 << 20
 //	4 send * > 7 1
 //	7 1 * > 9 1
 //
-// Hosts come by ID. A line with > says: host 7, which holds a message of the group
-// in class 1 and has it from anybody, sends it to host 9, where it asks for a
-// buffer of class 1; send is the send buffer of the originator. hops 0 is no limit.
-// In groups of two-phase "> 7-12" is one packet to all hosts with IDs from 7 to 12, and
-// any host may pass it on. On a banyan network, hosts have "out 0x0000000000200005" behind
-// their port, which is the one that they send by, and their IDs are addresses.
-// A # begins a comment, to the end of the line. Read reads it.
+// Hosts are ordered by ID. A line with > says: host 7, which holds a
+// message of the group in class 1 and got it from any host, sends it to
+// host 9, where it asks for a buffer of class 1; send is the send buffer
+// of the originator. hops 0 means no limit. In groups of two-phase ">
+// 7-12" is one packet to all hosts with IDs from 7 to 12, and any host
+// may pass it on. On a banyan network, "out 0x0000000000200005" follows
+// a host's port: the port by which it sends; IDs are addresses there. A
+// # begins a comment, to the end of the line. Read reads it.
 func (s *Schedule) Append(b []byte) []byte {
 	b = fmt.Appendf(b, "%s\nclasses %d\n", textVersion, s.Classes)
 	for _, h := range s.Hosts {
@@ -72,11 +73,11 @@ func (s *Schedule) Append(b []byte) []byte {
 	return b
 }
 
-// AppendPhaseOne appends a file of multicast groups, as compile takes it, that has a group for
-// each region of a first phase: "region 4-8" by the IDs of its hosts, with all originators
-// that send there as its senders. Groups come by region.
+// AppendPhaseOne appends a file of multicast groups, as compile takes it, with a
+// group for each region of a first phase, in the order of regions: "region 4-8"
+// has the IDs of its hosts, and its senders are all originators that send there.
 func (s *Schedule) AppendPhaseOne(b []byte) []byte {
-	senders := map[[2]int32][]int32{} // of the region from one host to another
+	senders := map[[2]int32][]int32{} // by region: its first and last host
 	for _, g := range s.Groups {
 		for _, x := range g.Sends {
 			if r := [2]int32{x.To, x.To + x.More}; g.Method == TwoPhase && x.Held == SendBuffer && !slices.Contains(senders[r], x.At) {
@@ -98,14 +99,14 @@ func (s *Schedule) AppendPhaseOne(b []byte) []byte {
 	return b
 }
 
-// Read reads what Append writes; fields are separated by blanks, and empty lines
-// and comments may be anywhere. name is the file's, for messages. What it reads is
-// in itself whole, and may be unsafe or incomplete all the same: see Check.
+// Read reads what Append writes; blanks separate fields, and empty lines and
+// comments may be anywhere. name is the file's, for messages. A schedule may
+// have the right form and still be unsafe or incomplete: see Check.
 //
-// Errors are *fabric.ParseError, and the schedule is then nil: text that is not as
-// above, IDs that no host line has or that come twice, lists that do not ascend,
-// senders and sends of hosts that are no members, classes that there are not,
-// sends that a file has twice or that are out of order.
+// Errors are *fabric.ParseError, and the schedule is then nil: text of
+// another form, IDs that no host line has or that come twice, lists
+// that do not ascend, senders and sends of hosts that are no members,
+// unknown classes, sends that come twice or are out of order.
 func Read(name string, data []byte) (*Schedule, error) {
 	r := reader{s: &Schedule{}, name: name, index: make(map[int32]int32)}
 	if len(data) > maxText {
@@ -142,9 +143,9 @@ type reader struct {
 	text    string
 	state   readerState
 	index   map[int32]int32 // by ID
-	member  []bool          // by host: of the group that is being read
-	opened  int             // line of the group
-	members bool            // has been read
+	member  []bool          // by host: it is in the group that is being read
+	opened  int             // line where the group begins
+	members bool            // its line was read
 	senders bool
 }
 
@@ -161,8 +162,7 @@ func (r *reader) fail(format string, args ...any) error {
 	return &fabric.ParseError{File: r.name, Line: r.line, Text: r.text, Err: fmt.Errorf(format, args...)}
 }
 
-// fieldsOf divides a line into words; a quoted one, in which blanks and # stand for
-// themselves, keeps its quotes.
+// fieldsOf splits a line into words. A quoted word keeps its quotes, and blanks and # within it.
 func fieldsOf(text string) ([]string, error) {
 	var fields []string
 	for {
@@ -292,7 +292,7 @@ func (r *reader) group(f []string) error {
 	return nil
 }
 
-// endGroup looks whether the group that was read last is whole.
+// endGroup returns an error if the group that was read last is incomplete.
 func (r *reader) endGroup() error {
 	if len(r.s.Groups) > 0 && !r.senders {
 		r.text = ""
@@ -337,7 +337,7 @@ func (r *reader) list(f []string) error {
 	return nil
 }
 
-// id finds a host.
+// id returns the index of the host with an ID.
 func (r *reader) id(s string) (int32, error) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil {
@@ -350,7 +350,7 @@ func (r *reader) id(s string) (int32, error) {
 	return i, nil
 }
 
-// memberID finds a member; of two-phase any host.
+// memberID is id for a member of the group, in two-phase for any host.
 func (r *reader) memberID(s string) (int32, error) {
 	i, err := r.id(s)
 	if err == nil && !r.member[i] && r.s.Groups[len(r.s.Groups)-1].Method != TwoPhase {
@@ -422,7 +422,7 @@ func (r *reader) send(f []string) error {
 		case c > 0:
 			return r.fail("the send is out of order: want them by host, class and from whom")
 		case c == 0:
-			// All of one key are together.
+			// Sends of one key are next to each other.
 			for i := n - 1; i >= 0 && compareSends(g.Sends[i], s) == 0; i-- {
 				if g.Sends[i].To == s.To && g.Sends[i].More == 0 { // a region may have it, too
 					return r.fail("host %s sends to host %s twice", f[0], f[4])

@@ -16,14 +16,13 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// Row is a line of an exhibit: what a paper has worked out, and what our code has.
+// Row is a line of an exhibit: what the paper says, and what our code computes.
 type Row struct {
 	What     string `json:"what"`
-	Paper    string `json:"paper,omitempty"` // "" where it does not say
+	Paper    string `json:"paper,omitempty"` // "" if it does not say
 	Computed string `json:"computed"`
 }
 
-// add adds a row.
 func (f *Figure) add(what, paper string, computed any) {
 	f.Rows = append(f.Rows, Row{what, paper, fmt.Sprint(computed)})
 }
@@ -36,18 +35,18 @@ func yes(b bool) string {
 	return "no"
 }
 
-// rowsClaim is a claim that the rows of an exhibit are as the paper has them.
+// rowsClaim is the claim that the rows of an exhibit are as in the paper.
 type rowsClaim struct {
 	spec, words, exhibit string
-	why                  string // where it holds
-	// Rows that may differ from the paper: if no other rows do, the claim holds as what `as` says.
+	why                  string // why it holds
+	// Rows that may differ from the paper: if only these do, the claim holds as what `as` says.
 	differ  []string
-	differs func(what string) bool // the same, if not nil
+	differs func(what string) bool // the same as a function, if not nil
 	as      string
 	fails   string // why it fails
 }
 
-// judge compares the rows that the paper has.
+// judge compares the rows for which the paper has a value.
 func (c *rowsClaim) judge(f *Figure) Finding {
 	rows, same, expected := 0, 0, 0
 	var says []string
@@ -81,7 +80,6 @@ func (c *rowsClaim) judge(f *Figure) Finding {
 	return out
 }
 
-// claimsOf makes claims of rows.
 func claimsOf(list ...rowsClaim) []Claim {
 	return text.Each(list, func(c rowsClaim) Claim { return on(c.spec, c.words, c.exhibit, c.judge) })
 }
@@ -126,17 +124,17 @@ func (f *Figure) Text(w io.Writer) error {
 	return err
 }
 
-// place is where the node of a fabric is in a drawing; false leaves it out.
+// place returns where a node of a fabric is in a drawing; false leaves it out.
 type place func(n fabric.NodeID) (drawing.Spot, bool)
 
-// plan is a drawing of a fabric, and which spots are which nodes.
+// plan is a drawing of a fabric; spot has the index of each node in Spots.
 type plan struct {
 	drawing.Network
 	f    *fabric.Fabric
 	spot map[fabric.NodeID]int
 }
 
-// drawFabric lays out a fabric: the nodes that at places, and their cables.
+// drawFabric draws the nodes of a fabric for which at has a place, and their cables.
 func drawFabric(title string, f *fabric.Fabric, at place) *plan {
 	d := &plan{Network: drawing.Network{Title: title, Cables: [][2]int{}, Arrows: []drawing.Arrow{}}, f: f, spot: map[fabric.NodeID]int{}}
 	for n := range fabric.NodeID(f.NumNodes()) {
@@ -159,8 +157,8 @@ func drawFabric(title string, f *fabric.Fabric, at place) *plan {
 	return d
 }
 
-// arrow has who on the cable out of a port, or wait for it. Ports whose cable is not
-// drawn have none.
+// arrow draws who on the cable out of a port, or waiting for
+// it. It draws nothing if the cable is not in the drawing.
 func (d *plan) arrow(out fabric.PortID, who string, waits bool) {
 	from, ok := d.spot[d.f.Owner(out)]
 	to, too := d.spot[d.f.Owner(d.f.Peer(out))]
@@ -170,8 +168,8 @@ func (d *plan) arrow(out fabric.PortID, who string, waits bool) {
 	}
 }
 
-// deadlock has packets that wait for each other in a cycle on the cables: each holds what
-// the one before it waits for. who names packets.
+// deadlock draws packets that wait for each other in a cycle: each
+// holds the cable that the one before it waits for. who names packets.
 func (d *plan) deadlock(e *sim.DeadlockError, who func(w *sim.Wait) string) {
 	for i := range e.Waits {
 		w, next := &e.Waits[i], &e.Waits[(i+1)%len(e.Waits)]
@@ -184,8 +182,8 @@ func (d *plan) deadlock(e *sim.DeadlockError, who func(w *sim.Wait) string) {
 	}
 }
 
-// lock sends messages at time 0 and says whether they all arrive or deadlock. Other
-// errors are the simulator's.
+// lock sends messages at time 0. It returns the deadlock that they
+// end in, nil if all arrive; other errors are the simulator's.
 func lock(ctx context.Context, net sim.Network, cfg sim.Config, messages []sim.Message) (*sim.DeadlockError, error) {
 	s, err := sim.New(net, cfg, nil)
 	if err != nil {
@@ -206,7 +204,7 @@ func lock(ctx context.Context, net sim.Network, cfg sim.Config, messages []sim.M
 	return nil, err
 }
 
-// outcome is what lock found, in words.
+// outcome puts a result of lock into words.
 func outcome(dead bool) string {
 	if dead {
 		return "deadlock"
@@ -214,7 +212,7 @@ func outcome(dead bool) string {
 	return "all arrive"
 }
 
-// exhibit makes an experiment of one piece of work.
+// exhibit returns an experiment that is one piece of work.
 func exhibit(name, title string, fill func(ctx context.Context, lab *Lab, f *Figure) error) Experiment {
 	return Experiment{Name: name, Title: title, Run: func(lab *Lab) (*Figure, error) {
 		f := &Figure{}

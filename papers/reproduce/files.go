@@ -26,8 +26,8 @@ type part struct {
 	write  func(io.Writer) error
 }
 
-// parts are the data for programs and for people, and the pictures. The JSON file comes
-// last: where it is, the others are.
+// parts lists the data for programs and for people, and the
+// pictures. The JSON file comes last: if it exists, the others do.
 func (f *Figure) parts() []part {
 	list := []part{{".csv", f.CSV}}
 	if f.Rows != nil {
@@ -53,8 +53,8 @@ func (f *Figure) Save(dir string) error {
 	return nil
 }
 
-// CSV writes the points of f, one a line. Numbers have as many digits as it takes
-// to read the same number; draws are separated by blanks.
+// CSV writes the points of f, one a line. Numbers have enough
+// digits to be read exactly; draws are separated by blanks.
 func (f *Figure) CSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	if f.Rows != nil {
@@ -80,9 +80,9 @@ func (f *Figure) CSV(w io.Writer) error {
 	return out.Error()
 }
 
-// rowsCSV writes the rows of an exhibit.
 func (f *Figure) rowsCSV(out *csv.Writer) error {
-	_ = out.Write([]string{"what", "paper", "computed"}) // Error has what Write says
+	// Error returns what Write reports.
+	_ = out.Write([]string{"what", "paper", "computed"})
 	for _, r := range f.Rows {
 		_ = out.Write([]string{r.What, r.Paper, r.Computed})
 	}
@@ -93,7 +93,7 @@ func (f *Figure) rowsCSV(out *csv.Writer) error {
 // JSON writes f as a document.
 func (f *Figure) JSON(w io.Writer) error { return encode(w, f) }
 
-// SVG draws f. What has neither curves nor drawings is an error.
+// SVG draws f; it is an error if f has neither curves nor drawings.
 func (f *Figure) SVG(w io.Writer) error {
 	if p := f.picture(); p != nil {
 		return p.SVG(w)
@@ -101,7 +101,6 @@ func (f *Figure) SVG(w io.Writer) error {
 	return errors.New("there is nothing to draw: want another form")
 }
 
-// encode writes v as indented JSON.
 func encode(w io.Writer, v any) error {
 	out := json.NewEncoder(w)
 	out.SetEscapeHTML(false)
@@ -112,9 +111,9 @@ func encode(w io.Writer, v any) error {
 // maxFigure bounds the file of a figure, in bytes.
 const maxFigure = 256 << 20
 
-// Load reads a figure that Save wrote below dir, if it is there, whole, and made
-// under these conditions; else it gives nil. Errors are those of reading. A file
-// that is no figure counts as none: it is made again.
+// Load reads a figure that Save wrote below dir. It returns nil unless all
+// files of the figure are there, made with the same options. A file that is
+// no figure counts as missing: it is made again. Errors are those of reading.
 func Load(dir string, w Work, opt Options) (*Figure, error) {
 	base := filepath.Join(dir, filepath.FromSlash(w.ID()))
 	data, err := files.ReadRegular(base+".json", maxFigure)
@@ -187,7 +186,7 @@ func VerdictMarkdown(w io.Writer, p *Paper, list []Judgement) error {
 	return err
 }
 
-// SeedDir is where the figures of the i-th seed of a run are: dir itself for the first one.
+// SeedDir returns where the figures of the i-th seed of a run are: for the first in dir itself.
 func SeedDir(dir string, i int, seed uint64) string {
 	if i == 0 {
 		return dir
@@ -195,9 +194,9 @@ func SeedDir(dir string, i int, seed uint64) string {
 	return filepath.Join(dir, fmt.Sprint("seed-", seed))
 }
 
-// JudgeSaved judges the claims of p by the figures below dir that were made under
-// these conditions with each of some seeds, and saves the verdicts there. Errors are
-// those of reading and writing.
+// JudgeSaved judges the claims of p by the figures below dir
+// that were made with opt and each of the seeds, and saves the
+// verdicts there. Errors are those of reading and writing.
 func JudgeSaved(dir string, p *Paper, opt Options, seeds []uint64) ([]Judgement, error) {
 	runs := make([]Figures, len(seeds))
 	for i, seed := range seeds {
@@ -224,17 +223,17 @@ type picture interface {
 	PNG(w io.Writer) error
 }
 
-// levels are the values that papers claim in figures, as lines, by figure and panel.
+// levels has values that papers claim, drawn as lines, by figure and panel.
 var levels = map[string]map[int][]chart.Level{
 	"spam/fig2":       {1: {{Name: "90 µs, as printed (section 4)", Y: 90}}, 2: {{Name: "14 µs (section 4)", Y: 14}}},
 	"gerla1996/fig10": {2: {{Name: "46 % (section 7.1)", Y: 0.46}}},
 }
 
-// prefixes of curves that several metrics have, which titles of panels and axes say.
+// prefixes of curves' names that pictures omit, since titles of panels and axes say them.
 var prefixes = []string{"carried: ", "share: ", "throughput: ", "links: ", "refused: "}
 
-// schemes lists, by paper, the curves that have a style of their own in all its pictures: those with these names, or whose
-// names begin with one and a blank.
+// schemes lists, by paper, names of curves that have one style in all pictures
+// of the paper. A name that ends in a blank stands for all that begin with it.
 var schemes = map[string][]string{
 	"zhou2010":  meshSchemes,
 	"zhou-conf": meshSchemes,
@@ -244,7 +243,7 @@ var schemes = map[string][]string{
 
 var meshSchemes = []string{"unicast, 1 VL", "multicast, 1 VL", "unicast, NESW: ", "multicast, NESW: ", "unicast, ", "multicast, "}
 
-// look is the scheme of a curve, or else its name.
+// look returns the scheme of a curve, or else its name.
 func look(paper, name string) string {
 	i := slices.IndexFunc(schemes[paper], func(s string) bool {
 		return name == s || strings.HasSuffix(s, " ") && strings.HasPrefix(name, s)
@@ -255,10 +254,10 @@ func look(paper, name string) string {
 	return schemes[paper][i]
 }
 
-// simulated ends the name of a curve that a model has, too.
+// simulated ends the name of a simulated curve if a model has that curve, too.
 const simulated = ", simulated"
 
-// picture is a figure's chart or its drawings; nil if it has neither.
+// picture returns a figure's chart or its drawings; nil if it has neither.
 func (f *Figure) picture() picture {
 	caption := f.caption()
 	switch {
@@ -309,7 +308,7 @@ func (f *Figure) picture() picture {
 	return c
 }
 
-// numberDraws has draws, which are numbered from 0, as categories.
+// numberDraws makes categories 1, 2, .. of draws, which are numbered from 0.
 func numberDraws(p *chart.Panel) {
 	for i := range p.Curves {
 		points := slices.Clone(p.Curves[i].Points)
@@ -327,7 +326,7 @@ func hasCurve(p chart.Panel, name string) bool {
 	return slices.ContainsFunc(p.Curves, func(c chart.Curve) bool { return c.Name == name })
 }
 
-// caption has all parameters.
+// caption lists all parameters, and says what marks mean.
 func (f *Figure) caption() string {
 	caption := strings.Join(text.Each(f.Parameters, func(p Parameter) string { return p.Name + ": " + p.Value }), "; ")
 	if caption != "" {

@@ -63,7 +63,7 @@ var gerla1996 = Paper{
 	},
 }
 
-// microseconds of a byte time at 640 Mb/s (M2).
+// byteTime is a byte time at 640 Mb/s (M2), in microseconds.
 const byteTime = 0.0125
 
 // gerlaScheme is a way to multicast by host adapters.
@@ -84,14 +84,13 @@ var (
 	unicastOnly = gerlaScheme{name: "no multicast", quiet: true}
 )
 
-// gerlaNet is a network with LIDs, up/down routes from the switch of its first host, and
-// such routes on the spanning tree alone.
+// gerlaNet is a network with LIDs. tables has up/down routes from the
+// switch of its first host, tree such routes on the spanning tree alone.
 type gerlaNet struct {
 	f            *fabric.Fabric
 	tables, tree *lft.Tables
 }
 
-// withLIDs gives a fabric LIDs.
 func withLIDs(f *fabric.Fabric, err error) (*fabric.Fabric, error) {
 	if err != nil {
 		return nil, err
@@ -115,7 +114,7 @@ func withRoutes(f *fabric.Fabric, err error) (*gerlaNet, error) {
 	return n, err
 }
 
-// The calls of figures that share something, and what quick runs have.
+// Calls, and parts of calls, that figures share; quick ones are for quick runs.
 const (
 	shufflenetCall = "lan --network shufflenet --scheme circuit,circuit-ct,tree,tree-flood --x share --groups 4 --members 6 --generated 0.05 --cable 1000 --time 4000000"
 	testbedBytes   = "512,1024,2048,3072,4096,5120,6144,7168,8192"
@@ -124,7 +123,7 @@ const (
 	quickTestbed   = "--bytes 512,2048,8192 --time 1300000 --draws 3"
 )
 
-// schedule draws groups of members, and IDs unless they go by place.
+// schedule draws groups of members, and IDs if random; otherwise IDs go by place.
 func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint64, random bool) (*myrinet.Schedule, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	hosts := n.f.CAPorts()
@@ -145,20 +144,20 @@ func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint6
 	return myrinet.Build(n.f, n.tables, list, opt)
 }
 
-// gerlaPoint is a measurement, repeated with several draws, and where it goes.
+// gerlaPoint is a measurement, repeated with several draws, and the points that get its results.
 type gerlaPoint struct {
 	scheme gerlaScheme
-	load   float64        // offered, of a host's link; 0 takes rate
-	rate   float64        // worms of a host in a byte time
-	share  float64        // multicast in what is originated
+	load   float64        // offered load of a host's link; 0 takes rate
+	rate   float64        // worms that a host originates in a byte time
+	share  float64        // multicast part of originated worms
 	to     []*chart.Point // by metric
 }
 
-// gerlaMetric is what a panel shows of all schemes.
+// gerlaMetric is what a panel shows of each scheme.
 type gerlaMetric struct {
 	prefix string // of its curves' names
 	value  func(r *lan.Result) float64
-	ends   bool // where more comes than goes
+	ends   bool // points are unsteady where more comes than goes
 }
 
 var (
@@ -181,9 +180,9 @@ type gerlaSetting struct {
 	meanBytes       float64
 }
 
-// curves adds to the panels of f, one for each metric, a curve for each scheme: at
-// each x the means of what draws of point(x) give. Without multicast there is the
-// carried load alone. what tells settings apart.
+// curves adds to the panels of f, one for each metric, a curve for each scheme,
+// with the means of point(x) over draws at each x. A scheme without multicast
+// gets only the carried load. what names the setting in the names of curves.
 func (s *gerlaSetting) curves(lab *Lab, f *Figure, schemes []gerlaScheme, metrics []gerlaMetric, xs []float64, point func(x float64) gerlaPoint, what string) error {
 	var points []gerlaPoint
 	for _, scheme := range schemes {
@@ -210,7 +209,7 @@ func (s *gerlaSetting) curves(lab *Lab, f *Figure, schemes []gerlaScheme, metric
 	return s.measure(lab, points, metrics)
 }
 
-// measure gives each point its means.
+// measure simulates the points, and gives each its means over draws.
 func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMetric) error {
 	results := make([]*lan.Result, len(points)*s.draws)
 	err := lab.Each(len(results), func(ctx context.Context, i int) error {
@@ -219,7 +218,7 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 		if err != nil {
 			return err
 		}
-		o := lan.Options{ // of draws that points share, for comparing them draw by draw
+		o := lan.Options{ // points share draws, to compare them draw by draw
 			Fabric: s.net.f, Tables: s.net.tables, Schedule: sched, Wires: s.wires, Adapters: s.adapters,
 			Traffic: lan.Traffic{Multicast: p.share, MeanBytes: s.meanBytes, MaxBytes: s.maxBytes, Rate: p.rate}, Seed: stream(lab.Seed, "gerla traffic", draw), Warmup: s.warmup, Time: s.time,
 		}
@@ -251,8 +250,8 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 	return nil
 }
 
-// links adds to a panel the mean links of the sends of schemes, by draw, and how many paths go
-// over the hottest link and over a link on the mean. what tells settings apart.
+// links adds to a panel, by draw, the mean links of each scheme's sends, and for all pairs
+// the mean links and the loads of the hottest and of a mean link. what names the setting.
 func (s *gerlaSetting) links(lab *Lab, p *chart.Panel, schemes []gerlaScheme, what string) error {
 	sum, hottest, err := s.net.crossed()
 	if err != nil {
@@ -293,7 +292,6 @@ const (
 	meanLink    = "load of a link on the mean, of a host's"
 )
 
-// flatCurve has one value at all xs.
 func flatCurve[N int | float64](name string, xs []N, y float64) chart.Curve {
 	c := newCurve(name, xs)
 	for i := range c.Points {
@@ -302,8 +300,8 @@ func flatCurve[N int | float64](name string, xs []N, y float64) chart.Curve {
 	return c
 }
 
-// crossed counts the links between switches that the paths of all pairs cross, and how many
-// paths go over the hottest one.
+// crossed counts the links between switches that the paths of
+// all pairs cross, and the paths over the hottest link.
 func (n *gerlaNet) crossed() (sum, hottest float64, err error) {
 	load := make([]float64, n.f.NumPorts())
 	for _, a := range n.f.CAPorts() {

@@ -12,7 +12,6 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// gerlaClaims are the claims M26 and M28.
 var gerlaClaims = []Claim{
 	on("M26-46", "10 % of the generated worms multicast become approximately 46 % of those transmitted (section 7.1)", "fig10", judgeShare),
 	on("M26-tree", "the tree has lower latency than the circuit with full reassembly", "fig10", judgeTree),
@@ -38,12 +37,11 @@ func highest(points []chart.Point) chart.Point {
 	return slices.MaxFunc(points, func(a, b chart.Point) int { return cmp.Compare(a.Y, b.Y) })
 }
 
-// carried is the most that a scheme carries.
 func carried(f *Figure, scheme gerlaScheme) chart.Point {
 	return highest(f.Curve("carried: " + scheme.name))
 }
 
-// steady is the greatest load at which all of some schemes are steady, 0 if there is none.
+// steady returns the greatest load at which all the schemes are steady, 0 if there is none.
 func steady(f *Figure, schemes ...gerlaScheme) float64 {
 	load := math.Inf(1)
 	for _, s := range schemes {
@@ -52,12 +50,12 @@ func steady(f *Figure, schemes ...gerlaScheme) float64 {
 	return load
 }
 
-// interval is a value with its interval.
+// interval writes a value with its interval.
 func interval(p chart.Point, digits int) string {
 	return fmt.Sprintf("%.*f +- %.*f", digits, p.Y, digits, p.Half)
 }
 
-// compared is how often some values are above others beyond the error, and not above.
+// compared counts how often values are above others beyond the error, and below.
 type compared struct{ above, below, n int }
 
 func (c *compared) add(a, b chart.Point) {
@@ -70,8 +68,8 @@ func (c *compared) add(a, b chart.Point) {
 	}
 }
 
-// finding is that of the claim that the first values are above the others: they are
-// wherever the error does not hide it, which is at more than half of the points.
+// finding judges the claim that the first values are above the others: it holds if
+// they are, beyond the error, at more than half of the points, and below at none.
 func (c *compared) finding(why, measured string, args ...any) Finding {
 	how := 0
 	switch {
@@ -83,8 +81,8 @@ func (c *compared) finding(why, measured string, args ...any) Finding {
 	return decided(how, why, "%s; clearly so at %d of %d points, clearly not at %d", fmt.Sprintf(measured, args...), c.above, c.n, c.below)
 }
 
-// againstTrees compares the latency of a scheme with those of both trees, at the loads, or
-// proportions, until one at which all are steady. s has how many times as long it takes.
+// againstTrees compares the latency of a scheme with those of both trees, at
+// loads or proportions up to until, at which all are steady. s has the ratios.
 func againstTrees(f *Figure, scheme gerlaScheme, until float64, where string) (s span, c compared) {
 	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
 		for _, p := range f.Curve(tree.name) {
@@ -98,7 +96,7 @@ func againstTrees(f *Figure, scheme gerlaScheme, until float64, where string) (s
 	return s, c
 }
 
-// meanPoint is the mean of points, draw by draw.
+// meanPoint returns the mean of points, draw by draw.
 func meanPoint(points []chart.Point) (p chart.Point) {
 	var sums []float64
 	for _, at := range points {
@@ -131,8 +129,8 @@ func judgeTree(f *Figure) Finding {
 		"up to a load of %v, at which all are steady, the circuit takes %.2f (%s) to %.1f times as long (%s)", until, s.low, s.atLow, s.high, s.atHigh)
 }
 
-// judgeCut compares cut-through with both trees at the lightest load, or at the
-// heaviest one at which both trees are steady.
+// judgeCut compares cut-through with both trees, at the lightest
+// load or at the heaviest one at which both trees are steady.
 func judgeCut(f *Figure, light bool) Finding {
 	load := steady(f, treeRoot, treeFlood)
 	if light {
@@ -165,7 +163,7 @@ func judgeCut(f *Figure, light bool) Finding {
 	return out
 }
 
-// judgeEqual judges that two points are the same, within a share of the second.
+// judgeEqual judges whether two points are equal, within a share of the second.
 func judgeEqual(a, b chart.Point, share float64, why, measured string, args ...any) Finding {
 	r := ratio(a, b)
 	return decided(within(r, 1-share, 1+share), why, "%s; the ratio is %s", fmt.Sprintf(measured, args...), interval(r, 3))
@@ -251,7 +249,7 @@ func judgeGrows(f *Figure) Finding {
 	return c.finding("each multicast worm that is generated is sent several times", "utilization of a host's link, %s", strings.Join(says, "; "))
 }
 
-// gerlaHosts is what decides figures 12 and 13, of which the paper gives no numbers.
+// gerlaHosts ends the reasons about figures 12 and 13: the paper has no numbers of hosts.
 const gerlaHosts = "; a window of 4 worms and hosts slower than links decide it, against the paper's premise (E-M15)"
 
 func judgeSenders(f *Figure) Finding {
@@ -314,8 +312,8 @@ func judgeWhere(f *Figure) Finding {
 		percent(both.low), percent(both.high), percent(only.low), percent(only.high))
 }
 
-// Systems that the Myrinet paper speaks of and does not measure, and what its figures depend
-// on.
+// Systems that the Myrinet paper mentions and does not
+// measure, and parameters that its figures depend on.
 
 var repeatedUnicast = gerlaScheme{name: "repeated unicast", method: myrinet.Repeated}
 
@@ -344,11 +342,11 @@ const (
 	lostHostToHost = "from host to host"
 )
 
-// gerlaHostSettings is how the three pairs of panels of hosts are called.
+// gerlaHostSettings names the three pairs of panels of the figure hosts.
 var gerlaHostSettings = [...]string{"window", "hosts", "buffer"}
 
-// gerlaSystemClaims are claims that these figures decide; those without the paper's words are
-// ours.
+// gerlaSystemClaims are claims that these figures
+// decide; those marked (ours) are not the paper's.
 var gerlaSystemClaims = []Claim{
 	on("M6", "repeated unicast increases latency (abstract)", "unicast", judgeBaseline),
 	on("M20 trees", "cut-through to the first successor alone leaves trees slower than the cut-through circuit under light load (section 6)", "cut-trees", judgeCutTrees),
@@ -399,7 +397,7 @@ func judgeCutTrees(f *Figure) Finding {
 		"at a load of %v cut-through takes %.2f to %.2f of the time of trees that store, and on the circuit %s µs", x, gain.low, gain.high, interval(circuit, 1))
 }
 
-// ends are the last points of the curves of switching.
+// switchingEnds returns the last points of curves of the figure switching.
 func switchingEnds(f *Figure, prefix string, schemes ...string) (points []chart.Point) {
 	for _, scheme := range schemes {
 		curve := f.Curve(prefix + scheme)

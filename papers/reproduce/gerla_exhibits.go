@@ -149,7 +149,6 @@ func gerlaHeaders(_ context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// randomTree is a tree of up to three branches at each switch.
 func randomTree(rng *rand.Rand, depth int) (t myrinet.TreeRoute) {
 	for _, p := range rng.Perm(16)[:1+rng.IntN(3)] {
 		b := myrinet.Branch{Port: fabric.PortNum(p)}
@@ -161,7 +160,7 @@ func randomTree(rng *rand.Rand, depth int) (t myrinet.TreeRoute) {
 	return t
 }
 
-// splitTree takes a header apart as switches do.
+// splitTree takes a header apart as the switches on its way do.
 func splitTree(header []byte) (t myrinet.TreeRoute, err error) {
 	stamps, _, err := myrinet.Split(header)
 	if err != nil {
@@ -199,7 +198,7 @@ func gerlaFigure3() (*gerlaNet, error) {
 	return withRoutes(p.Fabric())
 }
 
-// worms makes a worm along tables of each way: from its first host to the others.
+// worms makes a worm for each way along tables t: from its first host to the others.
 func (n *gerlaNet) worms(t *lft.Tables, flits int, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
 	worms := make([]lan.SwitchWorm, len(ways))
 	for i, way := range ways {
@@ -220,7 +219,6 @@ func (n *gerlaNet) worms(t *lft.Tables, flits int, ways ...[]fabric.PortID) ([]l
 	return worms, nil
 }
 
-// stuckWorms draws worms that wait for each other.
 func (d *plan) stuckWorms(waits []lan.SwitchWait, names string) {
 	for _, w := range waits {
 		d.arrow(w.Port, string(names[w.For]), false)
@@ -228,7 +226,7 @@ func (d *plan) stuckWorms(waits []lan.SwitchWait, names string) {
 	}
 }
 
-// named places nodes by their names.
+// named returns a place for each node whose name is in at.
 func named(f *fabric.Fabric, at map[string][2]float64) place {
 	return func(n fabric.NodeID) (drawing.Spot, bool) {
 		name := f.Name(n).Text
@@ -274,7 +272,7 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		if scheme.loops == "" {
 			continue
 		}
-		// The same as forwarding tables.
+		// The same network and routes as forwarding tables.
 		masks := mft.NewTables(fab)
 		masks.Add(mft.MinMLID, treeMask(fab, worms[0]))
 		v, err := verify.Check(ctx, &state.State{Fabric: fab, Tables: scheme.tables, Multicast: &mft.Plan{Tables: masks, Trees: []mft.Tree{
@@ -307,7 +305,6 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	return nil
 }
 
-// treeMask is the ports of a worm's tree.
 func treeMask(f *fabric.Fabric, w lan.SwitchWorm) []fabric.PortID {
 	var ports []fabric.PortID
 	var walk func(at fabric.NodeID, t myrinet.TreeRoute)
@@ -323,7 +320,7 @@ func treeMask(f *fabric.Fabric, w lan.SwitchWorm) []fabric.PortID {
 	return ports
 }
 
-// twoOnALine says whether two multicasts on four switches in a row, a tree, deadlock.
+// twoOnALine returns true if two multicasts deadlock on four switches in a row, which is a tree.
 func twoOnALine() (bool, error) {
 	net, err := withRoutes(mesh.Generate(mesh.Spec{Dims: []int{4, 1}, Hosts: 1}))
 	if err != nil {
@@ -338,9 +335,9 @@ func twoOnALine() (bool, error) {
 	return r != nil && r.Deadlock != nil, err
 }
 
-// gerlaRing is six switches in a ring with hosts. Routes up and down from v go either
-// way; adapters says whether A and B are switches, whose one cable worms come by and
-// leave by.
+// gerlaRing returns six switches in a ring, with hosts. Routes
+// up and down from v go either way. With adapters, A and B are
+// switches with one cable, by which worms come and leave.
 func gerlaRing(adapters bool) (*fabric.Fabric, error) {
 	hosts := []struct {
 		name string
@@ -419,7 +416,7 @@ func gerlaPathDeadlock(_ context.Context, _ *Lab, f *Figure) error {
 		{"adapters without room for the worm", "deadlock", nil},
 		{"adapters with room for the worm", "all arrive", map[fabric.PortID]int{ends["A"]: flits, ends["B"]: flits}},
 	} {
-		// Y starts when X has taken the cables between A and B and not yet that behind B.
+		// At some start of Y, X has the cables between A and B and not yet the one after B.
 		found := false
 		for start := range 40 {
 			worms := []lan.SwitchWorm{{Source: ends["S"], Route: x.Tree(), Flits: flits}, {Source: ends["y"], Route: y.Tree(), Flits: flits, Start: start}}
@@ -485,8 +482,8 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	return nil
 }
 
-// circuitFrom is the hosts and buffer classes that a message from the host with an ID
-// comes to.
+// circuitFrom lists the hosts, with buffer classes,
+// that a message visits from the host with an ID.
 func circuitFrom(s *myrinet.Schedule, id int32) string {
 	var says []string
 	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), myrinet.Anyone
@@ -504,7 +501,6 @@ func circuitFrom(s *myrinet.Schedule, id int32) string {
 	return strings.Join(says, " ")
 }
 
-// drawWaits draws buffers of hosts in a circle.
 func drawWaits(title string, waits []myrinet.Wait, name func(host int32) string) drawing.Network {
 	d := drawing.Network{Title: title, Arrows: []drawing.Arrow{}, Cables: [][2]int{}}
 	n := len(waits)
@@ -519,8 +515,8 @@ func drawWaits(title string, waits []myrinet.Wait, name func(host int32) string)
 	return d
 }
 
-// overloaded says whether hosts that send without end, with buffers for one worm in each
-// class, deadlock.
+// overloaded returns true if hosts that send without end
+// deadlock, with buffers for one worm in each class.
 func overloaded(ctx context.Context, lab *Lab, fab *fabric.Fabric, tables *lft.Tables, classes int, id func(fabric.PortID) int32) (bool, error) {
 	rng := rand.New(rand.NewPCG(lab.Seed, 0x6e1b))
 	hosts := fab.CAPorts()

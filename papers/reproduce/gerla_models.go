@@ -29,7 +29,6 @@ func (o *lanNetwork) define(flags *pflag.FlagSet, name string) {
 	flags.StringVarP(&o.file, "topology", "t", "", "topology `FILE` in its place")
 }
 
-// make reads or makes the network.
 func (o *lanNetwork) make() (*fabric.Fabric, error) {
 	switch {
 	case o.file != "":
@@ -53,7 +52,7 @@ func (o *lanNetwork) make() (*fabric.Fabric, error) {
 	return nil, fmt.Errorf("--network %q: want torus, mesh, shufflenet or myrinet4", o.name)
 }
 
-// net is the network with its routes: up-down, or on its tree, or xy of compile.
+// net returns the network with its routes: up-down, up-down on its tree, or xy of compile.
 func (o *lanNetwork) net(lab *Lab, routes string) (*gerlaNet, error) {
 	return Once(lab, fmt.Sprint("gerla ", *o, routes), func(ctx context.Context) (*gerlaNet, error) {
 		n, err := withRoutes(o.make())
@@ -81,7 +80,6 @@ func (o *lanNetwork) net(lab *Lab, routes string) (*gerlaNet, error) {
 	})
 }
 
-// lanSchemes has the values of --scheme.
 var lanSchemes = map[string]gerlaScheme{
 	"circuit": circuitSF, "circuit-ct": circuitCT, "tree": treeRoot, "tree-flood": treeFlood, "unicast": repeatedUnicast, "none": unicastOnly,
 	"tree-ct": treeRootCT, "tree-flood-ct": treeFloodCT,
@@ -136,7 +134,7 @@ routes. Times are in byte times of 12.5 ns.`,
 	},
 }
 
-// lanSweep has the flags of the model lan; x names the one that varies along the axis.
+// lanSweep has the flags of the model lan; x names the flag that varies along the axis.
 type lanSweep struct {
 	gerlaSetting
 	network                 lanNetwork
@@ -225,8 +223,8 @@ func (o *lanSweep) figure(lab *Lab) (*Figure, error) {
 	return f, nil
 }
 
-// testbedMeasures has the values of testbed's --measure: the panel, the curve of a single number of
-// senders, and the value of a run for hosts of a kind: all (0), those that send (1), others (2).
+// testbedMeasures has the values of testbed's --measure: the panel, the curve's name for a single
+// number of senders, and the value of a run for a kind of hosts: all (0), senders (1), others (2).
 var testbedMeasures = map[string]struct {
 	panel chart.Panel
 	name  string
@@ -279,7 +277,7 @@ through adapters without answers whose buffers overflow.`,
 	},
 }
 
-// testbedSweep has the flags of the model testbed; x names the one that varies along the axis.
+// testbedSweep has the flags of the model testbed; x names the flag that varies along the axis.
 type testbedSweep struct {
 	network                            lanNetwork
 	senders                            []int
@@ -392,7 +390,7 @@ func (o *testbedSweep) figure(lab *Lab) (*Figure, error) {
 	return f, err
 }
 
-// senders are n of some hosts, as far apart as they can be.
+// senders marks n of some hosts, as far apart as they can be.
 func senders(hosts, n int) []bool {
 	list := make([]bool, hosts)
 	for i := range n {

@@ -178,7 +178,7 @@ var gerlaShapes = []struct {
 	}},
 }
 
-// hops is the links between switches from one to all others, by breadth-first search.
+// hops returns the links between switches from one to all others, by breadth-first search.
 func hops(f *fabric.Fabric, from fabric.NodeID) []int32 {
 	s := graph.NewSearch[fabric.NodeID](f.NumSwitches())
 	s.Run(func(n fabric.NodeID) []fabric.NodeID { _, to := f.SwitchLinks(n); return to }, from)
@@ -223,8 +223,8 @@ func gerlaBroadcast(_ context.Context, lab *Lab, f *Figure) error {
 			return err
 		}
 		h := n.f.CAPorts()
-		// The worm from the root crosses each link of the spanning tree once, as that of any other
-		// switch does.
+		// The worm from the root crosses each link of the spanning
+		// tree once, and so does a worm from any other switch.
 		worms, err := n.worms(n.tree, wormFlits, h)
 		if err != nil {
 			return err

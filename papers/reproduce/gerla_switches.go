@@ -21,10 +21,10 @@ import (
 // scheme 1 on the spanning tree, scheme 2 with interruption and scheme 3 with flushing.
 var switchSchemes = map[string]struct {
 	remedy lan.Remedy
-	tree   bool // unicast, too, on the spanning tree
+	tree   bool // unicast, too, takes the spanning tree
 }{"idle": {lan.Idle, false}, "idle-tree": {lan.Idle, true}, "interrupt": {lan.Interrupt, false}, "flush": {lan.Flush, false}}
 
-// The curves' prefixes of the model switches.
+// Prefixes of the curves of the model switches.
 const (
 	switchMulticast = "multicast: "
 	switchUnicast   = "unicast: "
@@ -114,7 +114,8 @@ func (o *switchSweep) figure(lab *Lab) (*Figure, error) {
 					estimate(&curve.Points[u], values)
 				}
 				if curve.Points[u].N < o.draws {
-					curve.Points[u].Draws = nil // they are not those of others
+					// These draws are not those of other curves.
+					curve.Points[u].Draws = nil
 				}
 			}
 			f.Panels[k].Curves = append(f.Panels[k].Curves, curve)
@@ -123,7 +124,7 @@ func (o *switchSweep) figure(lab *Lab) (*Figure, error) {
 	return f, nil
 }
 
-// run is one draw: the mean cycles of multicast and unicast worms, and those until all arrived.
+// run simulates a draw: mean cycles of multicast and of unicast, and those until all arrived.
 func (o *switchSweep) run(lab *Lab, word string, unicasts, draw int) (cycles [3]float64, err error) {
 	seed := stream(lab.Seed, "gerla switches", draw)
 	var net *gerlaNet
@@ -226,7 +227,7 @@ on its copies; or a header as a tree.`,
 	},
 }
 
-// stampRows adds what each switch sends on.
+// stampRows adds rows with what each switch sends on.
 func stampRows(f *Figure, at string, header []byte) error {
 	stamps, _, err := myrinet.Split(header)
 	if err != nil {
@@ -241,7 +242,7 @@ func stampRows(f *Figure, at string, header []byte) error {
 	return nil
 }
 
-// parseTree reads ports until a bracket that closes, and returns what is behind.
+// parseTree reads ports up to a closing bracket, and returns the text from there on.
 func parseTree(text string) (t myrinet.TreeRoute, rest string, err error) {
 	for text = strings.TrimLeft(text, " ,"); text != "" && text[0] != ')'; text = strings.TrimLeft(text, " ,") {
 		n := len(text) - len(strings.TrimLeft(text, "0123456789"))

@@ -14,21 +14,21 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// The mesh of Zhou, Liu and Chung (X18), and 40 % of it (X19).
+// The mesh of Zhou, Liu and Chung (X18); meshPart is 40 % of its hosts (X19).
 const (
 	meshSide  = 16
 	meshHosts = meshSide * meshSide
 	meshPart  = 102
 )
 
-// lanes is a configuration of virtual lanes, figure 8 of the journal version and
-// figure 6 of the conference's (X14).
+// lanes is a configuration of virtual lanes in figure 8 of the
+// journal version, which is figure 6 of the conference's (X14).
 type lanes struct {
 	label  string // of the papers' curves
 	vls    int
-	scheme string // of compile
-	// figure has the VLs of the labels in the figures (Fig. 6(e) and 8(e), E-X5), north 0, east 1,
-	// south 2, west 3, and not those of the text, east 0, north 1, west 2, south 3.
+	scheme string // of compile's SL-to-VL tables
+	// figure says that VLs are numbered as in figures (Fig. 6(e) and 8(e), E-X5), north 0,
+	// east 1, south 2, west 3, and not as in the text: east 0, north 1, west 2, south 3.
 	figure bool
 }
 
@@ -40,8 +40,8 @@ var (
 	fourByDir = lanes{"N: VL0; E: VL1; S: VL2; W: VL3", 4, compile.ByDirectionVLs, true}
 )
 
-// slChoice is how a source chooses the SL of a packet, which the papers leave
-// open (X16), where VLs go by SL.
+// slChoice is how a source chooses the SL of a packet, if VLs
+// go by SL. The papers leave it open (X16).
 type slChoice string
 
 const (
@@ -59,15 +59,15 @@ const (
 	orderRandom unicastOrder = "random"
 )
 
-// exchange is one measurement of the mesh papers: each of some sources sends one
-// message to all of a group but itself at time 0, as one multicast or as a
-// unicast to each (X20). All but the first line are what the papers do not give
-// (X19). It is a key, so all of it is comparable.
+// exchange is one measurement of the mesh papers: each source sends
+// one message to all of a group but itself at time 0, as one multicast
+// or as a unicast to each (X20). The papers do not give the fields
+// from seed on (X19). Exchanges are keys: every field is comparable.
 type exchange struct {
 	sources, group, bytes int
 	unicast               bool
 	lanes                 lanes
-	seed, draw            uint64 // of sources and group
+	seed, draw            uint64 // for drawing sources and group
 	routing, wire, credit sim.Time
 	buffers               int // whole packets a port and VL
 	header                int // bytes
@@ -76,15 +76,16 @@ type exchange struct {
 	choice                slChoice
 }
 
-// meshHardware fills the gaps in the mesh papers (X19): links of 1X SDR, 2 Gb/s of data or 4 ns a byte,
-// 100 ns in a switch, 10 ns for the wire and for credits, no headers. Buffers are for PacketBuffers.
+// meshHardware fills the gaps in the mesh papers (X19): links of 1X
+// SDR, 2 Gb/s of data or 4 ns a byte, 100 ns in a switch, 10 ns for
+// the wire and for credits, no headers. PacketBuffers sets buffers.
 func meshHardware() sim.Config {
 	return sim.Config{
 		Mbps: 2000, WireDelay: 10 * sim.Nanosecond, CreditDelay: 10 * sim.Nanosecond, RoutingDelay: 100 * sim.Nanosecond,
 	}
 }
 
-// newExchange has the defaults of X19.
+// newExchange returns an exchange with the defaults of X19.
 func newExchange(sources, group, bytes int, unicast bool, l lanes, seed, draw uint64) exchange {
 	d := meshHardware()
 	return exchange{
@@ -135,8 +136,7 @@ func (x *exchange) tables(lab *Lab) (*meshTables, error) {
 	})
 }
 
-// drawHosts draws the group and the sources: independently, so that a source may
-// be in the group or not.
+// drawHosts draws the group and the sources independently: a source may be in the group or not.
 func (t *meshTables) drawHosts(f *fabric.Fabric, x *exchange) {
 	rng := rand.New(rand.NewPCG(x.seed, 2*x.draw))
 	some := func(n int) []fabric.PortID {
@@ -149,8 +149,8 @@ func (t *meshTables) drawHosts(f *fabric.Fabric, x *exchange) {
 	t.group, t.sources = some(x.group), some(x.sources)
 }
 
-// makespan is the time until the last destination has the last byte. Each
-// exchange is simulated once in a Run.
+// makespan returns the time until the last destination has the
+// last byte. It simulates each exchange once in a Run.
 func (x exchange) makespan(ctx context.Context, lab *Lab) (sim.Time, error) {
 	t, err := x.tables(lab)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// Differences below this share of a time are none: the order of events at one
-// moment moves times as much.
+// meshNoise is the share of a time below which differences do not count:
+// another order of events at one moment makes differences as large.
 const meshNoise = 0.005
 
-// What several claims say.
+// Words of several claims.
 const (
 	largerBetter = "the larger the message, the better the speedup (remark 2)"
 	moreUnicast  = "with more virtual lanes better performance: unicast (remark 3)"
@@ -27,8 +27,8 @@ const (
 	notSaid      = "-"
 )
 
-// meshClaims are the claims X22 of cases, in the words of the journal version or of the
-// conference's.
+// meshClaims returns the claims X22 about cases, in the words
+// of the journal version or of the conference's.
 func meshClaims(cases []meshCase, conference bool) []Claim {
 	type judge func(f Figures, cases []meshCase) Finding
 	pick := func(keep func(sources int) bool) []meshCase {
@@ -64,7 +64,7 @@ func meshClaims(cases []meshCase, conference bool) []Claim {
 		{"X22-3b unicast", untied, untied2, cases, by(judgeShared, true)},
 		{"X22-3b multicast, one source", untied, untied2, one, by(judgeShared, false)},
 		{"X22-3b multicast, more sources", untied, untied2, many, by(judgeShared, false)},
-		// One source's multicast is a packet that waits for no other: it says nothing of lanes.
+		// One source's multicast is a packet that waits for no other: lanes do not matter to it.
 		{"X22-3b large unicast, one source", unclearLarge, "", one, by(judgeSharedLarge, true)},
 		{"X22-3b large unicast, more sources", unclearLarge, "", many, by(judgeSharedLarge, true)},
 		{"X22-3b large multicast, more sources", unclearLarge, "", many, by(judgeSharedLarge, false)},
@@ -83,7 +83,7 @@ func meshClaims(cases []meshCase, conference bool) []Claim {
 	return list
 }
 
-// span keeps the least and the greatest of some values, and where they are.
+// span keeps the least and the greatest of values, and where they are.
 type span struct {
 	low, high     float64
 	atLow, atHigh string
@@ -111,7 +111,7 @@ func (c *meshCase) short() string {
 // allLanes are all configurations.
 var allLanes = []lanes{oneVL, twoBySL, twoByDir, fourBySL, fourByDir}
 
-// bySL are the configurations by number of VLs in which a port may use all.
+// bySL are the configurations, by number of VLs, in which a port may use all VLs.
 var bySL = []lanes{oneVL, twoBySL, fourBySL}
 
 func judgeWins(f Figures, cases []meshCase) Finding {
@@ -126,7 +126,7 @@ func judgeWins(f Figures, cases []meshCase) Finding {
 		"unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", t.low, t.atLow, t.high, t.atHigh, t.n)
 }
 
-// change counts what differs by more than meshNoise, beyond the error.
+// change counts times that get better or worse by more than meshNoise, beyond the error.
 type change struct{ better, worse, equal, open int }
 
 // add counts a share of a time that is saved.
@@ -145,7 +145,7 @@ func (c *change) add(gain chart.Point) {
 
 func (c *change) n() int { return c.better + c.worse + c.equal + c.open }
 
-// String is in words.
+// String puts the counts into words.
 func (c *change) String() string {
 	s := fmt.Sprintf("%d of %d are better, %d worse, %d equal", c.better, c.n(), c.worse, c.equal)
 	if c.open > 0 {
@@ -183,8 +183,8 @@ func judgeSize(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// judgeSources compares cases with equal groups, by sources, as a ratio and as time
-// saved.
+// judgeSources compares cases with equal groups, by sources:
+// their speedups, and the time that multicast saves.
 func judgeSources(f Figures, cases []meshCase) Finding {
 	var speedups, saved compared
 	var says []string
@@ -229,8 +229,8 @@ func judgeGroup(f Figures, cases []meshCase) Finding {
 	var c compared
 	for i, a := range cases {
 		for _, b := range cases[i+1:] {
-			// The conference version has the smaller group with 40 % of sources only,
-			// and compares it with the larger group and all sources.
+			// The conference version has the smaller group only with 40 % of the hosts
+			// as sources, and compares it with the larger group and all sources.
 			if a.group >= b.group || a.sources != b.sources && !(len(cases) == 3 && a.sources > 1) {
 				continue
 			}
@@ -254,8 +254,8 @@ func judgeGroup(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// judgeLanes compares 1, 2 and 4 VLs by SL. At a size more VLs are better if they never clearly
-// make times longer, and clearly make more than half of them shorter.
+// judgeLanes compares 1, 2 and 4 VLs by SL. At a size, more VLs are better if
+// they clearly lengthen no time, and clearly shorten more than half of the times.
 func judgeLanes(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var steps change
@@ -302,7 +302,7 @@ func judgeLanes(f Figures, cases []meshCase, unicast bool) Finding {
 // upTo finds the size up to which a claim holds in all cases.
 type upTo struct {
 	sizes []float64
-	first float64 // size that it fails at
+	first float64 // the smallest size at which it fails
 }
 
 func newUpTo(f Figures, cases []meshCase) *upTo {
@@ -343,10 +343,10 @@ func judgeMost(f Figures, cases []meshCase) Finding {
 		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, uni.n)
 }
 
-// sharing are the pairs of configurations with as many VLs: by SL, and dedicated.
+// sharing has pairs of configurations with as many VLs: by SL, and dedicated to ports.
 var sharing = [][2]lanes{{twoBySL, twoByDir}, {fourBySL, fourByDir}}
 
-// judgeShared compares them at small sizes.
+// judgeShared compares the pairs of sharing at small sizes.
 func judgeShared(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var pairs change
@@ -381,15 +381,16 @@ func judgeShared(f Figures, cases []meshCase, unicast bool) Finding {
 	return out
 }
 
-// meshUnclear is the share of a time up to which it is not clear who is faster.
+// meshUnclear is the share of a time below which it is unclear which lanes are faster.
 const meshUnclear = 0.05
 
-// judgeSharedLarge compares them at the largest size.
+// judgeSharedLarge compares the pairs of sharing at the largest size.
 func judgeSharedLarge(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var bytes float64
 	var pairs change
-	small, large := 1, false // how sure it is that all are small, and that one is not
+	// small is the least result of within; large is true if one result is -1.
+	small, large := 1, false
 	for i := range cases {
 		c := &cases[i]
 		sizes := c.sizesOf(f)
@@ -450,8 +451,8 @@ func judgeDedicated(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// pairs yields the cases of several and of all sources that can be compared: with equal
-// groups, or, in the conference version, with what there is.
+// pairs yields cases of several and of all sources to compare: those with equal
+// groups, or all if there is one case of several, as in the conference version.
 func pairs(several, everybody []meshCase) iter.Seq2[*meshCase, *meshCase] {
 	return func(yield func(a, b *meshCase) bool) {
 		for i := range several {

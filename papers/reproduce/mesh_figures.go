@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// meshCase is the sources and the group of three figures, for 1, 2 and 4 VLs (X21).
+// meshCase has the sources and the group of three figures, for 1, 2 and 4 VLs (X21).
 type meshCase struct {
 	name           string // in the text
 	caption        string
@@ -17,8 +17,8 @@ type meshCase struct {
 	figures        [3]string
 }
 
-// Sizes of messages, of panel (a) and (b); the papers give the ends, 32 bytes and
-// 8 KB (X18), and not where the panels part.
+// Sizes of messages of panels (a) and (b). The papers give the
+// ends, 32 bytes and 8 KB (X18), and not where the panels divide.
 var (
 	smallBytes = []int{32, 64, 128, 256, 512}
 	largeBytes = []int{1024, 2048, 4096, 8192}
@@ -27,7 +27,7 @@ var (
 // mostSmall is the greatest size of panel (a).
 const mostSmall = 512
 
-// meshDraws is how often sources and groups are drawn for a point.
+// meshDraws returns how often sources and groups are drawn for a point.
 func meshDraws(quick bool, sources, group int) int {
 	if quick || (sources == meshHosts && group == meshHosts) {
 		return 1 // everybody: nothing to draw
@@ -35,7 +35,7 @@ func meshDraws(quick bool, sources, group int) int {
 	return 5
 }
 
-// configurations are the lanes of the i-th figure of a case, and its VLs.
+// configurations returns the lanes of the i-th figure of a case, and their VLs in words.
 func configurations(i int) ([]lanes, string) {
 	switch i {
 	case 0:
@@ -46,7 +46,6 @@ func configurations(i int) ([]lanes, string) {
 	return []lanes{fourBySL, fourByDir}, "4 virtual lanes"
 }
 
-// curveOf is the name of a curve.
 func curveOf(unicast bool, l lanes) string {
 	if unicast {
 		return "unicast, " + l.label
@@ -54,7 +53,6 @@ func curveOf(unicast bool, l lanes) string {
 	return "multicast, " + l.label
 }
 
-// meshExperiments are the figures of cases.
 func meshExperiments(cases []meshCase) []Experiment {
 	var list []Experiment
 	for _, c := range cases {
@@ -70,7 +68,7 @@ func meshExperiments(cases []meshCase) []Experiment {
 	return list
 }
 
-// sizes are the bytes of the panels.
+// meshSizes returns the message sizes of both panels.
 func meshSizes(quick bool) [2][]int {
 	if quick {
 		return [2][]int{{32, 512}, {8192}}
@@ -83,7 +81,7 @@ func meshFigure(lab *Lab, c *meshCase, configs []lanes) (*Figure, error) {
 	return f, measureMesh(lab, points, meshDraws(lab.Quick, c.sources, c.group))
 }
 
-// layMesh is the figure without its times, and where they go.
+// layMesh returns the figure without its times, and the points that get them.
 func layMesh(c *meshCase, configs []lanes, quick bool, seed uint64) (*Figure, []meshPoint) {
 	bytes := chart.Axis{Label: "data size", Unit: "bytes", Scale: chart.Log2}
 	f := &Figure{Parameters: meshParameters(c, meshDraws(quick, c.sources, c.group))}
@@ -116,13 +114,13 @@ func addMeshCurves[N int | float64](p *chart.Panel, configs []lanes, xs []N, at 
 
 var makespanAxis = chart.Axis{Label: "time to the last destination", Unit: "µs", Scale: chart.Log10}
 
-// meshPoint is an exchange and where its time goes.
+// meshPoint is an exchange and the point that gets its time.
 type meshPoint struct {
 	exchange
 	to *chart.Point
 }
 
-// fixed says that there is nothing to draw.
+// fixed returns true if there is nothing to draw.
 func (x *exchange) fixed() bool {
 	return x.sources == meshHosts && x.group == meshHosts && x.order != orderRandom && x.choice != slRandom
 }
@@ -167,8 +165,8 @@ func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 	return nil
 }
 
-// meshParameters are the defaults; those of a case without sources are said in the
-// panels, as is what a figure varies.
+// meshParameters returns the defaults of X19. Panels name what
+// a figure varies, and sources and group if the case has none.
 func meshParameters(c *meshCase, draws int) []Parameter {
 	x := newExchange(c.sources, c.group, 32, false, oneVL, 0, 0)
 	list := []Parameter{{"fabric", fmt.Sprintf("%dx%d mesh, a host on each switch", meshSide, meshSide)}}
@@ -189,7 +187,6 @@ func meshParameters(c *meshCase, draws int) []Parameter {
 	}...)
 }
 
-// figuresOf are the names of the figures of cases.
 func figuresOf(cases ...meshCase) []string {
 	var names []string
 	for _, c := range cases {
@@ -206,17 +203,17 @@ func (c *meshCase) result(figures Figures, unicast bool, l lanes, bytes float64)
 	return figures[c.figures[i]].At(curveOf(unicast, l), bytes)
 }
 
-// speedup is unicast's time by multicast's.
+// speedup returns unicast's time divided by multicast's.
 func (c *meshCase) speedup(figures Figures, l lanes, bytes float64) chart.Point {
 	return ratio(c.result(figures, true, l, bytes), c.result(figures, false, l, bytes))
 }
 
-// gain is the share of a time that other lanes save.
+// gain returns what lanes l save, as a share of the time on lanes other.
 func (c *meshCase) gain(figures Figures, unicast bool, l, other lanes, bytes float64) chart.Point {
 	return saving(c.result(figures, unicast, l, bytes), c.result(figures, unicast, other, bytes))
 }
 
-// saving is which share of a time another one saves.
+// saving returns the share of other that time saves: 1 - time/other.
 func saving(time, other chart.Point) chart.Point {
 	return minus(chart.Point{Y: 1, Draws: slices.Repeat([]float64{1}, len(time.Draws))}, ratio(time, other))
 }
@@ -234,8 +231,7 @@ func measured(figures Figures, cases []meshCase) iter.Seq2[*meshCase, float64] {
 	}
 }
 
-// sizesOf are the sizes that a case was measured at, ascending, which a quick run
-// has fewer of.
+// sizesOf returns the sizes that a case was measured at, ascending; a quick run has fewer.
 func (c *meshCase) sizesOf(figures Figures) (sizes []float64) {
 	for _, at := range figures[c.figures[0]].Curve(curveOf(true, oneVL)) {
 		sizes = append(sizes, at.X)

@@ -9,17 +9,17 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// setting is something that the mesh papers do not give (X19, X16, E-X15), and the
-// values that it is tried with.
+// setting is something that the mesh papers do not
+// give (X19, X16, E-X15), and the values to try.
 type setting struct {
 	name   string
 	axis   chart.Axis
 	values []float64
 	quick  []float64 // some of them
 	set    func(x *exchange, value float64)
-	// cases are sources and group, by default one and 40 % of the hosts.
+	// cases are sources and group; by default 1 or 40 % of the hosts send to 40 %.
 	cases [][2]int
-	// bytes are the sizes, by default the ends.
+	// bytes are the sizes, by default the least and the greatest.
 	bytes [2]int
 }
 
@@ -71,7 +71,7 @@ var meshSettings = []setting{
 	},
 }
 
-// meshSensitivity are figures of times by what the papers do not give.
+// meshSensitivity returns figures of times over what the papers do not give.
 func meshSensitivity() []Experiment {
 	var list []Experiment
 	for _, s := range meshSettings {
@@ -83,10 +83,10 @@ func meshSensitivity() []Experiment {
 	return list
 }
 
-// The draws of sensitivity figures.
+// sensitivityDraws is the number of draws of these figures.
 const sensitivityDraws = 3
 
-// The configurations that they are for.
+// sensitivityLanes are the configurations of these figures.
 var sensitivityLanes = []lanes{oneVL, fourBySL}
 
 func (s *setting) figure(lab *Lab) (*Figure, error) {
@@ -98,7 +98,7 @@ func (s *setting) figure(lab *Lab) (*Figure, error) {
 	return f, measureMesh(lab, points, draws)
 }
 
-// lay is the figure without its times, and where they go.
+// lay returns the figure without its times, and the points that get them.
 func (s *setting) lay(values []float64, draws int, seed uint64) (*Figure, []meshPoint) {
 	cases, sizes := s.cases, s.bytes
 	if cases == nil {
@@ -123,13 +123,11 @@ func (s *setting) lay(values []float64, draws int, seed uint64) (*Figure, []mesh
 	return f, points
 }
 
-// panelOf names a panel.
 func panelOf(c [2]int, bytes int) string {
 	mc := meshCase{sources: c[0], group: c[1]}
 	return fmt.Sprintf("%s, %d bytes", mc.short(), bytes)
 }
 
-// in is a point in a panel of a sensitivity figure.
 func (s *setting) in(figures Figures, panel string, unicast bool, l lanes, x float64) chart.Point {
 	f := figures["x19-"+s.name]
 	for i := range f.Panels {

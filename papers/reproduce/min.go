@@ -49,7 +49,7 @@ var recursiveMIN = Paper{
 	}),
 }
 
-// minStages is the size of figures 5 and 6.
+// minStages is the number of stages in figures 5 and 6.
 const minStages = 7
 
 var (
@@ -81,8 +81,8 @@ func judgeMINRates(f *Figure) Finding {
 	return out
 }
 
-// classic is the throughput of an unbuffered banyan network with unicast packets:
-// p <- p - p^2/4 at each stage.
+// classic returns the throughput of an unbuffered banyan network
+// with unicast packets: each stage reduces p to p - p^2/4.
 func classic(stages int, p float64) float64 {
 	for range stages {
 		p -= p * p / 4
@@ -123,8 +123,9 @@ func judgeMINLoad(f *Figure) Finding {
 		"at load 1, f = 2 to 32: %s", strings.Join(says, "; "))
 }
 
-// minComparison compares two ways to place copies at all points of figure 7, by
-// the model and, beyond the error, by simulation.
+// minComparison compares two ways to place copies, a and b, at all points
+// of figure 7: by the model and by simulation. clear counts points at
+// which a is better beyond the error, against those at which b is.
 func minComparison(f *Figure, a, b multistage.Placement, nameA, nameB string) (model span, clear, against int, measured string) {
 	var slots span
 	for i := range f.Panels {
@@ -242,9 +243,9 @@ func judgeMINWhole(f *Figure) Finding {
 	return out
 }
 
-// What the paper on banyan networks speaks of and does not show.
+// What the paper on banyan networks mentions and does not show.
 
-// The curves of phase2.
+// The curves of the figure phase2.
 const (
 	minPhaseOne  = "f = %d" + simulated
 	minTwoPhases = "f = %d, with phase 2" + simulated
@@ -257,7 +258,7 @@ const (
 	doublingBound  = "recursive doubling, without conflicts"
 )
 
-// minPassDraws is how many multicasts are drawn for a point.
+// minPassDraws is the number of multicasts that are drawn for a point.
 const minPassDraws = 300
 
 // minPasses counts passes through an idle network until all destinations have a packet.
@@ -302,11 +303,12 @@ func minPasses(lab *Lab) (*Figure, error) {
 	}, nil
 }
 
-// doublingIn is the passes of recursive doubling from source: in each, all that have the packet
-// and have not served all of their part send it to the next one, and of those that want one
-// link the first one goes.
+// doublingIn returns the passes of recursive doubling from source. In each
+// pass, every host that has the packet and has not served all of its part
+// sends it to one more; of those that want the same link, the first goes.
 func doublingIn(stages, source int, to []int) (passes int) {
-	type part struct{ lo, hi int } // of the hosts: its first has the packet, and sees to the others
+	// A part of the hosts: the first has the packet, and serves the others.
+	type part struct{ lo, hi int }
 	hosts := append([]int{source}, to...)
 	parts := []part{{0, len(hosts)}}
 	for len(parts) > 0 {

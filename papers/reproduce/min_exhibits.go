@@ -79,7 +79,7 @@ func minRegion(_ context.Context, lab *Lab, f *Figure) error {
 	return f.addCall(lab, "x10x as a cube", "multicast --header cube --to 4,5,12,13")
 }
 
-// nodesOf are the nodes that a packet comes to.
+// nodesOf lists the nodes that a packet comes to.
 func nodesOf[H any](hops []multistage.Hop[H]) string {
 	var list []int
 	for _, h := range hops {
@@ -124,7 +124,7 @@ func minTwoPhase(_ context.Context, lab *Lab, f *Figure) error {
 	if err := f.addCall(lab, "", "multicast --start 4", "", "4 5 6 7 8", "4 to 0, 5 to 3, 6 to 6, 7 to 11, 8 to 13", "no", "2"); err != nil {
 		return err
 	}
-	// Any set of destinations, any source, a start for each: all of a network of 8.
+	// All sets of destinations in a network of 8, from all sources, with one start each.
 	wrong, all := 0, 0
 	for set := 1; set < 1<<8; set++ {
 		for source := range 8 {
@@ -158,7 +158,7 @@ func minTwoPhase(_ context.Context, lab *Lab, f *Figure) error {
 	return nil
 }
 
-// elements are the numbers of the bits that are set.
+// elements lists the numbers of the bits that are set.
 func elements(set int) (list []int) {
 	for set != 0 {
 		list = append(list, bits.TrailingZeros(uint(set)))
@@ -224,7 +224,7 @@ func drawWorms(title string, worms []multistage.Worm, r *multistage.WormResult) 
 	return d
 }
 
-// wormTables has what verify says of worms as the trees of forwarding tables.
+// wormTables adds to a figure what verify finds if worms are trees of forwarding tables.
 func wormTables(ctx context.Context, stages int, worms []multistage.Worm, to *Figure) error {
 	f, err := withLIDs(banyan.Banyan(stages, true))
 	if err != nil {

@@ -35,7 +35,7 @@ each part of multicast, and a curve for each combination of the other values.`,
 	},
 }
 
-// minSweep has the flags of the model min; x names the one that varies along the axis.
+// minSweep has the flags of the model min; x names the flag that varies along the axis.
 type minSweep struct {
 	x                         string
 	stages, fanout            []int
@@ -44,20 +44,20 @@ type minSweep struct {
 	slots                     int
 }
 
-// minCounts has the values of --count: each names its own curve, and what is added to the name of another.
+// minCounts has the values of --count: the name of a curve that has
+// no other part in its name, and the part that a longer name gets.
 var minCounts = map[string][2]string{
 	"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived},
 	"final": {"with phase 2" + simulated, "with phase 2" + simulated},
 }
 
-// The curves of a network of which one thing varies.
+// The curves if only the axis varies.
 const (
 	minModelled = "model"
 	minParted   = "copies as parts of a packet, simulated"
 	minArrived  = "all copies arrive, simulated"
 )
 
-// axis is the values on the axis, and how it is labelled.
 func (o *minSweep) axis() (chart.Axis, []float64, error) {
 	floats := func(list []int) (out []float64) {
 		for _, v := range list {
@@ -82,7 +82,7 @@ func (o *minSweep) figure(lab *Lab) (*Figure, error) {
 		return nil, err
 	}
 	f := &Figure{}
-	// One value stands for those on the axis.
+	// A single 0 stands for the values on the axis.
 	stages, fanouts, loads := o.stages, o.fanout, o.load
 	switch o.x {
 	case "stages":
@@ -157,7 +157,7 @@ func (o *minSweep) figure(lab *Lab) (*Figure, error) {
 	return f, o.simulatePoints(lab, points)
 }
 
-// minPoint is a point to be simulated, and where it goes, by what is counted.
+// minPoint is a point to simulate, and the points that get its results, by what is counted.
 type minPoint struct {
 	stages  int
 	traffic multistage.Traffic
@@ -165,7 +165,7 @@ type minPoint struct {
 	to      map[string]*chart.Point
 }
 
-// simulatePoints measures points: those of phase 2 in runs of their own.
+// simulatePoints simulates points; results of phase 2 take runs of their own.
 func (o *minSweep) simulatePoints(lab *Lab, points []minPoint) error {
 	return lab.Each(len(points), func(ctx context.Context, i int) error {
 		p := &points[i]
@@ -190,7 +190,7 @@ func (o *minSweep) simulatePoints(lab *Lab, points []minPoint) error {
 	})
 }
 
-// modelMIN is the throughput by the paper's model.
+// modelMIN returns the throughput by the paper's model.
 func modelMIN(stages int, t multistage.Traffic, start multistage.Placement) (float64, error) {
 	c, err := multistage.CopyRates(stages, t.Fanout, start)
 	if err != nil {

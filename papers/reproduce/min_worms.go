@@ -34,7 +34,8 @@ threes of two worms to two nodes and one to one (--threes), or drawn (--random).
 	},
 }
 
-// wormSweep has the flags of the model worms: networks of 2^stages processors, worms of flits, buffers in flits.
+// wormSweep has the flags of the model worms. Networks have
+// 2^stages processors; buffers are in flits.
 type wormSweep struct {
 	stages, flits, draws int
 	buffer, random       []int
@@ -106,7 +107,6 @@ func (o *wormSweep) figure(lab *Lab) (*Figure, error) {
 	return f, nil
 }
 
-// wormSets is sets of worms that are counted together.
 type wormSets struct {
 	what  string
 	worms [][]multistage.Worm
@@ -127,7 +127,6 @@ func (o *wormSweep) sets(lab *Lab) (list []wormSets, err error) {
 	return list, nil
 }
 
-// given reads the worms of --worm.
 func (o *wormSweep) given() (list []multistage.Worm, err error) {
 	for _, word := range o.worm {
 		var w multistage.Worm
@@ -144,7 +143,8 @@ func (o *wormSweep) given() (list []multistage.Worm, err error) {
 	return list, nil
 }
 
-// threesOfWorms is all threes of worms from different processors, two to two nodes and one to one.
+// threesOfWorms returns all threes of worms of different
+// processors, two to two nodes and one to one.
 func threesOfWorms(size int) (sets [][]multistage.Worm) {
 	to := func(first, last int) multistage.Region { return multistage.Region{Min: first, Max: last} }
 	for a := range size {
@@ -213,7 +213,7 @@ func multicastRows(n, source int, to []int, start int, header string, blocks boo
 	if header != "region" && header != "cube" {
 		return nil, fmt.Errorf("--header %q: want region or cube", header)
 	}
-	if _, err := multistage.TwoPhase(n, source, to, 0); err != nil { // addresses
+	if _, err := multistage.TwoPhase(n, source, to, 0); err != nil { // check the addresses
 		return nil, err
 	}
 	parts := blocksOf(to)
@@ -280,7 +280,7 @@ func multicastRows(n, source int, to []int, start int, header string, blocks boo
 			says += fmt.Sprintf("-%d", p.Max)
 		}
 		sends = append(sends, says)
-		for _, h := range multistage.Hops(n, from, p) { // of aligned cubes headers do the same
+		for _, h := range multistage.Hops(n, from, p) { // headers of aligned cubes do the same
 			at := [2]int{h.Stage, h.Out}
 			blocked = blocked || links[at] > 0 && links[at] != i+1
 			links[at] = i + 1

@@ -11,24 +11,24 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// Model is a network of a paper with parameters: what its figures are measured with.
+// Model measures a network of a paper with parameters. Figures are calls of models.
 type Model struct {
 	Name, Short, Long, Example string
-	// define adds the parameters to flags, with the paper's as far as they are one value, and
-	// returns what measures with the values that flags have then.
+	// define adds the parameters to flags; defaults are mostly the paper's. It returns
+	// a function that measures with the values that the flags have when it is called.
 	define func(flags *pflag.FlagSet) func(lab *Lab) (*Figure, error)
 }
 
 // Models lists the models that measure figures, in the order of the help text.
 var Models []*Model
 
-func init() { // figures refer to models, whose figures refer to papers
+func init() { // else a cycle: figures refer to models, and these to figures
 	Models = []*Model{&minModel, &copyModel, &wormModel, &multicastModel, &lanModel, &testbedModel, &switchModel, &headerModel}
 }
 
-// Define adds the parameters of m to flags, and returns the experiment with the values that they
-// have when it runs. The figure lists those that say something, and has no points at which nothing
-// was measured.
+// Define adds the parameters of m to flags, and returns the experiment,
+// which takes their values when it runs. The figure lists parameters
+// that are set, and leaves out points at which nothing was measured.
 func (m *Model) Define(flags *pflag.FlagSet) Work {
 	measure := m.define(flags)
 	var own []*pflag.Flag
@@ -71,7 +71,7 @@ func callModel(lab *Lab, line string) (*Figure, error) {
 	return f, err
 }
 
-// override gives flags of a line other values: lists would grow with a second one.
+// override replaces values of flags in a line: a second flag would extend a list.
 func override(line string, flags []string) string {
 	words := strings.Fields(line)
 	for pair := range slices.Chunk(flags, 2) {
@@ -84,8 +84,8 @@ func override(line string, flags []string) string {
 	return strings.Join(words, " ")
 }
 
-// modelled makes an experiment of calls of models, whose panels it has one after another. In a
-// quick run each has the values of quick, flags with a value each.
+// modelled makes an experiment of calls of models, whose panels follow each other.
+// In a quick run, each call gets the flags in quick, pairs of a flag and a value.
 func modelled(name, title, quick string, lines ...string) Experiment {
 	return Experiment{Name: name, Title: title, Run: func(lab *Lab) (*Figure, error) {
 		f := &Figure{}
@@ -115,8 +115,8 @@ func modelled(name, title, quick string, lines ...string) Experiment {
 	}}
 }
 
-// addCall adds the rows that a model prints to those of an exhibit, and its drawings. paper is
-// what the paper has for them, in their order; of those behind it does not say.
+// addCall adds the rows and drawings of a model to an exhibit. paper has
+// the paper's values for the first rows; for others the paper has none.
 func (f *Figure) addCall(lab *Lab, what, line string, paper ...string) error {
 	one, err := callModel(lab, line)
 	if err != nil {
@@ -133,13 +133,13 @@ func (f *Figure) addCall(lab *Lab, what, line string, paper ...string) error {
 	return nil
 }
 
-// varied joins what tells one of several things apart: of each parameter with more than one value
-// that is not on the axis, its value.
+// varied joins what tells one of several things apart: the value of each
+// parameter that has several and is not on the axis. Empty parts are left out.
 func varied(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// ifSeveral is a value in words where a parameter has several.
+// ifSeveral returns a value in words if its parameter has several, else "".
 func ifSeveral[T any](list []T, format string, value any) string {
 	if len(list) < 2 {
 		return ""

@@ -1,12 +1,13 @@
-// Package reproduce has the experiments of the papers whose systems ibweave
-// carries: it measures their figures with the simulator and on the tables
-// that compile makes, and judges what the papers say about them.
-// It makes no promise to other modules.
+// Package reproduce has the experiments of the papers whose
+// methods ibweave has: it measures their figures with the
+// simulator and on the tables that compile makes, and judges what
+// the papers say about them. It makes no promise to other modules.
 //
-// An Experiment is a figure of a Paper. Running it gives a Figure: panels with
-// curves, and the parameters. What a paper says about its figures is a Claim,
-// judged by the numbers of the figures alone, so that a verdict can be checked
-// with the CSV files in hand. A claim that fails is a result, not an error.
+// An Experiment is a figure of a Paper. Running it gives a
+// Figure: panels with curves, and the parameters. What a paper
+// says about its figures is a Claim, judged by the numbers of the
+// figures alone, so that a verdict can be checked with the CSV
+// files in hand. A claim that fails is a result, not an error.
 //
 // To add a paper: a file with a variable of type Paper, and its name in Papers.
 package reproduce
@@ -22,7 +23,7 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// Papers is what can be reproduced, in the order of the help text.
+// Papers lists what can be reproduced, in the order of the help text.
 var Papers = []*Paper{
 	&zhou2010,
 	&zhouConference,
@@ -35,24 +36,23 @@ var Papers = []*Paper{
 type Paper struct {
 	ID    string // the first part of the IDs of its figures, as in "zhou2010"
 	Title string // authors, title, where and when
-	// Notes say what our experiments take as given where the paper is silent, a
-	// sentence each.
+	// Notes say what our experiments assume where the paper is silent, a sentence each.
 	Notes       []string
 	Experiments []Experiment
 	// Exhibits are worked examples, theorems and rules: figures of rows and drawings,
 	// which take seconds and are printed, too.
 	Exhibits []Experiment
 	Claims   []Claim
-	Ours     []string // Spec of the claims that are our additions, and not the paper's
+	Ours     []string // Spec of the claims that we added to the paper's
 }
 
-// All is the experiments and the exhibits.
+// All returns the experiments and the exhibits.
 func (p *Paper) All() []Experiment { return slices.Concat(p.Experiments, p.Exhibits) }
 
 // Experiment is one figure.
 type Experiment struct {
 	Name  string // the second part of its ID, as in "fig10"
-	Title string // as the paper's caption, or what it should say
+	Title string // the paper's caption, or what it should say
 	// Run measures. It calls Lab.Each once, for everything that takes long.
 	// The figure's ID, Title and conditions are filled in by the caller.
 	Run func(lab *Lab) (*Figure, error)
@@ -68,28 +68,27 @@ type Parameter struct {
 type Figure struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
-	// Version, Quick, Seed and Order are the conditions under which figures may be
-	// compared with each other.
+	// Version, Quick, Seed and Order are conditions. Only figures
+	// with the same ones may be compared.
 	Version string `json:"version"`
 	Quick   bool   `json:"quick"`
 	Seed    uint64 `json:"seed"`
 	Order   int    `json:"negative_binomial,omitempty"` // Options.Order
-	// Calls are the commands of models that give the panels, or rows among others.
+	// Calls are the commands of models that give the panels, or some of the rows.
 	Calls      []string      `json:"calls,omitempty"`
 	Parameters []Parameter   `json:"parameters"`
 	Panels     []chart.Panel `json:"panels"`
-	// Rows and Drawings are what an exhibit has.
+	// Rows and Drawings are those of an exhibit.
 	Rows     []Row             `json:"rows,omitempty"`
 	Drawings []drawing.Network `json:"drawings,omitempty"`
 }
 
-// linear is an axis without a logarithm.
 func linear(label, unit string) chart.Axis {
 	return chart.Axis{Label: label, Unit: unit, Scale: chart.Linear}
 }
 
-// Curve is the points of a curve over all panels, by ascending X: where panels
-// share an X, the first panel's count. Nil if there is no such curve.
+// Curve returns the points of a curve in all panels, by ascending X. If panels share
+// an X, the first panel's point counts. Nil means that there is no such curve.
 func (f *Figure) Curve(name string) []chart.Point {
 	var points []chart.Point
 	for _, p := range f.Panels {
@@ -113,14 +112,14 @@ func (f *Figure) Curve(name string) []chart.Point {
 	return points
 }
 
-// panel is one panel of a figure by itself: curves of several have the same names.
+// panel returns f with one panel only: curves of several panels have the same names.
 func (f *Figure) panel(i int) *Figure {
 	one := *f
 	one.Panels = f.Panels[i : i+1]
 	return &one
 }
 
-// newCurve has points at xs that are yet to be measured.
+// newCurve returns a curve with points at xs that are yet to be measured.
 func newCurve[N int | float64](name string, xs []N) chart.Curve {
 	c := chart.Curve{Name: name, Points: make([]chart.Point, len(xs))}
 	for i, x := range xs {
@@ -129,8 +128,8 @@ func newCurve[N int | float64](name string, xs []N) chart.Curve {
 	return c
 }
 
-// At is the value of a curve at x. It panics where there is none: a claim may ask
-// only for what its figures have.
+// At returns the point of a curve at x. It panics if there is
+// none: a claim may ask only for what its figures have.
 func (f *Figure) At(name string, x float64) chart.Point {
 	if at, ok := pointAt(f, name, x); ok {
 		return at
@@ -138,28 +137,28 @@ func (f *Figure) At(name string, x float64) chart.Point {
 	panic(fmt.Sprintf("%s has no point at %v of curve %q", f.ID, x, name))
 }
 
-// Verdict is what became of a claim.
+// Verdict is the outcome for a claim.
 type Verdict string
 
 // The verdicts.
 const (
 	Holds Verdict = "holds"
 	Fails Verdict = "fails"
-	// HoldsAs is a claim that fails as printed and holds when it is read
-	// otherwise: Finding.As says how.
+	// HoldsAs is a claim that fails as printed and holds when it
+	// is read in another way, which Finding.As tells.
 	HoldsAs Verdict = "holds as"
-	// WithinError is a claim of which the intervals have both outcomes in them.
+	// WithinError is a claim whose intervals have both outcomes in them.
 	WithinError Verdict = "within the error"
-	// OnDraw is a claim of which runs with some seeds decide the contrary of others.
+	// OnDraw is a claim that holds with some seeds and fails with others.
 	OnDraw Verdict = "depends on the draw"
-	// NotDecidable is a claim that the measurements cannot tell: the paper leaves
-	// open what it depends on.
+	// NotDecidable is a claim that depends on something that the
+	// paper leaves open, so that measurements cannot decide it.
 	NotDecidable Verdict = "not decidable"
-	// NotMeasured is a claim some figures of which are not there.
+	// NotMeasured is a claim that lacks some of its figures.
 	NotMeasured Verdict = "not measured"
 )
 
-// Figures are figures by name.
+// Figures has figures by name.
 type Figures = map[string]*Figure
 
 // Claim is something that a paper says about its results.
@@ -183,10 +182,10 @@ type Finding struct {
 	Verdict  Verdict `json:"verdict"`
 	As       string  `json:"as,omitempty"` // with HoldsAs
 	Measured string  `json:"measured"`     // numbers
-	Why      string  `json:"why"`          // what explains them, above all where a claim fails
+	Why      string  `json:"why"`          // what explains them, above all if the claim fails
 }
 
-// String is the verdict in words: "holds as time saved".
+// String returns the verdict in words: "holds as time saved".
 func (f *Finding) String() string {
 	if f.Verdict == HoldsAs {
 		return string(f.Verdict) + " " + f.As
@@ -194,7 +193,7 @@ func (f *Finding) String() string {
 	return string(f.Verdict)
 }
 
-// failIf makes a finding one of a claim that fails, without a reason.
+// failIf makes a claim fail, without a reason, if wrong is true.
 func (f *Finding) failIf(wrong bool) {
 	if wrong {
 		f.Verdict, f.Why = Fails, ""
@@ -211,7 +210,7 @@ type Judgement struct {
 	Finding
 }
 
-// Judge judges the claims of p by what figures there are, by name.
+// Judge judges the claims of p by the figures that there are, by name.
 func (p *Paper) Judge(figures Figures) []Judgement {
 	list := make([]Judgement, 0, len(p.Claims))
 	for _, c := range p.Claims {
@@ -245,26 +244,26 @@ func (p *Paper) works() iter.Seq[Work] {
 	}
 }
 
-// Prints says that the figure is an exhibit.
+// Prints returns true for an exhibit.
 func (w Work) Prints() bool {
 	return slices.ContainsFunc(w.Paper.Exhibits, func(x Experiment) bool { return x.Name == w.Name })
 }
 
-// ID is as in "zhou2010/fig10".
+// ID returns the paper's ID and the name: "zhou2010/fig10".
 func (w Work) ID() string { return w.Paper.ID + "/" + w.Name }
 
 // UnknownError is a name that no paper or figure has.
 type UnknownError struct {
 	Name string
-	Want []string // what there is
+	Want []string // valid names
 }
 
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("nothing to reproduce is called %q: want all, or some of %s", e.Name, strings.Join(e.Want, ", "))
 }
 
-// Find gives the experiments of names, each once and in the order of Papers: the
-// IDs of papers and of figures, or "all". Errors are *UnknownError.
+// Find returns the experiments that names mean, each once and in the order of Papers.
+// Names are IDs of papers and of figures, or "all". Errors are *UnknownError.
 func Find(names []string) ([]Work, error) {
 	wanted := map[string]bool{}
 	for _, name := range names {

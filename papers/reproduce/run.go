@@ -13,16 +13,15 @@ import (
 type Options struct {
 	// Quick takes fewer points, and shorter measurements, for a first look.
 	Quick bool
-	// Seed is of everything random.
+	// Seed is the seed of everything random.
 	Seed uint64
-	// Order of the negative binomial distribution that times between the messages of SPAM's hosts
-	// have (E-S4), 1 or more: they are sums of that number of geometric times. 0 is 1.
+	// Order is that of the negative binomial distribution of the times between messages of SPAM's
+	// hosts (E-S4), 1 or more: such a time is the sum of that number of geometric times. 0 means 1.
 	Order int
 	// Workers is how many points are measured at the same time; 0 is the number
 	// of CPUs. No result depends on it.
 	Workers int
-	// Version goes into the figures, and tells those of one program from those
-	// of another.
+	// Version goes into the figures. A figure of another version does not count as made.
 	Version string
 	// Done, if not nil, is called with each figure when it is complete, one call
 	// at a time, in no particular order. Its error ends Run.
@@ -32,34 +31,33 @@ type Options struct {
 	Progress func(done, total int)
 }
 
-// share is how many units of progress an experiment is.
+// share is the units of progress of an experiment.
 const share = 1000
 
-// Lab is where an experiment is run: it says under which conditions, and has the
-// CPUs.
+// Lab is where an experiment runs: it has the conditions and shares the CPUs.
 type Lab struct {
 	Quick bool
 	Seed  uint64
 	Order int // Options.Order, 1 or more
 	run   *run
-	calls int  // of Each that are to come, 1 if 0
-	each  bool // has been called
+	calls int  // of Each that are to come; 0 means 1
+	each  bool // Each has been called
 }
 
 // run is what the experiments of one Run share.
 type run struct {
 	ctx      context.Context
 	slots    chan struct{}
-	memo     sync.Map // by key: a function that gives what is made at its first call
+	memo     sync.Map // by key: a function that makes the value at its first call
 	lock     sync.Mutex
 	done     int // units of progress
 	total    int
 	progress func(done, total int)
 }
 
-// Each calls work for 0 to n-1, several at the same time, and gives the first
-// error. It is what an experiment does all its measuring in: for each point one
-// call, which keeps its result by i. Calls must not call Each.
+// Each calls work for 0 to n-1, several at the same time, and returns
+// the first error. An experiment does all its measuring in it: a call
+// for each point keeps its result by i. Calls must not call Each.
 func (l *Lab) Each(n int, work func(ctx context.Context, i int) error) error {
 	l.each = l.each || n > 0
 	g, ctx := errgroup.WithContext(l.run.ctx)
@@ -91,7 +89,7 @@ func (l *Lab) Each(n int, work func(ctx context.Context, i int) error) error {
 	return g.Wait()
 }
 
-// advance tells of more units of progress, under the lock.
+// advance reports more units of progress; the caller holds the lock.
 func (r *run) advance(units int) {
 	r.done += units
 	if r.progress != nil && units > 0 {
@@ -99,17 +97,17 @@ func (r *run) advance(units int) {
 	}
 }
 
-// Once makes what several experiments of a Run use, by a key, one time only: a
-// compiled fabric, or a point that two figures share. The key says everything
-// that the result depends on beside the lab's conditions. Callers that come while
-// it is made wait.
+// Once makes a value that several experiments of a Run use, once
+// for each key: a compiled fabric, or a point that two figures
+// share. The key says everything that the value depends on,
+// besides the lab's conditions. Callers wait while it is made.
 func Once[T any](l *Lab, key string, make func(ctx context.Context) (T, error)) (T, error) {
 	made, _ := l.run.memo.LoadOrStore(key, sync.OnceValues(func() (T, error) { return make(l.run.ctx) }))
 	return made.(func() (T, error))()
 }
 
-// Run measures the figures of work, and gives them in its order. Errors are those
-// of experiments, with the ID of the figure, of Options.Done, and ctx's.
+// Run measures the figures of work, and returns them in its order. Errors are
+// those of experiments, with the ID of the figure, of Options.Done, and ctx's.
 func Run(ctx context.Context, work []Work, opt Options) ([]*Figure, error) {
 	workers := opt.Workers
 	if workers <= 0 {
@@ -119,8 +117,8 @@ func Run(ctx context.Context, work []Work, opt Options) ([]*Figure, error) {
 	r := &run{ctx: inner, slots: make(chan struct{}, workers), total: share * len(work), progress: opt.Progress}
 	figures := make([]*Figure, len(work))
 	var done sync.Mutex
-	// A few at a time: the last points of one leave CPUs to the next, and figures
-	// are complete in about their order.
+	// A few at a time: the last points of one leave CPUs to the
+	// next, and figures are complete in about their order.
 	g.SetLimit(workers + 1)
 	for i, w := range work {
 		if inner.Err() != nil {

@@ -61,8 +61,8 @@ const (
 	spamCycle   = 10 * sim.Nanosecond // of a flit on a channel
 )
 
-// spamHardware is the paper's: buffers of one flit at inputs and outputs, 40 ns in
-// each router for a header. Startups are the drivers'.
+// spamHardware returns the paper's hardware: buffers of one flit at inputs
+// and outputs, 40 ns in each router for a header. Callers add startups.
 func spamHardware() sim.Config {
 	return sim.Config{
 		Mbps: 800, FlitBytes: 1, RoutingDelay: 40 * sim.Nanosecond,
@@ -70,8 +70,8 @@ func spamHardware() sim.Config {
 	}
 }
 
-// spamRouters has SPAM's routers in a simulation. Tags of messages number the
-// worms that are under way.
+// spamRouters gives a simulation SPAM's routers.
+// The tag of a message is the number of its worm.
 type spamRouters struct {
 	net   *updown.SPAMNetwork
 	worms []*updown.Worm
@@ -82,7 +82,7 @@ func (r *spamRouters) Route(s *sim.Sim, at fabric.NodeID, in fabric.PortID, m *s
 	return r.net.Route(s, at, in, r.worms[m.Tag], to)
 }
 
-// send has a host send a worm now, and gives its number.
+// send makes a host send a worm now, and returns its number.
 func (r *spamRouters) send(s *sim.Sim, src fabric.PortID, x *updown.Worm) (tag int64, err error) {
 	if n := len(r.free); n > 0 {
 		tag = r.free[n-1]
@@ -110,7 +110,7 @@ var spamTrees = []spamTree{
 	{"depth-first tree", updown.DepthFirst, lowestSwitch},
 }
 
-// network grows a lattice with its routers.
+// network returns a random lattice with SPAM's routers.
 func (k *spamTree) network(switches int, seed uint64) (*spamRouters, error) {
 	f, err := gen.Lattice(switches, seed)
 	if err != nil {
@@ -123,22 +123,22 @@ func (k *spamTree) network(switches int, seed uint64) (*spamRouters, error) {
 	return &spamRouters{net: net}, nil
 }
 
-// someOf draws d of n, but not one of them.
+// someOf draws d different numbers below n, all of them other than but.
 func someOf(rng *rand.Rand, n, d, but int) []int {
 	list := rng.Perm(n)
 	list = slices.DeleteFunc(list, func(i int) bool { return i == but })
 	return list[:d]
 }
 
-// hosts gives the processors of a list of numbers.
 func (r *spamRouters) hosts(list []int) []fabric.PortID {
 	return text.Each(list, func(k int) fabric.PortID { return r.net.Fabric().CAPorts()[k] })
 }
 
-// partition makes worms of the processors of a list of numbers: as many as k says, and no
-// more than there are, of contiguous parts of the tree's order that differ by one destination
-// at most. The paper proposes it as future work, so that not every multicast has the root
-// as its least common ancestor.
+// partition makes k worms to the processors in a list, or
+// one for each processor if these are fewer. Each goes to a
+// contiguous part of the tree's order; parts differ by one
+// destination at most. The paper proposes it as future work, so that
+// not every multicast has the root as its least common ancestor.
 func (r *spamRouters) partition(list []int, k int) ([]*updown.Worm, error) {
 	all, err := r.net.NewWorm(r.hosts(list))
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *spamRouters) partition(list []int, k int) ([]*updown.Worm, error) {
 	return worms, nil
 }
 
-// alone is the latency of one multicast in an idle network.
+// alone returns the latency of one multicast in an idle network.
 func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, error) {
 	x, err := r.net.NewWorm(r.hosts(to))
 	if err != nil {
@@ -164,8 +164,8 @@ func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, e
 	return r.sendAll(ctx, spamHardware(), src, []*updown.Worm{x})
 }
 
-// sendAll is the time until the last destination of some worms of a host has them, in an idle
-// network with a startup for each.
+// sendAll returns the time until the last destination of a host's
+// worms has them, in an idle network with a startup for each worm.
 func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worms []*updown.Worm) (sim.Time, error) {
 	cfg.Startup = spamStartup
 	s, err := sim.New(sim.Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, nil)
@@ -181,14 +181,15 @@ func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worm
 	return s.Counts().LastAt, err
 }
 
-// doubling is software multicast (S17): each host that has the message sends it to one
-// more with each startup, so that in each phase twice as many have it. Those that
-// a host serves follow each other in the spanning tree, so that messages of one
-// phase are not all on the same channels.
+// doubling is software multicast (S17): each host that has
+// the message sends it to one more with each startup, so
+// that in each phase twice as many have it. The hosts that
+// one serves follow each other in the spanning tree, so that
+// messages of one phase are not all on the same channels.
 type doubling struct {
 	r     *spamRouters
 	hosts []fabric.PortID // the sender first
-	parts [][2]int        // by worm: its receiver, and the end of the part of hosts that this one serves
+	parts [][2]int        // by worm: index of its receiver, and the end of the part that this one serves
 	err   error
 }
 
@@ -199,9 +200,9 @@ func (x *doubling) Deliver(s *sim.Sim, d *sim.Delivery) {
 	x.serve(s, p[0], p[1])
 }
 
-// serve has the host at lo see to those before hi: it passes the upper half of them
-// on to the first of that half, and so on. The simulator has its startups one after
-// the other.
+// serve makes the host at lo serve those before hi: it sends to
+// the first of their upper half, which serves that half, and so
+// on. The simulator makes its startups follow each other.
 func (x *doubling) serve(s *sim.Sim, lo, hi int) {
 	for hi-lo > 1 && x.err == nil {
 		mid := (lo + hi + 1) / 2
@@ -215,7 +216,7 @@ func (x *doubling) serve(s *sim.Sim, lo, hi int) {
 	}
 }
 
-// bySoftware is the latency of one software multicast in an idle network.
+// bySoftware returns the latency of one software multicast in an idle network.
 func (r *spamRouters) bySoftware(ctx context.Context, src int, to []int) (sim.Time, error) {
 	cfg := spamHardware()
 	cfg.Startup = spamStartup
@@ -235,13 +236,13 @@ func (r *spamRouters) bySoftware(ctx context.Context, src int, to []int) (sim.Ti
 	return s.Counts().LastAt, x.err
 }
 
-// softwareBound is the time of a software multicast's startups alone, in µs.
+// softwareBound returns the time of a software multicast's startups alone, in µs.
 func softwareBound(destinations int) float64 {
 	return float64(bits.Len(uint(destinations))) * float64(spamStartup) / float64(sim.Microsecond)
 }
 
-// spamPoint is a point of figure 2, and where it goes. Most is the longest latency of
-// all, nil if not asked for.
+// spamPoint is a point of figure 2, and the points that get its results:
+// to gets the mean latency, most the longest of all; nil if not asked for.
 type spamPoint struct {
 	tree     spamTree
 	switches int
@@ -253,7 +254,7 @@ type spamPoint struct {
 // spamWay multicasts in an idle network, and returns the latency to the last destination.
 type spamWay func(r *spamRouters, ctx context.Context, src int, to []int) (sim.Time, error)
 
-// The fewest draws of a point of figure 2, and of one that asks for the longest latency.
+// The least draws of a point of figure 2, and of one that asks for the longest latency.
 const (
 	spamDraws     = 30
 	spamMostDraws = 200
@@ -295,15 +296,14 @@ func (p *spamPoint) measure(ctx context.Context, seed uint64, quick bool) error 
 	}
 }
 
-// measureSPAM measures points.
 func measureSPAM(lab *Lab, points []spamPoint) error {
 	return lab.Each(len(points), func(ctx context.Context, i int) error { return points[i].measure(ctx, lab.Seed, lab.Quick) })
 }
 
-// spamPrecision is the share of a mean to which the paper knows its points.
+// spamPrecision is the share of a mean to which points are measured, as in the paper.
 const spamPrecision = 0.01
 
-// spamDestinations are the numbers of destinations in a network.
+// spamDestinations returns numbers of destinations in a network.
 func spamDestinations(switches int, quick bool) []int {
 	list := []int{1, 4}
 	if !quick {
@@ -371,8 +371,8 @@ func spamFigure2(lab *Lab) (*Figure, error) {
 	return f, err
 }
 
-// mixture is the traffic of figure 3: hosts draw times between messages, and each
-// message is a multicast to d destinations once in ten times.
+// mixture is the traffic of figure 3: hosts draw times between
+// messages, and one message in ten is a multicast to d destinations.
 type mixture struct {
 	spamLoad
 	r     *spamRouters
@@ -391,7 +391,7 @@ type mixture struct {
 	latencies []float64 // of all messages, as they end
 	all, many batchMeans
 	err       error
-	order     int // geometric times between two messages
+	order     int // geometric times in a time between messages
 }
 
 // mixed is a message under way.
@@ -403,8 +403,8 @@ type mixed struct {
 	multi bool
 }
 
-// newMixture makes traffic of rate messages a µs from each host, with times between them of the
-// negative binomial distribution of an order, which has fewer cycles than these times in the mean.
+// newMixture makes traffic of rate messages a µs from each host. The times between them have
+// the negative binomial distribution of an order, which is less than their mean in cycles.
 func newMixture(r *spamRouters, load spamLoad, rate float64, order int, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
@@ -420,7 +420,7 @@ func (x *mixture) draw(s *sim.Sim, host int) {
 	s.Wake(x.next[host], int64(host))
 }
 
-// drawCycles draws the cycles from a message to the next one of a host.
+// drawCycles draws the cycles from one message of a host to its next.
 func (x *mixture) drawCycles() (cycles float64) {
 	for range x.order {
 		cycles += 1 + math.Floor(math.Log(1-x.rng.Float64())/math.Log1p(-1/x.gap))
@@ -428,7 +428,7 @@ func (x *mixture) drawCycles() (cycles float64) {
 	return cycles
 }
 
-// Wake begins a message of a host, and ends its startup.
+// Wake begins a message of a host, or sends one whose startup has ended.
 func (x *mixture) Wake(s *sim.Sim, id int64) {
 	if x.err != nil {
 		return
@@ -477,7 +477,7 @@ func (x *mixture) send(s *sim.Sim, message int64) error {
 	return nil
 }
 
-// Deliver counts a copy, and with the last one the message.
+// Deliver counts a copy, and with the last copy the message.
 func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 	i := x.of[d.Tag]
 	m := &x.messages[i]
@@ -500,8 +500,8 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 	}
 }
 
-// run measures until both latencies are known to a share of their means, or until that many
-// messages have come. It says whether they are steady.
+// run measures until the latencies of all messages and of multicasts are known to a share
+// of their means, or until most messages have come. It returns true if they are steady.
 func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
 	cfg := spamHardware()
 	if x.buffer > 0 {
@@ -538,12 +538,12 @@ func (x *mixture) run(ctx context.Context, share float64, least, most int) (stea
 	}
 }
 
-// spamLoad is a curve of figure 3.
+// spamLoad is the traffic of a curve of figure 3.
 type spamLoad struct {
 	name      string
 	d         int
 	parts     int  // of the destinations of a multicast
-	multicast bool // alone
+	multicast bool // no unicast
 	buffer    int  // flits of an input; 0 is 1
 }
 
@@ -553,7 +553,7 @@ var spamLoads = []spamLoad{
 	{name: "64 destinations in 4 parts", d: 64, parts: 4},
 }
 
-// spamRates are arrival rates, messages a µs from each host.
+// spamRates returns arrival rates, messages a µs from each host.
 func spamRates(quick bool) []float64 {
 	if quick {
 		return []float64{0.002, 0.008}
@@ -568,15 +568,15 @@ const (
 	spamMost     = 12_000
 )
 
-// mixedRun is what one network gives at one rate: latencies of all messages and of
-// multicasts.
+// mixedRun is the result of one network at one rate: the
+// latency of all messages, and that of multicasts.
 type mixedRun struct {
 	mean, half [2]float64
 	ok         bool // steady, and known well enough
 }
 
-// sweepRates measures a network at ascending rates, up to the first one at which it is not
-// steady or its latencies are not known well enough; share is how well.
+// sweepRates measures a network at ascending rates, up to the first one at which
+// it is not steady or its latencies are not known to a share of their means.
 func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, draw int, share float64, least, most int) ([]mixedRun, error) {
 	runs := make([]mixedRun, len(rates))
 	for k, rate := range rates {
@@ -607,14 +607,15 @@ func (l *spamLoad) sweepRates(ctx context.Context, lab *Lab, rates []float64, dr
 
 const spamFigure3Nodes = 128
 
-// spamSweep is loads over rates, with what each network measures.
+// spamSweep has loads and rates, and how much of each network is measured.
 type spamSweep struct {
 	loads              []spamLoad
 	rates              []float64
 	draws, least, most int
 }
 
-// curves measures panels of all messages and of multicasts.
+// curves measures the loads, and adds their curves to panels: of all
+// messages and of multicasts, or of multicasts alone to a single panel.
 func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 	runs := make([][]mixedRun, len(w.loads)*w.draws)
 	err := lab.Each(len(runs), func(ctx context.Context, i int) (err error) {
@@ -634,7 +635,7 @@ func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 				ok = ok && p.ok
 				for i := range at {
 					at[i].Y += p.mean[i] / float64(w.draws)
-					// Of these networks, not of all: what differs between them is in the draws.
+					// The interval is for these networks: the draws show how networks differ.
 					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(w.draws))
 					at[i].Draws = append(at[i].Draws, p.mean[i])
 				}
@@ -658,7 +659,6 @@ var (
 	spamLatencyAxis = linear("latency", "µs")
 )
 
-// parameters are those of the traffic.
 func (w *spamSweep) parameters(lab *Lab, multicast string) []Parameter {
 	times := "geometric"
 	if lab.Order > 1 {

@@ -95,7 +95,7 @@ func judgeSPAMFactor(f *Figure) Finding {
 	return out
 }
 
-// pointAt is Figure.At where there may be no such point.
+// pointAt is Figure.At, and returns false if there is no such point.
 func pointAt(f *Figure, name string, x float64) (chart.Point, bool) {
 	for _, at := range f.Curve(name) {
 		if at.X == x {
@@ -114,8 +114,8 @@ func lastRate(f *Figure, name string) float64 {
 	return c[len(c)-1].X
 }
 
-// Traffic is relatively heavy up to where multicasts to the fewest take this much
-// longer than at the lowest rate; beyond that the network is near its end.
+// spamHeavy bounds relatively heavy traffic: multicasts to the fewest destinations take
+// this many times as long as at the lowest rate. Beyond that the network is near its end.
 const spamHeavy = 1.5
 
 func judgeSPAMTraffic(f *Figure) Finding {
@@ -179,12 +179,11 @@ func judgeSPAMParts(f *Figure) Finding {
 	return out
 }
 
-// What the SPAM paper speaks of and does not show.
+// What the SPAM paper mentions and does not show.
 
-// spamSystemDraws is the networks of these figures.
 const spamSystemDraws = 3
 
-// spamMulticasts is the second set of simulations, of which the paper has no figure.
+// spamMulticasts measures the paper's second set of simulations, for which it has no figure.
 func spamMulticasts(lab *Lab) (*Figure, error) {
 	w := &spamSweep{rates: []float64{0.0005, 0.001, 0.002, 0.003, 0.004}, draws: spamSystemDraws, least: 300, most: 2000}
 	if lab.Quick {
@@ -234,10 +233,11 @@ func spamLarge(lab *Lab) (*Figure, error) {
 	return f, measureSPAM(lab, points)
 }
 
-// pathWorms is path-based multicast by SPAM's own tree: each worm goes down one path of the tree
-// and leaves a copy at each destination on it, so that it never has more than two outputs, one
-// of them to a processor. The deepest destination that has none begins a path, up to the
-// highest on it.
+// pathWorms makes worms for path-based multicast on SPAM's tree:
+// each goes down one path of the tree and leaves a copy at each
+// destination on it. So it never has more than two outputs, one of
+// them to a processor. A path leads up from the deepest destination
+// that is left, and takes all that are left on its way.
 func (r *spamRouters) pathWorms(to []int) ([]*updown.Worm, error) {
 	f := r.net.Fabric()
 	left := map[fabric.NodeID]fabric.PortID{} // destinations by switch
@@ -274,7 +274,7 @@ func (r *spamRouters) pathWorms(to []int) ([]*updown.Worm, error) {
 	return worms, nil
 }
 
-// lockStep is the latency of one multicast without output buffers.
+// lockStep returns the latency of one multicast without output buffers.
 func (r *spamRouters) lockStep(ctx context.Context, src int, to []int) (sim.Time, error) {
 	x, err := r.net.NewWorm(r.hosts(to))
 	if err != nil {
@@ -285,7 +285,7 @@ func (r *spamRouters) lockStep(ctx context.Context, src int, to []int) (sim.Time
 	return r.sendAll(ctx, cfg, src, []*updown.Worm{x})
 }
 
-// byPaths is the latency of one multicast by pathWorms.
+// byPaths returns the latency of one multicast by pathWorms.
 func (r *spamRouters) byPaths(ctx context.Context, src int, to []int) (sim.Time, error) {
 	worms, err := r.pathWorms(to)
 	if err != nil {
@@ -294,7 +294,6 @@ func (r *spamRouters) byPaths(ctx context.Context, src int, to []int) (sim.Time,
 	return r.sendAll(ctx, spamHardware(), src, worms)
 }
 
-// spamWays are the ways to multicast of spamSchemes.
 var spamWays = []struct {
 	name string
 	way  spamWay
@@ -329,7 +328,6 @@ func spamSchemes(lab *Lab) (*Figure, error) {
 	return f, measureSPAM(lab, points)
 }
 
-// spamBufferRates are arrival rates of spamBuffers.
 var spamBufferRates = []float64{0.004, 0.008}
 
 func spamBuffers(lab *Lab) (*Figure, error) {
@@ -377,7 +375,7 @@ const (
 	inParts     = "worms of 4 parts that do"
 )
 
-// spamRoot counts the multicasts whose least common ancestor is the root.
+// spamRoot measures the share of multicasts whose least common ancestor is the root.
 func spamRoot(lab *Lab) (*Figure, error) {
 	list := []int{1, 2, 4, 8, 16, 32, 64, 127}
 	draws, worms := spamNetworks, 2000
@@ -427,8 +425,8 @@ func spamRoot(lab *Lab) (*Figure, error) {
 	}, err
 }
 
-// spamSystemClaims are claims that these figures decide; those without the paper's words are
-// ours.
+// spamSystemClaims are claims that these figures
+// decide; those marked (ours) are not the paper's.
 var spamSystemClaims = []Claim{
 	on("S15-6", "the factor becomes even more dramatic for larger networks (section 4)", "large", judgeSPAMLarge),
 	on("S16 multicast", "latency remains largely independent of the number of destinations, with multicast alone (ours)", "multicast", judgeSPAMAlone),

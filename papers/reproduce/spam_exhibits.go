@@ -40,8 +40,8 @@ var spamRows = []rowsClaim{
 	},
 }
 
-// spamFigure1 is the network of figure 1; GUIDs are its numbers, 5 and 8 to 11 are
-// processors. Where the figure leaves the parent of 4 open it is 1.
+// spamFigure1 returns the network of figure 1. GUIDs are its numbers; 5 and 8
+// to 11 are processors. The figure leaves the parent of 4 open: here it is 1.
 func spamFigure1() (*fabric.Fabric, error) {
 	var b fabric.Builder
 	for v := 1; v <= 11; v++ {
@@ -64,7 +64,7 @@ func spamFigure1() (*fabric.Fabric, error) {
 	return b.Build()
 }
 
-// portTo is the port of a vertex that leads to another one.
+// portTo returns the port of a vertex that leads to another one.
 func portTo(f *fabric.Fabric, from, to int) fabric.PortID {
 	for p := range fabric.PortID(f.NumPorts()) {
 		if q := f.Peer(p); q != fabric.NoPort && f.Node(f.Owner(p)).GUID == fabric.GUID(from) && f.Node(f.Owner(q)).GUID == fabric.GUID(to) {
@@ -74,7 +74,6 @@ func portTo(f *fabric.Fabric, from, to int) fabric.PortID {
 	return fabric.NoPort
 }
 
-// vertices names where ports lead.
 func vertices(f *fabric.Fabric, ports []fabric.PortID) string {
 	list := text.Each(ports, func(p fabric.PortID) int { return int(f.Node(f.Owner(f.Peer(p))).GUID) })
 	slices.Sort(list)
@@ -108,7 +107,7 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	f.add("requests at 6", "8 9 10", split(4, 6))
 	f.add("requests at 7", "11", split(4, 7))
 
-	// A long worm from 9 has the channel from 6 to 8.
+	// A long worm from 9 holds the channel from 6 to 8.
 	r := &spamRouters{net: net}
 	cfg := spamHardware()
 	s, err := sim.New(sim.Network{State: state.State{Fabric: fab}, Router: r}, cfg, nil)
@@ -152,12 +151,12 @@ func spamExample(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// allFree has all channels free.
+// allFree tells routers that all channels are free.
 type allFree struct{}
 
 func (allFree) Free(fabric.PortID, fabric.VL) bool { return true }
 
-// spamRandom is a random network with SPAM's routers, grown on a lattice or irregular.
+// spamRandom returns a random network with SPAM's routers, grown on a lattice or irregular.
 func spamRandom(rng *rand.Rand, seed uint64) (*spamRouters, error) {
 	n := 6 + rng.IntN(14)
 	f, err := gen.Lattice(n, seed)
@@ -171,7 +170,7 @@ func spamRandom(rng *rand.Rand, seed uint64) (*spamRouters, error) {
 	return &spamRouters{net: net}, err
 }
 
-// theoremNetworks is how many networks the theorems are tried on.
+// theoremNetworks returns how many networks the theorems are tried on.
 func theoremNetworks(quick bool) int {
 	if quick {
 		return 30

@@ -11,24 +11,25 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// stream is the seed of the random numbers of a draw: another one for each seed of a run,
-// purpose and draw, so that runs with neighbouring seeds share nothing. All points of a figure
+// stream returns the seed for the random numbers of a draw. It
+// differs for each seed of a run, purpose and draw, so that runs
+// with neighbouring seeds share nothing. All points of a figure
 // take the same streams, so that they can be compared draw by draw.
 func stream(seed uint64, purpose string, draw int) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s %d", seed, purpose, draw)
 	x := h.Sum64()
-	// The last step of SplitMix64, since FNV leaves alike what ends alike.
+	// The last step of SplitMix64, since FNV gives similar sums for similar ends of texts.
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// student is the 97.5 % quantile of Student's t by degrees of freedom, from 1 on.
+// student has the 97.5 % quantiles of Student's t by degrees of freedom, from 1 on.
 var student = []float64{0, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262}
 
-// studentOf is the 97.5 % quantile of Student's t, to 0.001. Beyond the table it is the
-// expansion by Fisher and Cornish.
+// studentOf returns the 97.5 % quantile of Student's t, to 0.001:
+// from the table, beyond it by the expansion of Fisher and Cornish.
 func studentOf(freedom int) float64 {
 	if freedom < len(student) {
 		return student[freedom]
@@ -39,7 +40,7 @@ func studentOf(freedom int) float64 {
 	return z + (z3+z)/(4*v) + (5*z5+16*z3+3*z)/(96*v*v) + (3*z7+19*z5+17*z3-15*z)/(384*v*v*v)
 }
 
-// spreadOf is the mean of independent values, and its standard deviation.
+// spreadOf returns the mean of independent values, and the standard deviation of that mean.
 func spreadOf(values []float64) (mean, deviation float64) {
 	n := float64(len(values))
 	for _, v := range values {
@@ -52,8 +53,8 @@ func spreadOf(values []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(square / (n - 1) / n)
 }
 
-// estimate makes a point the mean of independent values, those of draws, with half of its 95 %
-// confidence interval, 0 for one value.
+// estimate sets a point to the mean of independent values, one for each
+// draw, with half of its 95 % confidence interval, 0 for one value.
 func estimate(p *chart.Point, values []float64) {
 	mean, deviation := spreadOf(values)
 	p.N, p.Y, p.Half, p.Draws = len(values), mean, 0, nil
@@ -62,8 +63,8 @@ func estimate(p *chart.Point, values []float64) {
 	}
 }
 
-// combine returns a point with the value that of makes of two points' values, and with its interval: that
-// of the values by draw where both have the same draws, else half.
+// combine returns a point with the value that of makes of two points' values. Its
+// interval is that of the values by draw if both have the same draws, else half.
 func combine(a, b chart.Point, of func(a, b float64) float64, half float64) chart.Point {
 	p := chart.Point{X: a.X, Y: of(a.Y, b.Y), Half: half}
 	if len(a.Draws) > 1 && len(a.Draws) == len(b.Draws) {
@@ -76,23 +77,23 @@ func combine(a, b chart.Point, of func(a, b float64) float64, half float64) char
 	return p
 }
 
-// minus is a less b.
+// minus returns a - b.
 func minus(a, b chart.Point) chart.Point {
 	return combine(a, b, func(a, b float64) float64 { return a - b }, math.Hypot(a.Half, b.Half))
 }
 
-// ratio is a by b.
+// ratio returns a / b.
 func ratio(a, b chart.Point) chart.Point {
 	return combine(a, b, func(a, b float64) float64 { return a / b }, math.Abs(a.Y/b.Y)*math.Hypot(a.Half/a.Y, b.Half/b.Y))
 }
 
-// above tells whether a is greater than b beyond the error of the difference.
+// above returns true if a is greater than b beyond the error of the difference.
 func above(a, b chart.Point) bool {
 	return beyond(minus(a, b), 0) > 0
 }
 
-// beyond tells whether the interval of a point is above a bound: 1, below it: -1, or has
-// it inside: 0. What has no error and is at the bound is not above it: -1.
+// beyond returns 1 if the interval of a point is above a bound, -1 if it is below, 0
+// if the bound is inside. A point without an error at the bound is not above it: -1.
 func beyond(p chart.Point, bound float64) int {
 	switch {
 	case p.Y-p.Half > bound:
@@ -103,8 +104,8 @@ func beyond(p chart.Point, bound float64) int {
 	return 0
 }
 
-// within tells whether an interval is inside of another one: 1, apart from it: -1, or in
-// part: 0.
+// within returns 1 if the interval of a point is inside
+// another one, -1 if they are apart, 0 if they overlap.
 func within(p chart.Point, low, high float64) int {
 	switch {
 	case p.Y-p.Half >= low && p.Y+p.Half <= high:
@@ -115,8 +116,8 @@ func within(p chart.Point, low, high float64) int {
 	return 0
 }
 
-// decide makes a finding one of a claim that holds: 1, fails: -1, or is within the error: 0.
-// Only a claim that holds keeps its reason.
+// decide sets the verdict of a claim: how is 1 if it holds, -1 if it
+// fails, 0 within the error. Only a claim that holds keeps its reason.
 func (f *Finding) decide(how int) {
 	switch {
 	case how > 0:
@@ -128,62 +129,62 @@ func (f *Finding) decide(how int) {
 	}
 }
 
-// decided returns the finding of a claim that holds: 1, fails: -1, or is within the error: 0,
-// and what was measured. Only a claim that holds keeps its reason.
+// decided returns a finding with what was measured, and with the verdict
+// that decide sets for how. Only a claim that holds keeps its reason.
 func decided(how int, why, measured string, args ...any) Finding {
 	out := Finding{Measured: fmt.Sprintf(measured, args...), Why: why}
 	out.decide(how)
 	return out
 }
 
-// holdsIf returns the finding of a claim that holds or fails, by numbers without error.
+// holdsIf returns the finding of a claim that holds or fails by numbers without an error.
 func holdsIf(holds bool, why, measured string, args ...any) Finding {
 	out := Finding{Verdict: Holds, Measured: fmt.Sprintf(measured, args...), Why: why}
 	out.failIf(!holds)
 	return out
 }
 
-// tally is values at points, and how a claim fares that is about all of them.
+// tally has values at points, and the outcome of a claim about all of them.
 type tally struct {
 	span
 	lost int // 0 if it holds everywhere, 1 if an error hides that somewhere, 2 if it fails
 }
 
-// add takes in whether the claim holds at a point, as decide has it, and the value there.
+// add adds the value at a point, and the outcome there: how is as in decide.
 func (t *tally) add(how int, v float64, format string, args ...any) {
 	t.span.add(v, format, args...)
 	t.lost = max(t.lost, 1-how)
 }
 
-// how is as decide takes it.
+// how returns the outcome as decide takes it.
 func (t *tally) how() int { return 1 - t.lost }
 
-// overlaps is why a claim is not decided by what was measured.
+// overlaps is the reason of WithinError.
 const overlaps = "the 95 % interval has both outcomes in it"
 
-// flow is what came and went while a draw was measured, and the mean latency of what came in
-// the first and in the second half of that time.
+// flow counts what came and went while a draw was measured, with the
+// mean latencies of the first and of the second half of that time.
 type flow struct {
 	came, went  int64
 	early, late float64
 }
 
-// It is steady if as much goes as comes, except leastLeft messages or mostLeft of them, and
-// if latency does not grow.
+// A flow is steady if as much goes as comes, up to leastLeft messages or
+// a share mostLeft, and if latency does not grow by more than mostGrowth.
 const (
 	mostLeft   = 0.02
 	leastLeft  = 20
 	mostGrowth = 1.5
 )
 
-// steady returns true if latencies are those of a network that carries its load, and not of how
-// long it was measured.
+// steady returns true if latencies are those of a network that
+// carries its load, and do not depend on how long it was measured.
 func (f flow) steady() bool {
 	return float64(f.came-f.went) <= max(leastLeft, mostLeft*float64(f.came)) && !(f.late > mostGrowth*f.early)
 }
 
-// allSteady returns true if all draws carry their load, and the mean latency of all does not grow:
-// that of one may have too few messages to tell.
+// allSteady returns true if all draws carry their load, and the mean latency
+// of all does not grow: a single draw may have too few messages to tell.
 func allSteady(draws []flow) bool {
 	var all flow
 	for _, f := range draws {
@@ -197,7 +198,7 @@ func allSteady(draws []flow) bool {
 	return all.steady()
 }
 
-// endCurves cuts each curve off behind its first point that is not steady.
+// endCurves cuts each curve off after its first unsteady point.
 func (f *Figure) endCurves() {
 	for i := range f.Panels {
 		for k := range f.Panels[i].Curves {
@@ -212,7 +213,7 @@ func (f *Figure) endCurves() {
 	}
 }
 
-// steadyCurve is the points of a curve that are steady.
+// steadyCurve returns the points of a curve before its first unsteady one.
 func (f *Figure) steadyCurve(name string) []chart.Point {
 	points := f.Curve(name)
 	for i, at := range points {
@@ -223,8 +224,8 @@ func (f *Figure) steadyCurve(name string) []chart.Point {
 	return points
 }
 
-// batchMeans is a mean with an interval from the means of batches, since what
-// follows each other is alike.
+// batchMeans is a mean with an interval from the means of
+// batches, since values that follow each other are alike.
 type batchMeans struct {
 	size  int
 	n     int
@@ -240,8 +241,8 @@ func (b *batchMeans) add(v float64) {
 	}
 }
 
-// interval is the mean and half of its 95 % confidence interval, which is infinite without a
-// whole batch.
+// interval returns the mean and half of its 95 % confidence
+// interval, which is infinite without a whole batch.
 func (b *batchMeans) interval() (mean, half float64) {
 	if len(b.means) == 0 {
 		return 0, math.Inf(1)
@@ -250,10 +251,12 @@ func (b *batchMeans) interval() (mean, half float64) {
 	return mean, studentOf(len(b.means)-1) * deviation
 }
 
-// JudgeSeeds judges the claims of p by runs with several seeds, each its figures by name. Where
-// all agree and decide a claim, numbers are those of the first. Else the draws of all runs are
-// taken together, unless some hold and some fail: then the claim depends on the draw. Of what is
-// within the error then, the draws are named that would decide it if they were like those.
+// JudgeSeeds judges the claims of p by runs with several seeds,
+// each with its figures by name. If all agree and decide a claim,
+// numbers are the first run's. If some hold and some fail, the
+// claim depends on the draw. Otherwise the draws of all runs are
+// judged together. If these are within the error, the reason says
+// how many draws like them would decide the claim.
 func (p *Paper) JudgeSeeds(seeds []uint64, runs []Figures) []Judgement {
 	by := text.Each(runs, p.Judge)
 	list := slices.Clone(by[0])
@@ -283,10 +286,9 @@ func (p *Paper) JudgeSeeds(seeds []uint64, runs []Figures) []Judgement {
 	return list
 }
 
-// mostRepeats bounds the draws that judgeTogether looks for.
+// mostRepeats is the most repetitions of the draws that judgeTogether tries.
 const mostRepeats = 1 << 10
 
-// judgeTogether judges a claim by the draws of all runs.
 func (c *Claim) judgeTogether(runs []Figures) Finding {
 	judge := func(times int) (Finding, int) {
 		figures, draws := Figures{}, 0
@@ -330,9 +332,9 @@ func (c *Claim) judgeTogether(runs []Figures) Finding {
 	return first
 }
 
-// together adds to a point of the first run those of the others, and repeats all of them, and
-// tells whether each run has it: curves end where a network is not steady. It is not steady where
-// it is not in most of the runs.
+// together adds to a point of the first run the draws of the others, and repeats
+// all of them. It returns false if a run lacks the point: curves end where a
+// network is not steady. The point is unsteady if it is so in most of the runs.
 func together(at *chart.Point, runs []Figures, figure string, panel int, curve string, times int) bool {
 	sum, squares, unsteady := at.Y, at.Half*at.Half, 0
 	if at.Unsteady {
@@ -354,7 +356,7 @@ func together(at *chart.Point, runs []Figures, figure string, panel int, curve s
 		return true
 	}
 	n := float64(len(runs))
-	if squares > 0 { // without an interval runs have the same
+	if squares > 0 { // without an interval all runs have the same
 		at.Y = sum / n
 	}
 	at.Half = math.Sqrt(squares/float64(times)) / n

@@ -29,7 +29,7 @@ var zhouExhibits = []Experiment{
 	exhibit("copying", "Multicast by XY trees: how a switch copies decides on deadlock", zhouCopying),
 }
 
-// zhouConferenceExhibits are those that the conference version has, too.
+// zhouConferenceExhibits are exhibits that the conference version has, too.
 var zhouConferenceExhibits = []Experiment{
 	zhouExhibits[0],
 	exhibit("lids", "Fig. 3: the LIDs of nodes", zhouLIDs),
@@ -37,7 +37,7 @@ var zhouConferenceExhibits = []Experiment{
 	exhibit("masks", "Fig. 7: the multicast forwarding tables of the worked example", zhouMasks),
 }
 
-// conferenceExhibitClaims are the claims on these.
+// conferenceExhibitClaims returns the claims about these exhibits.
 func conferenceExhibitClaims() []Claim {
 	return text.Where(claimsOf(zhouRows...), func(c Claim) bool {
 		return slices.ContainsFunc(zhouConferenceExhibits, func(x Experiment) bool { return x.Name == c.Figures[0] })
@@ -96,10 +96,10 @@ func zhouMesh(ctx context.Context, m, n int, opt compile.Options) (*compile.Resu
 	return compile.Run(ctx, f, engine, opt)
 }
 
-// node is N(x,y) of a generated mesh with n rows.
+// node returns N(x,y) of a generated mesh with n rows.
 func node(n, x, y int) fabric.NodeID { return fabric.NodeID(x*n + y) }
 
-// The ports of a node (figure 6), and that of its host.
+// The ports of a switch (figure 6), and the port of its host.
 const (
 	east fabric.PortNum = iota + 1
 	north
@@ -108,10 +108,10 @@ const (
 	hostPort
 )
 
-// hostOf is the port of the host at a switch of a mesh.
+// hostOf returns the port of the host at a switch of a mesh.
 func hostOf(f *fabric.Fabric, s fabric.NodeID) fabric.PortID { return f.Peer(f.Port(s, hostPort)) }
 
-// meshPlace draws the switches of a mesh with n rows by their coordinates.
+// meshPlace places the switches of a mesh with n rows by their coordinates.
 func meshPlace(f *fabric.Fabric, n int) place {
 	return func(s fabric.NodeID) (drawing.Spot, bool) {
 		x, y := int(s)/n, int(s)%n
@@ -131,8 +131,8 @@ func (d *plan) follow(t *lft.Tables, from fabric.PortID, to fabric.LID, who stri
 	return nil
 }
 
-// zhouTurns are the packets A to D of figure 1, and the turn that each takes first where
-// turns are free.
+// zhouTurns are the packets A to D of figure 1, with the port
+// that each takes first if turns are free.
 var zhouTurns = []struct {
 	who    string
 	x, y   int
@@ -188,7 +188,7 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// monotone lists the shortest ways east and north.
+// monotone lists the shortest ways right steps east and up steps north.
 func monotone(right, up int) [][]fabric.PortNum {
 	if right == 0 && up == 0 {
 		return [][]fabric.PortNum{nil}
@@ -208,7 +208,7 @@ func monotone(right, up int) [][]fabric.PortNum {
 	return list
 }
 
-// maskOf is the ports of ways from a switch, and those to the hosts at their ends.
+// maskOf returns the ports of ways from a switch, and those to the hosts at their ends.
 func maskOf(f *fabric.Fabric, from fabric.NodeID, ways [][]fabric.PortNum) []fabric.PortID {
 	var ports []fabric.PortID
 	for _, way := range ways {
@@ -224,8 +224,8 @@ func maskOf(f *fabric.Fabric, from fabric.NodeID, ways [][]fabric.PortNum) []fab
 	return slices.Compact(ports)
 }
 
-// copies simulates a multicast with masks from a host, and gives how many copies each
-// switch's host gets. A copy that loops is not waited for.
+// copies simulates a multicast with masks from a host, and returns how many
+// copies each switch's host gets. It does not wait for a copy that loops.
 func copies(ctx context.Context, f *fabric.Fabric, masks []fabric.PortID, src fabric.PortID) (map[fabric.NodeID]int, error) {
 	t := mft.NewTables(f)
 	t.Add(mft.MinMLID, masks)
@@ -329,8 +329,8 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// oneSourceTrees says whether the union of a routing's paths from each host to all others
-// delivers once to each, by the verifier.
+// oneSourceTrees returns true if the union of a routing's paths from
+// each host to all others delivers once to each, by the verifier.
 func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 	for _, src := range r.Fabric.CAPorts() {
 		to := slices.DeleteFunc(slices.Clone(r.Fabric.CAPorts()), func(p fabric.PortID) bool { return p == src })
@@ -449,7 +449,6 @@ func zhouPaths(ctx context.Context, _ *Lab, f *Figure) error {
 // zhouGroup is the group of figure 9.
 var zhouGroup = [][2]int{{0, 3}, {0, 4}, {3, 3}, {4, 0}, {4, 2}}
 
-// exampleGroup is it with some senders.
 func exampleGroup(f *fabric.Fabric, senders ...[2]int) []mft.Group {
 	ports := func(list [][2]int) (ports []fabric.PortID) {
 		for _, c := range list {
@@ -560,7 +559,7 @@ func zhouSenders(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// zhouKnots are multicasts that deadlock where switches copy otherwise than InfiniBand's.
+// zhouKnots are multicasts that deadlock if switches do not copy as InfiniBand's do.
 var zhouKnots = []struct {
 	name      string
 	m, n      int
@@ -584,7 +583,7 @@ type knotPacket struct {
 	to   [][2]int
 }
 
-// copyingRows are the rows of zhouCopying, of copies that leave one by one or of others.
+// copyingRows returns the rows of zhouCopying: of copies that leave one by one, or the others.
 func copyingRows(independent bool) (names []string) {
 	for _, k := range zhouKnots {
 		if independent {

@@ -15,23 +15,23 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// autoName is the engine that stands for the one that `ibweave compile` would choose for the fabric.
+// autoName is the name for the engine that `ibweave compile` would choose for the fabric.
 const autoName = "auto"
 
-// ChoiceName is the file in OpenSM's cache directory with the engine that was chosen and the number of switches
-// that the fabric had, such as: fattree 206.
+// ChoiceName is the file in OpenSM's cache directory with the chosen engine
+// and the number of switches that the fabric had then, such as: fattree 206.
 const ChoiceName = "ibweave-engine"
 
-// The greatest size of that file, and the factor by which the number of switches may change before an engine is
-// chosen again, since the choice was for another fabric.
+// maxChoice is the greatest size of that file. If the number of switches changes by a
+// factor above maxGrowth, an engine is chosen again: the choice was for another fabric.
 const (
 	maxChoice  = 256
 	maxGrowth  = 2
-	choiceNeed = 5 // candidates are routed at the same time
+	choiceNeed = 5 // times the memory of a routing: candidates are routed together
 )
 
-// compileAuto compiles with the engine that was chosen for the fabric. It chooses one if none was, or if that
-// one no longer routes the fabric. It is called with routing held.
+// compileAuto compiles with the engine that was chosen for the fabric. It chooses one
+// if none was, or if that one no longer routes the fabric. The caller holds p.routing.
 func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	if p.auto == nil {
 		p.auto = p.readChoice(f.NumSwitches())
@@ -63,11 +63,11 @@ func (p *Plugin) compileAuto(ctx context.Context, f *fabric.Fabric, opt compile.
 	return p.compileBy(ctx, f, p.auto, opt, found)
 }
 
-// tellChoice puts a line about the choice into both logs.
+// tellChoice puts a line about the choice into our log and OpenSM's.
 func (p *Plugin) tellChoice(line string) { p.tell(Prefix + autoName + ": " + oneLine(line)) }
 
-// readChoice reads the engine that was chosen before OpenSM was started. It is nil if none was,
-// or for a fabric with a very different number of switches.
+// readChoice returns the engine that was chosen before OpenSM was started;
+// nil for none, or if it was for a very different number of switches.
 func (p *Plugin) readChoice(switches int) *compile.Engine {
 	if p.host.CacheDir == "" {
 		return nil
@@ -98,7 +98,7 @@ func (p *Plugin) readChoice(switches int) *compile.Engine {
 	return e
 }
 
-// writeChoice writes the file that readChoice reads. An error is one in both logs and stops nothing.
+// writeChoice writes the file for readChoice. An error goes to both logs and stops nothing.
 func (p *Plugin) writeChoice(text string) {
 	if p.host.CacheDir == "" {
 		return

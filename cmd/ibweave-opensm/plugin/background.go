@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// How long OpenSM waits for a file, which may be on a server that is dead.
+// startTimeout and fileTimeout are how long OpenSM waits for a file, maybe on a dead server.
 const (
 	startTimeout = 10 * time.Second // when it starts
 	fileTimeout  = 3 * time.Second  // at a sweep, and for our log
@@ -36,13 +36,13 @@ func (e *hangError) Error() string {
 	return fmt.Sprintf("%s: not done within %v: its disk or file server does not answer, or it is very large", e.file, e.after)
 }
 
-// background reads a file in a goroutine of its own: where it is on a dead file server
-// the goroutine stays there, for ever if need be, and nothing else does. There is one at
-// most. Methods must not be called concurrently.
+// background reads a file in a goroutine of its own, at most
+// one: if the file's server is dead, only that goroutine hangs,
+// for ever if need be. Methods must not be called concurrently.
 type background[T any] struct {
 	file    string
 	since   time.Time
-	running chan result[T] // nil for none
+	running chan result[T] // nil if no read runs
 }
 
 type result[T any] struct {
@@ -50,9 +50,10 @@ type result[T any] struct {
 	err   error
 }
 
-// get returns the result of read, or a *hangError if that takes longer than timeout. While an
-// earlier read hangs, get neither starts another one nor waits; once that read has
-// ended, get returns its result.
+// get returns the result of read, or a *hangError if that
+// takes longer than timeout. While an earlier read hangs,
+// get neither starts another one nor waits; once that
+// read has ended, get returns its result.
 func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, error) {
 	if b.running == nil {
 		done := make(chan result[T], 1)
@@ -82,17 +83,17 @@ func (b *background[T]) get(timeout time.Duration, read func() (T, error)) (T, e
 	return r.value, r.err
 }
 
-// lastWriter writes the last of some states. Its methods return at once: a goroutine writes,
-// and a slow disk costs states in between and no sweep.
+// lastWriter writes the latest state. Its methods return at once: a
+// goroutine writes, so that a slow disk skips states and delays no sweep.
 type lastWriter[T any] struct {
-	write   func(*T) error           // nil for nowhere
-	trouble func(l Level, err error) // tells OpenSM's log of its error; may be nil
+	write   func(*T) error           // nil writes nowhere
+	trouble func(l Level, err error) // reports its error to OpenSM's log; may be nil
 
 	mu      sync.Mutex
 	state   T
 	writing bool
 	stale   bool   // the state has changed since the goroutine took it
-	told    string // of the last error, since a state was written last
+	told    string // the last error, "" once a state was written
 }
 
 // update changes the state, and has the goroutine write it.
@@ -110,7 +111,7 @@ func (w *lastWriter[T]) update(change func(s *T)) {
 	}
 }
 
-// run writes states until the last one is written.
+// run writes states until the latest is written.
 func (w *lastWriter[T]) run() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,8 +126,7 @@ func (w *lastWriter[T]) run() {
 	w.writing = false
 }
 
-// tell writes an error of writing to OpenSM's log, unless the write before had the same error;
-// nil means no error.
+// tell reports an error of writing, unless the write before had the same; nil is no error.
 func (w *lastWriter[T]) tell(err error) {
 	said := ""
 	if err != nil {
@@ -145,15 +145,15 @@ func (w *lastWriter[T]) hasFailed() bool {
 	return w.told != ""
 }
 
-// close keeps a goroutine that still writes from OpenSM's log, which may be gone.
+// close stops reports to OpenSM's log, which may be gone while a goroutine still writes.
 func (w *lastWriter[T]) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trouble = nil
 }
 
-// readFile reads a regular file of at most limit bytes. Parsing it takes times its size of
-// memory at most.
+// readFile reads a regular file of at most limit bytes, if
+// there is memory to parse it: at most times its size.
 func readFile(name string, limit, times int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {

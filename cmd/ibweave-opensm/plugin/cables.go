@@ -11,12 +11,12 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// maxSlow bounds the slow cables that our log names.
+// maxSlow is the most slow cables that our log names.
 const maxSlow = 20
 
-// cables logs which cables are slower than their peers, and that many carry nothing: our
-// log has all of it, OpenSM's log a line for each of the two. It is silent as long as the
-// same cables are slow, and as long as many carry nothing.
+// cables logs cables slower than their peers, and a finding that many cables are
+// idle: all of it in our log, one line for each of the two in OpenSM's. It logs
+// nothing as long as the same cables are slow, and as long as many are idle.
 func (p *Plugin) cables(t *Tables) {
 	if p.cablesOf == t.snapshot {
 		return

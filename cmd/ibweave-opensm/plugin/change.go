@@ -8,11 +8,11 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// maxChanged bounds how many things of a kind a line about a change names.
+// maxChanged is the most things of a kind that a line about a change names.
 const maxChanged = 3
 
-// change names the nodes that came to a subnet and that it lost, each with all its cables, and cables
-// between others, such as: cable "leaf 1"[3] to "spine 2"[1].
+// change names what a subnet lost and what came: nodes, each with all its cables,
+// and cables between other nodes, such as: cable "leaf 1"[3] to "spine 2"[1].
 type change struct {
 	lost, came []string
 	moved      int // end ports that have another LID
@@ -32,7 +32,7 @@ func changeBetween(old, now *fabric.Fabric) change {
 	return c
 }
 
-// samePort returns the port of g with the number and the node GUID of a port of f.
+// samePort returns the port of g with the node GUID and number of p, a port of f; or false.
 func samePort(f, g *fabric.Fabric, p fabric.PortID) (fabric.PortID, bool) {
 	n, ok := g.NodeByGUID(f.Node(f.Owner(p)).GUID)
 	if !ok || f.Num(p) > g.Node(n).NumPorts {
@@ -41,7 +41,7 @@ func samePort(f, g *fabric.Fabric, p fabric.PortID) (fabric.PortID, bool) {
 	return g.Port(n, f.Num(p)), true
 }
 
-// missing names the nodes of f that are not in g, switches first, and cables between others.
+// missing names the nodes of f that g lacks, switches first, and lost cables between others.
 func missing(f, g *fabric.Fabric) (list []string) {
 	kinds := map[fabric.NodeType]string{fabric.Switch: "switch", fabric.CA: "host", fabric.Router: "router"}
 	for n := range fabric.NodeID(f.NumNodes()) {
@@ -74,7 +74,7 @@ func eachLostCable(f, g *fabric.Fabric, yield func(fabric.PortID)) {
 	}
 }
 
-// String names what changed, of each kind the first few; "" for nothing.
+// String names what changed, the first few of each kind; "" for nothing.
 func (c change) String() string {
 	var parts []string
 	if len(c.lost) > 0 {

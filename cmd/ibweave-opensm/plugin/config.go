@@ -20,31 +20,31 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 )
 
-// The values of verify.
+// VerifyError and VerifyWarn are the values of verify.
 const (
 	VerifyError = "error" // tables with errors are not installed
-	VerifyWarn  = "warn"  // they are, and reported
+	VerifyWarn  = "warn"  // they are installed, and reported
 )
 
-// The values of vlarb.
+// ArbitrationOpenSM and ArbitrationEqual are the values of vlarb.
 const (
 	ArbitrationOpenSM = "opensm" // OpenSM's options decide
 	ArbitrationEqual  = "equal"  // all VLs have equal weights
 )
 
-// The values of multicast.scheme beyond the names of schemes.
+// SchemeAuto and SchemeOpenSM are values of multicast.scheme, as are names of schemes.
 const (
-	SchemeAuto   = "auto"   // what suits the engine
+	SchemeAuto   = "auto"   // the plugin takes what suits the engine
 	SchemeOpenSM = "opensm" // OpenSM makes the trees itself
 )
 
-// Config is the configuration file. Its keys have the names of the flags of
-// ibweave compile where there are such.
+// Config is the configuration file. Its keys are named like
+// flags of ibweave compile, if there is such a flag.
 type Config struct {
 	File string // its name, "" for none
 
 	Roots []fabric.GUID
-	// Balanced is roots: balanced, lft.Options.Balanced.
+	// Balanced means roots: balanced; see lft.Options.Balanced.
 	Balanced bool
 	Origin   fabric.GUID
 	Dims     []int
@@ -57,10 +57,10 @@ type Config struct {
 	Timeout  time.Duration
 	// Labels is a topology text with the labels of ports, for the logs; "" for none.
 	Labels string
-	// Shadow has OpenSM route with its next engine, and writes the tables that would be installed to a folder.
+	// Shadow makes OpenSM route with its next engine; our tables go to a folder.
 	Shadow bool
-	// Incremental keeps of the last tables what a change of the subnet leaves. Then
-	// tables depend on what the subnet was like before.
+	// Incremental changes only what a change of the subnet requires of
+	// the last tables. So tables depend on earlier states of the subnet.
 	Incremental bool
 	// Rebalance is lft.Options.Rebalance.
 	Rebalance float64
@@ -79,8 +79,8 @@ type MulticastConfig struct {
 	Scheme string
 	// Groups is the groups.json of a compiled directory, "" for none.
 	Groups string
-	// Balance divides trees over links. Then the tree of a group depends on who
-	// joined before: another OpenSM, or this one after a restart, makes others.
+	// Balance divides trees over links. Then a group's tree depends on who
+	// joined before: another OpenSM, or this one after a restart, makes another.
 	Balance bool
 }
 
@@ -101,7 +101,7 @@ func defaults() *Config {
 	}
 }
 
-// where is the file's name, for messages.
+// where names the configuration file in messages.
 func (c *Config) where() string {
 	if c.File == "" {
 		return "a configuration file"
@@ -142,7 +142,7 @@ func readConfig(options string) (*Config, error) {
 	})
 }
 
-// unquote takes quotes away that OpenSM leaves around a value.
+// unquote removes quotes that OpenSM leaves around a value.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if n := len(s); n >= 2 && (s[0] == '"' || s[0] == '\'') && s[n-1] == s[0] {
@@ -157,7 +157,7 @@ type reader struct{ *yamlfile.File }
 // setter sets a value from its node.
 type setter = func(*yaml.Node) error
 
-// keys has what the value of each key of a mapping does.
+// keys has the setter for each key of a mapping.
 type keys = map[string]setter
 
 // ParseConfig reads a configuration file. Errors are *fabric.ParseError: text that is not
@@ -219,7 +219,7 @@ func ParseConfig(name string, data []byte) (*Config, error) {
 	return c, nil
 }
 
-// mapping returns a setter that reads a mapping with these keys. An empty value has none.
+// mapping returns a setter for a mapping with these keys. An empty value sets nothing.
 func (r *reader) mapping(keys keys) setter {
 	return func(n *yaml.Node) error {
 		if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
@@ -229,7 +229,7 @@ func (r *reader) mapping(keys keys) setter {
 	}
 }
 
-// value returns a setter that reads a scalar into *to, if parse accepts its text; want says what it accepts.
+// value returns a setter that parses a scalar into *to; want names what parse accepts.
 func value[T any](r *reader, to *T, want string, parse func(string) (T, bool)) setter {
 	return func(n *yaml.Node) error {
 		s, err := r.Text(n, want)
@@ -261,7 +261,7 @@ func (r *reader) oneOf(to *string, values ...string) setter {
 func (r *reader) guid(to *fabric.GUID) setter {
 	return value(r, to, "a GUID like 0x0002c90000000001", func(s string) (fabric.GUID, bool) {
 		g, err := fabric.ParseGUID(s)
-		// Without 0x YAML and people take digits for a decimal number.
+		// Without 0x, YAML and people take it for a decimal number.
 		return g, err == nil && strings.HasPrefix(s, "0x")
 	})
 }
@@ -326,8 +326,8 @@ func (r *reader) level(to *zapcore.Level) setter {
 	})
 }
 
-// compileOptions is the options of the compiler on the fabric as it is now, and the
-// roots that it does not have, which are no reason to stop.
+// compileOptions returns the compiler's options for a fabric, and
+// the GUIDs of roots that the fabric lacks, which is no error.
 func (c *Config) compileOptions(f *fabric.Fabric) (opt compile.Options, absent []fabric.GUID, err error) {
 	opt = compile.Options{
 		LIDs:  lft.LIDOptions{Policy: lft.KeepLIDs, LMC: lft.KeepLMC},

@@ -9,9 +9,9 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// FlapConfig has cables between switches held back that come and go.
+// FlapConfig says when a cable between switches that comes and goes is held back.
 type FlapConfig struct {
-	// A cable that was lost Count times within Window is not used until it has been up for Hold; 0 is never.
+	// A cable lost Count times within Window is unused until up for Hold. Count 0 turns this off.
 	Count        int
 	Window, Hold time.Duration
 }
@@ -22,37 +22,35 @@ type wire struct {
 	fromNum, toNum fabric.PortNum
 }
 
-// wireOf is the cable of a port of f.
 func wireOf(f *fabric.Fabric, p fabric.PortID) wire {
 	q := f.Peer(p)
 	return wire{f.Node(f.Owner(p)).GUID, f.Node(f.Owner(q)).GUID, f.Num(p), f.Num(q)}
 }
 
-// hasWire returns true if f has a cable.
 func hasWire(f *fabric.Fabric, w wire) bool {
 	a, ok := f.SwitchByGUID(w.from)
 	b, too := f.SwitchByGUID(w.to)
 	return ok && too && w.fromNum <= f.Node(a).NumPorts && w.toNum <= f.Node(b).NumPorts && f.Peer(f.Port(a, w.fromNum)) == f.Port(b, w.toNum)
 }
 
-// flaps remembers the cables that come and go. Cables of hosts are never held back, since their ports
-// have LIDs, nor is the last cable that joins some switches to others.
+// flaps remembers cables that come and go. It holds back no cables of hosts,
+// whose ports have LIDs, and no cable that alone joins some switches to others.
 type flaps struct {
 	config FlapConfig
-	before *fabric.Fabric // the last, with what is held back
+	before *fabric.Fabric // the last, with the cables held back
 	lost   map[wire]*losses
-	next   time.Time // when a cable that is held back may be used, zero for none
-	held   int       // how many are
+	next   time.Time // when the first of them may be used, zero for none
+	held   int       // cables held back
 }
 
 // losses remembers when a cable was lost.
 type losses struct {
-	at         []time.Time // the last few
-	up         time.Time   // since when it is there again, if it is
-	hold, told bool        // it is to be held back until it is up for long enough, and the logs have it
+	at         []time.Time // the last Count times
+	up         time.Time   // since when it is up again, if it is
+	hold, told bool        // keep it back until it has been up for Hold; the logs have it
 }
 
-// damp returns f without the cables that are held back, and what the logs are to say of them.
+// damp returns f without the cables that are held back, and lines about them for the logs.
 func (x *flaps) damp(f *fabric.Fabric, now time.Time) (used *fabric.Fabric, said []string) {
 	before := x.before
 	x.before, x.held, x.next = f, 0, time.Time{}
@@ -108,7 +106,7 @@ func (x *flaps) damp(f *fabric.Fabric, now time.Time) (used *fabric.Fabric, said
 			say(p, "comes and goes, and is used all the same: no other joins its switches to the rest")
 			continue
 		case x.held == 0:
-			x.next = l.up.Add(x.config.Hold) // back is sorted
+			x.next = l.up.Add(x.config.Hold) // the earliest, as back is sorted
 		}
 		x.held++
 		out = append(out, p)
@@ -123,7 +121,7 @@ func (x *flaps) damp(f *fabric.Fabric, now time.Time) (used *fabric.Fabric, said
 	return f, said
 }
 
-// lose notes that a cable was lost.
+// lose notes that a cable is lost now, and has it held back if that was too often.
 func (x *flaps) lose(w wire, now time.Time) {
 	l := x.lost[w]
 	if l == nil {
@@ -135,8 +133,8 @@ func (x *flaps) lose(w wire, now time.Time) {
 	l.hold = l.hold || len(l.at) == x.config.Count && now.Sub(l.at[0]) <= x.config.Window
 }
 
-// holdBack returns f without cables that are held back for a time, and has OpenSM sweep when
-// the first of them may be used again.
+// holdBack returns f without cables that are held back for a
+// time, and makes OpenSM sweep when the first may be used again.
 func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	if p.config.Flap.Count == 0 {
 		return f
@@ -164,15 +162,15 @@ func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	return f
 }
 
-// isDue returns true if the fabric is to be routed again because the time of a cable that is held back is over.
+// isDue returns true if the fabric must be routed again, as a cable's time is over.
 func (p *Plugin) isDue() bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	return p.flaps.held > 0 && !time.Now().Before(p.flaps.next)
 }
 
-// tryAll routes s with the cables, too, that are held back, for want of others; nil where there
-// are none, or where that is not the reason.
+// tryAll routes s with the cables that are held back, too, since the others
+// do not suffice. It returns nil if there are none, or if that fails, too.
 func (p *Plugin) tryAll(engine int, s *Snapshot) *Tables {
 	p.routing.Lock()
 	var held []*losses

@@ -20,18 +20,19 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-// declaredGroups is groups.json of a compiled directory: who sends to which MGID,
-// and by which scheme its tree was made. Join states cannot say the first: IBA has
-// none for a port that only receives (15.2.5.17.2), so that every full member
-// counts as a sender, and masks for a single sender are not what they could be.
+// declaredGroups is groups.json of a compiled directory: who
+// sends to which MGID, and which scheme made its tree. Join
+// states do not tell who sends: IBA has none for a port that only
+// receives (15.2.5.17.2). So every full member would count as a
+// sender, and no group would get the masks for a single sender.
 type declaredGroups struct {
 	name   string
-	sum    [sha256.Size]byte // of both files, to see whether they have changed
+	sum    [sha256.Size]byte // SHA-256 of both files, to see changes
 	groups map[mft.MGID]*declaredGroup
 	order  []*declaredGroup // as in the file
 }
 
-// declaredGroup is an entry: an MGID.
+// declaredGroup is an entry of the file: an MGID.
 type declaredGroup struct {
 	name, scheme       string
 	mlid               fabric.LID
@@ -39,11 +40,10 @@ type declaredGroup struct {
 	senders, receivers []fabric.GUID // port GUIDs, ascending
 }
 
-// guid2lidName is the name of the file beside groups.json that has the ports of the LIDs in
-// it: compile writes both.
+// guid2lidName is the file beside groups.json that has the ports of its LIDs: compile writes both.
 const guid2lidName = outdir.GUID2LIDName
 
-// readGroups reads groups.json and the guid2lid beside it. It returns old if that
+// readGroups reads groups.json and the guid2lid beside it, or returns old if that
 // was read from the same bytes. Errors are those of files, and *fabric.ParseError.
 func readGroups(name string, old *declaredGroups) (*declaredGroups, error) {
 	data, err := readFile(name, maxGroups, groupsTimes)
@@ -79,10 +79,10 @@ func readGroups(name string, old *declaredGroups) (*declaredGroups, error) {
 	return d, nil
 }
 
-// parseGroups reads groups.json, where port has the ports by base LID.
+// parseGroups parses groups.json; port has the port GUID of each base LID.
 func parseGroups(name string, data []byte, port map[fabric.LID]fabric.GUID) (*declaredGroups, error) {
 	d := &declaredGroups{name: name, groups: make(map[mft.MGID]*declaredGroup)}
-	// fail is the error for the text from an offset on.
+	// fail returns an error about the text at an offset.
 	fail := func(at int64, err error) error {
 		rest := data[at:]
 		at += int64(len(rest) - len(bytes.TrimLeft(rest, " \t\r\n,")))
@@ -91,7 +91,7 @@ func parseGroups(name string, data []byte, port map[fabric.LID]fabric.GUID) (*de
 		return &fabric.ParseError{File: name, Line: 1 + bytes.Count(data[:at], []byte("\n")), Column: int(at) - from,
 			Text: string(bytes.TrimRight(line, "\r")), Err: err}
 	}
-	// broken is the error for what the JSON decoder says of the text from an offset on.
+	// broken is fail for an error of the JSON decoder at an offset.
 	broken := func(at int64, err error) error {
 		var syntax *json.SyntaxError
 		var kind *json.UnmarshalTypeError
@@ -164,8 +164,8 @@ func (d *declaredGroups) of(m mft.MGID) *declaredGroup {
 	return d.groups[m]
 }
 
-// sends returns true if a member sends. Members that joined only to send do. For
-// the others the declaration decides; without one all send.
+// sends returns true if member m sends. One that joined only to send
+// does. For others the declaration decides; without one all of them send.
 func (g *declaredGroup) sends(m *Member) bool {
 	switch {
 	case m.State&joinSends == 0:
@@ -177,8 +177,8 @@ func (g *declaredGroup) sends(m *Member) bool {
 	return i < len(g.senders) && g.senders[i] == m.Port
 }
 
-// whole is the groups that the compiler was given, with the ports that t has: it
-// makes of some groups several trees of one name, with one MGID for each.
+// whole returns the groups as compile was given them, with the ports that t
+// has: for some, the file has several trees of one name, each with its MGID.
 func (d *declaredGroups) whole(t *Tables) []mft.Group {
 	if d == nil {
 		return nil
@@ -214,8 +214,8 @@ func (d *declaredGroups) whole(t *Tables) []mft.Group {
 	return slices.DeleteFunc(list, func(g mft.Group) bool { return len(g.Senders) == 0 || len(g.Receivers) == 0 })
 }
 
-// newGroups reads the file of groups again, if there is one, and gives nil when there is
-// nothing new. What cannot be read is logged, and what was read before stays.
+// newGroups reads the file of groups again. It returns nil without a file, and if
+// nothing is new. An error is logged, and the groups that were read before stay.
 func (p *Plugin) newGroups() *declaredGroups {
 	p.reading.Lock()
 	defer p.reading.Unlock()

@@ -14,7 +14,6 @@ import (
 // does not know them; a topology text with labels does.
 type nodeLabels map[fabric.GUID]fabric.PortLabels
 
-// readLabels reads a topology text.
 func readLabels(name string) (nodeLabels, error) {
 	data, err := readFile(name, maxLabels, labelsTimes)
 	if err != nil {
@@ -33,8 +32,8 @@ func readLabels(name string) (nodeLabels, error) {
 	return labels, nil
 }
 
-// openLabels reads the file of labels that the configuration names. Labels are for people
-// alone, so that one that cannot be read is an error in both logs and stops nothing.
+// openLabels reads the file of labels that the configuration names. Labels
+// are only for people: an error goes to both logs and stops nothing.
 func (p *Plugin) openLabels() {
 	name := p.config.Labels
 	if name == "" {

@@ -19,19 +19,19 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// LogName is the file of our log in the folder of OpenSM's.
+// LogName is the name of our log, in the folder of OpenSM's log.
 const LogName = "ibweave.log"
 
 // maxQueue bounds the lines that wait to be written, in bytes.
 const maxQueue = 1 << 20
 
-// tellEvery is the time between two lines in OpenSM's log that our log cannot be written.
+// tellEvery is the least time between lines in OpenSM's log saying that ours cannot be written.
 const tellEvery = time.Hour
 
-// openLog opens our log, which is appended to. It is a file of its own, since
-// OpenSM's has a form that others read. What goes wrong with it costs lines of it and
-// nothing else: tell, which may be called at any time until it is closed, gets it in
-// words.
+// openLog opens our log to append to it. It is a file of its
+// own, since other programs read OpenSM's. A failure costs
+// lines of our log and nothing else; tell, which may be called
+// at any time until the log is closed, gets it as a message.
 func openLog(c *LogConfig, dir string, tell func(Level, error)) (log *zap.Logger, closeLog func() error) {
 	name := c.File
 	if name == "" {
@@ -58,29 +58,31 @@ func openLog(c *LogConfig, dir string, tell func(Level, error)) (log *zap.Logger
 	return zap.New(zapcore.NewCore(encoder, f, c.Level)), f.Close
 }
 
-// logFile is a log that never blocks its writers: lines go into a queue, and a goroutine writes
-// them. Lines that do not fit into the queue or cannot be written are counted, and
-// a line says so once the log can be written again. A log file that was moved away or removed is created again.
+// logFile is a log that never blocks its writers: lines go
+// into a queue, and a goroutine writes them. Lines that do
+// not fit into the queue or cannot be written are counted,
+// and a line says so once the log can be written again. A
+// log file that was moved away or removed is created again.
 type logFile struct {
 	name    string
-	encoder zapcore.Encoder // of the line that says how many are lost
-	wake    chan struct{}   // has an element when there is something to do, closed at the end
-	file    *os.File        // of run alone, nil when it is not open
-	torn    bool            // of run alone: the file ends in the middle of a line
+	encoder zapcore.Encoder // encodes the line about lost ones
+	wake    chan struct{}   // has an element if run has something to do; closed at the end
+	file    *os.File        // for run alone; nil if it is not open
+	torn    bool            // for run alone: the file ends in the middle of a line
 
 	mu     sync.Mutex
 	idle   sync.Cond
 	queue  []byte
-	busy   bool // run has what was in the queue, or the queue has something
+	busy   bool // run has lines, or the queue has
 	closed bool
 	lost   int       // lines
-	why    error     // the last ones were
+	why    error     // why the last were lost
 	told   time.Time // when tell was last called with an error
-	ailing bool      // it is to hear that the log can be written again
+	ailing bool      // tell has to hear when the log can be written again
 	tell   func(Level, error)
 }
 
-// Write makes a line printable and puts it into the queue. It has no error.
+// Write makes a line printable and puts it into the queue. It returns no error.
 func (l *logFile) Write(b []byte) (int, error) {
 	line, _ := text.AppendPrintable(nil, b)
 	l.mu.Lock()
@@ -101,7 +103,7 @@ func (l *logFile) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// lose counts lines, and tells unless it has done so not long ago. The lock is held.
+// lose counts lost lines, and calls tell at most once in tellEvery. The caller holds mu.
 func (l *logFile) lose(lines int, why error) {
 	l.lost += lines
 	l.why = why
@@ -111,7 +113,7 @@ func (l *logFile) lose(lines int, why error) {
 	}
 }
 
-// Sync waits until all lines are written, or cannot be, but not for ever.
+// Sync waits until all lines are written or lost, for fileTimeout at most.
 func (l *logFile) Sync() error {
 	late := time.AfterFunc(fileTimeout, l.idle.Broadcast)
 	defer late.Stop()
@@ -127,7 +129,7 @@ func (l *logFile) Sync() error {
 	return nil
 }
 
-// Close writes what is left, as Sync does, and ends.
+// Close writes what is left, as Sync does, and ends run.
 func (l *logFile) Close() error {
 	err := l.Sync()
 	l.mu.Lock()
@@ -139,7 +141,7 @@ func (l *logFile) Close() error {
 	return err
 }
 
-// run writes what is in the queue, until the end.
+// run writes the lines of the queue until Close.
 func (l *logFile) run() {
 	var batch []byte
 	for range l.wake {
@@ -171,12 +173,12 @@ func (l *logFile) run() {
 		}
 	}
 	if l.file != nil {
-		_ = l.file.Close() // no log is left to tell it to
+		_ = l.file.Close() // no log is left for the error
 	}
 }
 
-// appendLines writes lines, and before them a line with how many were lost. n is how many bytes of lines
-// are in the file; it is negative if the line about lost ones is not.
+// appendLines writes lines to the file, after a line that counts lost ones. n is how
+// many bytes of lines the file got; it is negative if the line about lost ones failed.
 func (l *logFile) appendLines(lines []byte, lost int, why error) (n int, err error) {
 	if err := l.open(); err != nil {
 		return -1, err
@@ -203,7 +205,7 @@ func (l *logFile) appendLines(lines []byte, lost int, why error) (n int, err err
 	return written - before, err
 }
 
-// open opens the file unless the open one is still there under its name.
+// open opens the file, unless the open one still has that name.
 func (l *logFile) open() error {
 	info, err := os.Stat(l.name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -213,10 +215,10 @@ func (l *logFile) open() error {
 		if now, err := l.file.Stat(); err == nil && info != nil && os.SameFile(now, info) {
 			return nil
 		}
-		_ = l.file.Close() // it is another one's, or gone
+		_ = l.file.Close() // it was moved or removed
 		l.file, l.torn = nil, false
 	}
-	if info != nil { // to open a device can have effects
+	if info != nil { // look first: opening a device can have effects
 		if err := loggable(l.name, info); err != nil {
 			return err
 		}
@@ -226,7 +228,7 @@ func (l *logFile) open() error {
 		return err
 	}
 	if info, err = f.Stat(); err == nil {
-		err = loggable(l.name, info) // another one by now
+		err = loggable(l.name, info) // it may be another file by now
 	}
 	if err != nil {
 		return errors.Join(err, f.Close())

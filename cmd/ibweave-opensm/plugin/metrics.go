@@ -14,10 +14,10 @@ import (
 // meter counts what the plugin does, for the file metrics.file.
 type meter struct {
 	lastWriter[measured]
-	scale bound.Scale // of the first routing: relative loads of all are on it
+	scale bound.Scale // of the first routing, for the relative loads of all
 }
 
-// newMeter counts for a file.
+// newMeter returns a meter that writes to file; trouble hears of errors.
 func newMeter(file string, trouble func(Level, error)) *meter {
 	return &meter{lastWriter: lastWriter[measured]{trouble: trouble, write: func(state *measured) error {
 		err := files.Write(file, func(w io.Writer) error { return metrics.Write(w, "plugin", state) })
@@ -37,14 +37,14 @@ type measured struct {
 	Rebalanced  uint64 `json:"routings_rebalanced_total"`
 	Unchanged   uint64 `json:"routings_unchanged_total"`
 	Fallbacks   uint64 `json:"fallbacks_total"`  // routings that were left to OpenSM's next engine
-	Held        int    `json:"held_back_cables"` // that come and go
+	Held        int    `json:"held_back_cables"` // cables that come and go
 	// Last is the last routing of a changed subnet.
 	Last struct {
 		Timestamp   int64   `json:"timestamp_seconds"`
 		Snapshot    float64 `json:"snapshot_seconds"`
 		Route       float64 `json:"route_seconds"`
 		Verify      float64 `json:"verify_seconds"`
-		All         float64 `json:"all_seconds"` // those and the writing
+		All         float64 `json:"all_seconds"` // the three above, and writing
 		LIDs        int     `json:"rerouted_lids"`
 		Blocks      int     `json:"changed_blocks"`
 		MaxRoutes   int64   `json:"max_routes_per_link"`

@@ -21,16 +21,16 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Full members and non-members send and receive, the others only send; which of them keep
-// the group alive is OpenSM's business. No join state means to receive only: see
-// declaredGroups.
+// joinReceives has the join states of full members and non-members, which
+// send and receive; others only send. No join state means only to receive:
+// see declaredGroups. OpenSM itself knows which members keep a group alive.
 const (
 	joinReceives = mad.FullMember | mad.NonMember
 	joinSends    = joinReceives | mad.SendOnlyNonMember | mad.SendOnlyFullMember
 )
 
-// Box is one MLID and OpenSM's groups on it: one, unless OpenSM was told to put
-// IPv6's solicited-node groups together.
+// Box is an MLID with OpenSM's groups on it: one group, or several
+// if OpenSM was told to put IPv6's solicited-node groups together.
 type Box struct {
 	MLID   fabric.LID
 	Groups []Group
@@ -55,23 +55,23 @@ type SwitchPort struct {
 	Port   fabric.PortNum
 }
 
-// wish is what a box asks for on the fabric of a routing.
+// wish describes the masks that a box needs on a fabric.
 type wish struct {
-	mgid    mft.MGID // the lowest of the box, by which masks are kept
+	mgid    mft.MGID // the lowest of the box, and the key of its masks
 	mlid    fabric.LID
 	sl      fabric.SL
 	members mft.Group // senders and receivers only
-	scheme  string    // by which the group was compiled, "" when not known
-	unknown int       // members that the fabric does not have, or not in its main piece
+	scheme  string    // by which compile made the group, "" if not known
+	unknown int       // members that the fabric, or its main piece, lacks
 }
 
-// equal returns true if masks for one wish fit the other.
+// equal returns true if masks for a also suit b.
 func (a *wish) equal(b *wish) bool {
 	return a.mgid == b.mgid && a.mlid == b.mlid && a.sl == b.sl && a.scheme == b.scheme &&
 		slices.Equal(a.members.Senders, b.members.Senders) && slices.Equal(a.members.Receivers, b.members.Receivers)
 }
 
-// planned is the masks of a box.
+// planned has the masks of a box.
 type planned struct {
 	wish
 	scheme   string
@@ -79,14 +79,14 @@ type planned struct {
 	verified bool
 }
 
-// masks has the state of multicast: the masks for the routing in
-// force, and the last verified masks of any routing. Both are by MGID,
-// since OpenSM may change the MLID of a group at any time.
+// masks has the state of multicast: masks for the current routing,
+// and the last verified masks of any routing. Both are kept by
+// MGID, since OpenSM may change the MLID of a group at any time.
 type masks struct {
 	p          *Plugin
-	generation uint64 // of the routing that the rest is for
+	generation uint64 // of the routing that the fields below are for
 	sweep      uint64 // Plugin.sweeps when OpenSM last asked
-	plans      int    // how often the masks of this set have been planned
+	plans      int    // how often set was planned
 	tables     *Tables
 	set        map[mft.MGID]*planned
 	last       map[mft.MGID][]SwitchPort
@@ -100,16 +100,16 @@ func (p *Plugin) HandlesMulticast() bool {
 	return p.config != nil && p.config.Multicast.Scheme != SchemeOpenSM
 }
 
-// Masks is the ports in the masks of a box, switch by switch in the order of
-// GUIDs. OpenSM has no masks for it at this moment, so there is no error: what
-// cannot be built or verified as wanted has the last masks that were verified, if
-// they still fit, else an updn-tree, and in the worst case any tree. OpenSM's
-// log then has one line.
+// Masks returns the ports in the masks of a box, by switch in the
+// order of GUIDs. OpenSM has no masks for it at this moment, so Masks
+// returns no error: instead of masks that cannot be built or verified
+// as wanted, it returns the last verified ones if they still fit, else
+// an updn-tree, and at worst any tree. OpenSM's log then gets a line.
 //
-// OpenSM asks for one MLID after the other. When masks are missing, or a port
-// has joined or left, or there is a new routing, all boxes are taken from boxes,
-// and what has changed is built and everything is verified together, unicast
-// included, at once; the other calls then find their masks ready.
+// OpenSM asks for one MLID after another. If masks are missing, a
+// port has joined or left, or the routing is new, one call takes all
+// boxes from boxes, builds what has changed, and verifies everything
+// at once, with unicast. The other calls find their masks ready.
 func (p *Plugin) Masks(box Box, boxes func() []Box) []SwitchPort {
 	m := p.masks
 	t := p.Current()
@@ -143,14 +143,14 @@ func (p *Plugin) Masks(box Box, boxes func() []Box) []SwitchPort {
 	return m.switchPorts(x.ports)
 }
 
-// renew forgets what belongs to an older routing. What was planned little by
-// little, as ports joined and left, may depend on the order in which they did;
-// when OpenSM sweeps again, and so asks for all boxes, they are planned again. So
-// after each sweep masks depend on the subnet and its members only, and another
-// OpenSM has the same.
+// renew drops what belongs to an older routing. Masks planned
+// while ports joined and left may depend on the order in which
+// they did; these are planned again when OpenSM sweeps, and so
+// asks for all boxes. So after each sweep masks depend only on
+// the subnet and its members, and another OpenSM has the same.
 //
-// Only the first question after a routing is that of a sweep. Later ones are about
-// the groups that ports join and leave, and the masks of all others stay.
+// Only the first call after a routing is part of a sweep. Later ones are about groups that ports
+// join and leave, and the masks of all other groups stay.
 func (m *masks) renew(t *Tables) {
 	swept := m.sweep != m.p.sweeps
 	m.sweep = m.p.sweeps
@@ -199,14 +199,13 @@ func (m *masks) wish(box *Box) wish {
 	return w
 }
 
-// joinable returns true if masks can lead to an end port: it is a switch's or has a
-// cable to a switch, and that is not apart from the others.
+// joinable returns true if masks can lead to an end port: it is a switch's, or
+// has a cable to a switch, and that switch is in the largest piece of the subnet.
 func (t *Tables) joinable(p fabric.PortID) bool {
 	at := t.Fabric.Attachment(p)
 	return at != fabric.NoPort && t.pieces.Of[t.Fabric.Owner(at)] == t.largest
 }
 
-// endPort finds an end port by its GUID.
 func (t *Tables) endPort(g fabric.GUID) (fabric.PortID, bool) {
 	if t.ports == nil {
 		t.ports = make(map[fabric.GUID]fabric.PortID, t.Fabric.NumNodes())
@@ -216,7 +215,7 @@ func (t *Tables) endPort(g fabric.GUID) (fabric.PortID, bool) {
 	return p, ok
 }
 
-// The schemes of steps beyond those of compile.
+// The schemes that steps lists.
 const (
 	unionScheme    = "union"
 	rowScheme      = "union-row"
@@ -230,13 +229,13 @@ const (
 	plainScheme    = "any tree"
 )
 
-// multicastSchemes lists the values of multicast.scheme: those that serve a
-// group as OpenSM has it, with one MLID.
+// multicastSchemes lists the values of multicast.scheme. The schemes
+// in it need one MLID for a group, which is what OpenSM gives.
 var multicastSchemes = []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
 
-// steps are the schemes to try for a box, one after the other: those that it was
-// compiled with and the configuration names, and the compiler's default ones, as far
-// as they take one MLID for the group. The last two are taken as they are.
+// steps lists the schemes to try for a box, in order: those that it was compiled
+// with and that the configuration names, and the compiler's defaults, as far as
+// they need one MLID for the group. Masks of the last two are taken as they are.
 func (m *masks) steps(w *wish) []string {
 	r := m.tables.Routing
 	var list []string
@@ -247,7 +246,7 @@ func (m *masks) steps(w *wish) []string {
 	}
 	switch w.scheme {
 	case "", SchemeOpenSM:
-	case rowScheme: // on one MLID the same
+	case rowScheme: // on one MLID it is union-merge
 		add(mergeScheme)
 	default:
 		add(w.scheme)
@@ -267,7 +266,7 @@ func (m *masks) steps(w *wish) []string {
 	return append(list, lastScheme, updnTreeScheme, plainScheme)
 }
 
-// mesh returns the grid that the fabric is, nil if it is none.
+// mesh returns the grid of the fabric, nil if the fabric is no grid.
 func (m *masks) mesh() *mesh.Grid {
 	if !m.detected {
 		m.detected = true
@@ -276,9 +275,9 @@ func (m *masks) mesh() *mesh.Grid {
 	return m.grid
 }
 
-// scheme makes a scheme, once for a routing. groups are those that it is for
-// first, on which the trunks of combs depend, unless groups are declared: then
-// they depend on those as the compiler's do.
+// scheme makes a scheme, once for each routing. groups are those that
+// it is first made for. Trunks of combs depend on the declared groups,
+// as the compiler's do; if there are none, they depend on groups.
 func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mft.Scheme, error) {
 	if s := m.schemes[name]; s != nil {
 		return s, nil
@@ -306,23 +305,23 @@ func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mf
 	return s, nil
 }
 
-// draft is a box that is being planned.
+// draft is a box whose masks are being planned.
 type draft struct {
 	wish
 	steps []string
-	step  int // of steps
+	step  int // index of the current one in steps
 	ports []fabric.PortID
 	built bool
-	why   string // why an earlier step did not do
+	why   string // why the first step failed
 	// trusted means that the masks are already in force. OpenSM does not ask for
 	// them now, so they stay even if the checker finds errors.
 	trusted bool
 }
 
-// final returns true if there is no better step to come.
+// final returns true if no better step is left.
 func (d *draft) final() bool { return d.step >= len(d.steps)-2 }
 
-// next takes the next step.
+// next goes on to the next step; why is what was wrong with this one.
 func (d *draft) next(why string) {
 	if d.why == "" {
 		d.why = d.steps[d.step] + ": " + why
@@ -330,8 +329,7 @@ func (d *draft) next(why string) {
 	d.step, d.built, d.trusted = d.step+1, false, false
 }
 
-// plan makes m.set again for all boxes; boxes that have not changed keep
-// their masks.
+// plan makes m.set for all boxes. Boxes that have not changed keep their masks.
 func (m *masks) plan(boxes []Box) error {
 	ctx, cancel := context.WithTimeout(context.Background(), m.p.config.Timeout)
 	defer cancel()
@@ -355,7 +353,7 @@ func (m *masks) plan(boxes []Box) error {
 	}
 	slices.SortFunc(drafts, func(a, b *draft) int { return int(a.mlid) - int(b.mlid) })
 	var took struct{ build, verify time.Duration }
-	var doubt error // why masks are not verified in the end
+	var doubt error // why the masks are not verified
 	for {
 		at := time.Now()
 		if err := m.build(ctx, drafts); err != nil {
@@ -410,7 +408,7 @@ func (m *masks) plan(boxes []Box) error {
 	return nil
 }
 
-// build gives every draft masks, by the step that it is at or a later one.
+// build makes masks for every draft, by its current step or a later one.
 func (m *masks) build(ctx context.Context, drafts []*draft) error {
 	for {
 		var names []string
@@ -472,7 +470,7 @@ func (m *masks) buildWith(ctx context.Context, name string, drafts []*draft) {
 	}
 }
 
-// buildAll builds all drafts with one scheme, or none.
+// buildAll builds all drafts with one scheme; on an error it builds none.
 func (m *masks) buildAll(ctx context.Context, name string, drafts []*draft) error {
 	groups := text.Each(drafts, func(d *draft) mft.Group { return d.members })
 	s, err := m.scheme(ctx, name, groups)
@@ -497,9 +495,9 @@ func (m *masks) buildAll(ctx context.Context, name string, drafts []*draft) erro
 	return nil
 }
 
-// check verifies all masks together with the unicast tables. For errors it moves the drafts concerned to
-// their next step and returns again = true. If no better step is left,
-// err has the first error.
+// check verifies all masks together with the unicast tables.
+// Drafts with errors go on to their next step; again is true
+// if one did. err is the first error that was found.
 func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err error) {
 	r := m.tables.Routing
 	mc := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
@@ -554,8 +552,8 @@ func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err err
 	return again, err
 }
 
-// stillFit is the last verified masks of a group, if all their ports are there
-// and have cables, or are ports 0.
+// stillFit returns the last verified masks of a group, and true
+// if all their ports exist and have cables, or are ports 0.
 func (m *masks) stillFit(g mft.MGID) ([]fabric.PortID, bool) {
 	list, ok := m.last[g]
 	if !ok {
@@ -578,8 +576,8 @@ func (m *masks) stillFit(g mft.MGID) ([]fabric.PortID, bool) {
 	return ports, true
 }
 
-// emergency is masks when nothing else works: the last verified ones, else any
-// tree.
+// emergency returns masks if nothing else works: the last
+// verified ones that still fit, else any tree.
 func (m *masks) emergency(box *Box) (ports []SwitchPort) {
 	failed := m.p.guard(m.tables.Engine, func() error {
 		w := m.wish(box)
@@ -603,10 +601,10 @@ func (m *masks) switchPorts(ports []fabric.PortID) []SwitchPort {
 	return text.Each(ports, func(p fabric.PortID) SwitchPort { return SwitchPort{f.Node(f.Owner(p)).GUID, f.Num(p)} })
 }
 
-// anyTree is the masks of a tree that joins all members: that of a search in
-// breadth from the switch of the first one, without the branches that have no
-// member. It depends on nothing but the cables. Members that no path leads to
-// are left out.
+// anyTree returns the masks of a tree that joins all members:
+// a breadth-first search from the first member's switch,
+// without branches that have no member. It depends on the
+// cables alone. Members that no path reaches are left out.
 func anyTree(f *fabric.Fabric, g *mft.Group) []fabric.PortID {
 	var ports []fabric.PortID
 	wanted := make([]bool, f.NumSwitches())

@@ -1,7 +1,8 @@
-// Package plugin is the core of the OpenSM plugin, without C: it makes verified tables for OpenSM
-// to write from a snapshot of OpenSM's subnet. The shared library
-// around it, which knows OpenSM's structures, is cmd/ibweave-opensm.
-// It makes no promise to other modules.
+// Package plugin is the core of the OpenSM plugin, without
+// C: it makes verified tables for OpenSM to write from a
+// snapshot of OpenSM's subnet. The shared library around
+// it, which knows OpenSM's structures, is
+// cmd/ibweave-opensm. It makes no promise to other modules.
 //
 // OpenSM has one routing engine for each of ours, with "ibweave-" before its name.
 // An engine routes with the code of the compiler (package compile), on OpenSM's
@@ -45,7 +46,7 @@ import (
 // Prefix is the beginning of OpenSM's names of our engines.
 const Prefix = "ibweave-"
 
-// Code tells failures apart in OpenSM's log: "ERR IBW2".
+// Code tells failures apart in OpenSM's log, as in "ERR IBW2".
 type Code string
 
 // The codes.
@@ -72,10 +73,10 @@ const (
 	LogTrouble Code = "IBW9"
 )
 
-// Error is a failure that OpenSM's log gets one line about.
+// Error is a failure, about which OpenSM's log gets one line.
 type Error struct {
 	Code   Code
-	Engine string // OpenSM's name of the engine, "" when it is about none
+	Engine string // OpenSM's name of the engine, "" for none
 	Err    error
 }
 
@@ -125,9 +126,9 @@ type Host struct {
 	CacheDir string
 	// Log writes a line, without its end, to OpenSM's log.
 	Log func(level Level, line string)
-	// Sweep has OpenSM sweep soon, and may be called at any time. It may be nil.
+	// Sweep makes OpenSM sweep soon. It may be called at any time, and may be nil.
 	Sweep func()
-	// Engines are those to offer; nil stands for compile.Engines.
+	// Engines are the engines to offer; nil stands for compile.Engines.
 	Engines []compile.Engine
 }
 
@@ -139,16 +140,16 @@ type Plugin struct {
 	log     *zap.Logger
 	close   func() error
 	meter   *meter
-	shadow  lastWriter[*compile.Result] // the tables that are not installed
+	shadow  lastWriter[*compile.Result] // writes tables that are not installed
 	engines []offered
-	needs   func(*fabric.Fabric) int64 // of memory for a routing, in bytes
+	needs   func(*fabric.Fabric) int64 // bytes of memory for a routing
 
 	reserve sync.Once
 	routing sync.Mutex // OpenSM asks for one routing at a time
 	last    *compile.Incremental
-	litter  bool // something was routed since the last collection
+	litter  bool // something was routed since the last garbage collection
 	mu      sync.Mutex
-	current *Tables // the last that were made, nil for none
+	current *Tables // of the last successful Route, nil for none
 	masks   *masks  // multicast, see multicast.go
 	sweeps  uint64  // how often OpenSM has swept
 	refused map[int]refusal
@@ -157,35 +158,35 @@ type Plugin struct {
 	ignored string // options without effect that the logs have
 	absent  string // the roots that are not in the subnet, as OpenSM's log has them
 
-	reading    sync.Mutex // the file of groups is being read
+	reading    sync.Mutex // held while the file of groups is read
 	groupsFile background[*declaredGroups]
 	read       *declaredGroups // the last that were read
-	// groupsError is why read is not what the file has now, "" when it is.
+	// groupsError is why the file's groups were not read, "" if they were.
 	groupsError string
 
-	// Held by routing.
+	// The mutex routing guards these, and the fields from watched to again.
 	jobsFile background[*declaredJobs]
 	jobs     *declaredJobs // the last that were read, nil for none
 	// jobsFileError is why the file cannot be used, jobsError why its jobs cannot; "" for nothing.
 	jobsFileError, jobsError string
 
-	before *Tables // that Written had last, nil for none
-	// A goroutine waits until watched is prepared, nil if there is none; ownSweeps counts the sweeps
-	// that it has asked for since the subnet changed. Held by routing.
+	before *Tables // the last that Written was called with, nil for none
+	// A goroutine waits until watched is prepared, nil for none. ownSweeps
+	// counts the sweeps that it has asked for since the subnet changed.
 	watched   *compile.Incremental
 	ownSweeps int
-	auto      *compile.Engine // that was chosen, nil before
-	flaps     flaps           // held by routing, and so is again
+	auto      *compile.Engine // the chosen engine, nil before
+	flaps     flaps           // guarded by routing, as is again
 	again     *time.Timer     // has OpenSM sweep when a cable may be used again, nil for none
 
-	// What Written has said of cables.
+	// What Written has logged about cables.
 	cablesOf   *Snapshot
 	slowCables string
 	manyIdle   bool
 }
 
-// refusal is a subnet that an engine does not route, so that it need not try at
-// every sweep while OpenSM uses the next one.
+// refusal is a subnet that an engine failed to route. The engine
+// need not try again at every sweep while OpenSM uses its next one.
 type refusal struct {
 	snapshot *Snapshot
 	failure  *Error
@@ -205,7 +206,7 @@ func Open(options string, host Host) *Plugin {
 	err := p.guard("", func() error {
 		var err error
 		if p.config, err = readConfig(options); err != nil {
-			// The line goes to the log by default, for want of another.
+			// The line goes to the default log: no other is known.
 			p.log, p.close = openLog(&defaults().Log, host.LogDir, p.logTrouble)
 			return err
 		}
@@ -239,7 +240,7 @@ func Open(options string, host Host) *Plugin {
 	return p
 }
 
-// logTrouble tells OpenSM's log how ours is, and the file of metrics.
+// logTrouble tells OpenSM's log about errors of our log and of the file of metrics, and their end.
 func (p *Plugin) logTrouble(l Level, err error) {
 	if l == LogError {
 		err = &Error{Code: LogTrouble, Err: err}
@@ -260,13 +261,13 @@ func (p *Plugin) Close() error {
 	return p.close()
 }
 
-// offered is a name that routing_engine may have, without Prefix, and its engine, nil for autoName.
+// offered is an engine and a name of it in routing_engine, less Prefix; nil for autoName.
 type offered struct {
 	name string
 	*compile.Engine
 }
 
-// offer lists the names of engines.
+// offer sets the engines, with all their names.
 func (p *Plugin) offer() {
 	engines := p.host.Engines
 	if engines == nil {
@@ -283,13 +284,12 @@ func (p *Plugin) offer() {
 	p.engines = append(append(p.engines, offered{autoName, nil}), counterparts...)
 }
 
-// Engines are OpenSM's names of our engines, those of counterparts last. Engines are named by
-// their index in it.
+// Engines returns OpenSM's names of our engines, those of counterparts
+// last. Methods take an engine by its index in this list.
 func (p *Plugin) Engines() []string {
 	return text.Each(p.engines, func(e offered) string { return Prefix + e.name })
 }
 
-// engineName is OpenSM's name of an engine.
 func (p *Plugin) engineName(engine int) string { return Prefix + p.engines[engine].name }
 
 // Settings are options of OpenSM.
@@ -301,10 +301,10 @@ type Settings struct {
 }
 
 // Setup is called for each of our engines that OpenSM's routing_engine names. ignored names
-// options of OpenSM that are set and have no effect on them. An *Error has been logged.
+// options of OpenSM that are set and do not affect our engines. It has logged an *Error.
 func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
-		// It has been logged once.
+		// It is in the log already.
 		return p.failed
 	}
 	return p.reported(p.guard(p.engineName(engine), func() error {
@@ -360,7 +360,7 @@ func (p *Plugin) Guard(engine string, f func() error) error {
 	return p.reported(failed)
 }
 
-// reported is guard's result as an error, which it logs.
+// reported logs guard's result and returns it as an error.
 func (p *Plugin) reported(e *Error) error {
 	if e == nil {
 		return nil
@@ -381,8 +381,9 @@ func (p *Plugin) tell(line string) {
 	p.host.Log(LogInfo, line)
 }
 
-// Route computes and verifies the tables of an engine, and keeps them for
-// SL2VL, PathSL and Masks. An *Error has already been logged. After one the earlier tables
+// Route computes and verifies the tables of an engine,
+// and keeps them for SL2VL, PathSL and Masks. An *Error
+// has already been logged. After one the earlier tables
 // are kept, though OpenSM is about to use another engine.
 func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if p.failed != nil {
@@ -397,7 +398,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if err != nil {
 		err.Code = cmp.Or(err.Code, CannotRoute)
 		p.routing.Lock()
-		p.last = nil // of tables that are not in force
+		p.last = nil // its tables are not in force
 		p.routing.Unlock()
 		p.refuse(engine, s, err)
 		p.meter.update(func(s *measured) { s.Fallbacks++ })
@@ -424,7 +425,7 @@ func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 		t.generation = p.current.generation
 		if groups != nil || !t.same(p.current) {
 			t.generation++
-			// Else they would be old ones, until a port joins.
+			// Else the masks in force stay old until a port joins.
 			t.SweepAgain = t.SweepAgain || s.Reroute
 		}
 	}
@@ -448,8 +449,8 @@ func (p *Plugin) tryRoute(engine int, s *Snapshot) (t *Tables, err *Error) {
 	return t, err
 }
 
-// refuse remembers that an engine does not route a subnet. What took too long may be quicker
-// another time, there may be more memory, and a panic may have had to do with anything.
+// refuse remembers that an engine does not route a subnet, except after a
+// timeout, for want of memory, or after a panic: the next try may succeed.
 func (p *Plugin) refuse(engine int, s *Snapshot, failure *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -464,15 +465,16 @@ func (p *Plugin) refuse(engine int, s *Snapshot, failure *Error) {
 // timeoutError says that a routing took too long.
 type timeoutError struct {
 	after time.Duration
-	where string // the file that says so
+	where string // the file that sets the timeout
 }
 
 func (e *timeoutError) Error() string {
 	return fmt.Sprintf("not done after %v (timeout in %s)", e.after, e.where)
 }
 
-// route does it. A subnet that has not changed keeps its tables, moves some entries, or gets
-// tables from scratch where no more entries can be moved; if these fail, it keeps its own.
+// route returns tables for s. For a changed subnet it makes new ones. Else it
+// keeps the tables, or rebalances them by moving some entries, or makes new
+// ones if no more entries can be moved; if that fails, the old stay.
 func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.config.Timeout)
 	defer cancel()
@@ -483,13 +485,13 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	}
 	next, stuck := p.rebalance(ctx, t, s)
 	if stuck {
-		s.Found = nil // these are t
+		s.Found = nil // the switches have t already
 		err := par.Catch(func() (err error) { next, err = p.routeChanged(ctx, engine, s); return err })
 		if err == nil {
 			return next, nil
 		}
 		p.routing.Lock()
-		p.last = nil // of tables that are not in force
+		p.last = nil // its tables are not in force
 		p.routing.Unlock()
 		p.tell("the loads stay above rebalance: " + oneLine(err.Error()))
 	}
@@ -504,7 +506,7 @@ func (p *Plugin) route(engine int, s *Snapshot) (*Tables, error) {
 	return next, nil
 }
 
-// routeChanged is for a subnet that is none that the tables are for, or whose tables are to be others.
+// routeChanged makes tables for a subnet that has changed, or new ones for the same subnet.
 func (p *Plugin) routeChanged(ctx context.Context, engine int, s *Snapshot) (*Tables, error) {
 	start := time.Now()
 	f, notes, err := s.fabric(p.labels)
@@ -529,7 +531,7 @@ func (p *Plugin) routeChanged(ctx context.Context, engine int, s *Snapshot) (*Ta
 		p.tell("the tables were not read, and all blocks are written, of " + text.Few(list, maxChanged))
 	}
 	found := s.foundTables(f)
-	s.Found = nil // which may be large, and snapshots are kept
+	s.Found = nil // it may be large, and snapshots are kept
 	r, step, err := p.compile(ctx, f, e, opt, found)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -567,9 +569,9 @@ func (p *Plugin) routeChanged(ctx context.Context, engine int, s *Snapshot) (*Ta
 	return t, nil
 }
 
-// tellAbsent logs which switches of roots the subnet does not have, when they are others
-// than the last time. It is an error when none is there: then the order of the switches is
-// one that the operator did not want.
+// tellAbsent logs which switches of roots the subnet lacks, if they
+// are others than last time. It is an error if all are absent: then
+// the order of the switches is not the one that the operator wanted.
 func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	names := text.Few(text.Each(absent, fabric.GUID.String), 5)
 	all := fmt.Sprint(absent)
@@ -586,9 +588,10 @@ func (p *Plugin) tellAbsent(absent []fabric.GUID) {
 	}
 }
 
-// compile runs the compiler with an engine, nil for the one that is chosen for the fabric; if
-// that is wanted, from the tables that were found in the switches, nil for none, else from the
-// last tables. After an error or a panic the next run starts from scratch.
+// compile runs the compiler with engine e; nil stands for the engine
+// chosen for the fabric. With incremental: true it starts from the
+// tables found in the switches, if found is not nil, else from the last
+// tables. After an error or a panic the next run starts from scratch.
 func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (*compile.Result, compile.Step, error) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
@@ -603,7 +606,7 @@ func (p *Plugin) compile(ctx context.Context, f *fabric.Fabric, e *compile.Engin
 	return p.compileBy(ctx, f, e, opt, found)
 }
 
-// compileBy does it with an engine.
+// compileBy is compile with a given engine.
 func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Engine, opt compile.Options, found *lft.Tables) (r *compile.Result, step compile.Step, err error) {
 	last := p.last
 	p.last = nil
@@ -637,9 +640,10 @@ func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Eng
 	return r, step, nil
 }
 
-// rebalance is for a subnet that has not changed since the tables t: a step of a few blocks
-// towards balanced ones, once that is prepared; nil for none, and stuck if tables from scratch are to follow. A
-// panic leaves nothing to go on from, and t in force.
+// rebalance is for a subnet that has not changed since t was made. Once
+// the next step is prepared, it moves a few blocks towards balanced
+// tables; it returns nil for no step, with stuck if tables from scratch
+// are to follow. After a panic t stays in force and is not moved again.
 func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables *Tables, stuck bool) {
 	p.routing.Lock()
 	defer p.routing.Unlock()
@@ -660,7 +664,7 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables 
 		return nil, last.IsStuck()
 	}
 	if verdict(r.Verify) != nil {
-		p.last = nil // it would go on from tables that are not in force
+		p.last = nil // else it goes on from tables that are not in force
 		return nil, false
 	}
 	p.litter = true
@@ -673,20 +677,20 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables 
 	return &next, false
 }
 
-// stepFailed logs why tables could not be kept. All has been routed from scratch since, so
-// that OpenSM need not take another engine; but a bug is a line in its log.
+// stepFailed logs why tables could not be kept. They were then routed from
+// scratch, so OpenSM needs no other engine; a bug is a line in its log, too.
 func (p *Plugin) stepFailed(engine string, err error) {
 	failed := p.guard(engine, func() error { return err })
-	if failed.Code == Panicked { // and our log has the stack
+	if failed.Code == Panicked { // our log has the stack
 		p.host.Log(LogError, failed.Error()+"; routed from scratch instead")
 		return
 	}
 	p.log.Warn("routed from scratch, as to keep tables failed: "+oneLine(err.Error()), zap.String("engine", engine))
 }
 
-// SubnetUp is called when OpenSM has brought the subnet up, and has time: what the next
-// routing goes on from is prepared in the background, and memory that the last one needs no
-// more is collected, which compile.TuneGC puts off else.
+// SubnetUp is called when OpenSM has brought the subnet up and has time.
+// It prepares the next routing in the background, and collects memory
+// that the last one no longer needs, which compile.TuneGC puts off.
 func (p *Plugin) SubnetUp() {
 	p.routing.Lock()
 	defer p.routing.Unlock()
@@ -703,15 +707,15 @@ func (p *Plugin) SubnetUp() {
 	}
 }
 
-// maxOwnSweeps bounds how many sweeps the plugin asks for after a change of the subnet. Each moves
-// entries in up to 64 blocks, so the largest fabrics are balanced before.
+// maxOwnSweeps is the most sweeps that the plugin asks for after a change of the subnet.
+// Each moves entries in up to 64 blocks, so the largest fabrics are balanced by then.
 const maxOwnSweeps = 200
 
-// watchEvery is how often a goroutine looks whether all is prepared.
+// watchEvery is how often watch looks whether the next step is prepared.
 const watchEvery = 100 * time.Millisecond
 
-// watch waits until all is prepared, and has OpenSM sweep if entries are to move then. It ends early
-// when the tables are made from others.
+// watch waits until last is prepared, and makes OpenSM sweep if entries
+// are to move. It ends early if tables are made from another state.
 func (p *Plugin) watch(last *compile.Incremental) {
 	for done := false; !done; {
 		time.Sleep(watchEvery)
@@ -722,8 +726,8 @@ func (p *Plugin) watch(last *compile.Incremental) {
 	}
 }
 
-// look has OpenSM sweep if all is prepared and entries are to move. It returns true if there is nothing
-// to wait for.
+// look makes OpenSM sweep if last is prepared and entries are
+// to move. It returns true if there is nothing to wait for.
 func (p *Plugin) look(last *compile.Incremental) bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()
@@ -802,12 +806,12 @@ func (p *Plugin) Written(t *Tables) {
 		zap.Duration("total", t.Timing.Total()))
 	p.host.Log(LogInfo, fmt.Sprintf("%s: %d switches, LIDs up to %d, %s, in %v, at most %d routes on a link%s", name, v.Fabric.Switches, v.Fabric.MaxLID, v.Verdict,
 		t.Timing.Total().Round(time.Microsecond), v.Balance.MaxRoutes, said))
-	// It reports, and so it must not end OpenSM.
+	// A failure to report must not end OpenSM.
 	_ = p.Guard(t.Engine, func() error { p.cables(t); return nil })
 	if t.LatePorts == 0 {
 		return
 	}
-	// To cut VLs off is to prove nothing, so this is not for one log alone.
+	// Cut VLs void the proof, so this goes to both logs.
 	said = fmt.Sprintf("%d ports have fewer VLs at this moment than the tables use, and OpenSM cuts their SL-to-VL tables", t.LatePorts)
 	if t.SweepAgain {
 		said += ": it is to sweep again"
@@ -818,7 +822,7 @@ func (p *Plugin) Written(t *Tables) {
 	p.host.Log(LogInfo, t.Engine+": "+said)
 }
 
-// accept says whether the checker lets tables pass.
+// accept returns an error if the checker refuses the tables; with verify: warn it only logs it.
 func (p *Plugin) accept(r *compile.Result) error {
 	err := verdict(r.Verify)
 	if err == nil {

@@ -11,10 +11,10 @@ func (t *Tables) NeedsQoS() bool { return t.Routing.SL2VL != nil }
 // HasPathSLs returns true if OpenSM should ask for the SLs of paths.
 func (t *Tables) HasPathSLs() bool { return t.Routing.PathSLs != nil }
 
-// SL2VL is the SL-to-VL table of a node's ports in and out, both 0 for CAs and
-// routers other than by their port out, packed as on the wire: SL 0 in the upper
-// half of the first byte (IBA 14.2.5.8). OK is false where the routing has none,
-// or the node was not there: then OpenSM's own stays.
+// SL2VL returns the SL-to-VL table from port in to port out of a node;
+// for CAs and routers in is 0. It is packed as on the wire: SL 0 in
+// the upper half of the first byte (IBA 14.2.5.8). ok is false if the
+// routing has no tables or lacks the node: then OpenSM's own stays.
 func (t *Tables) SL2VL(node fabric.GUID, in, out fabric.PortNum) (table [lft.NumSLs / 2]uint8, ok bool) {
 	if t == nil || t.Routing.SL2VL == nil {
 		return table, false
@@ -33,9 +33,9 @@ func (t *Tables) SL2VL(node fabric.GUID, in, out fabric.PortNum) (table [lft.Num
 	return table, true
 }
 
-// PathSL is the SL of the path from an end port to another, which OpenSM is
-// to answer path record queries with. OK is false where the routing leaves it
-// open or does not know the LIDs.
+// PathSL returns the SL of the path from one end port to
+// another, for OpenSM's answers to path record queries. ok is
+// false if the routing leaves it open or does not know the LIDs.
 func (t *Tables) PathSL(from, to fabric.LID) (sl fabric.SL, ok bool) {
 	if t == nil || t.Routing.PathSLs == nil {
 		return 0, false
@@ -48,7 +48,7 @@ func (t *Tables) PathSL(from, to fabric.LID) (sl fabric.SL, ok bool) {
 }
 
 // arbitrationWeight is the weight of every VL, in units of 64 bytes (IBA 7.6.9.2): a
-// packet of the largest MTU, 4096 bytes. Compiled directories have the same.
+// packet of the largest MTU, 4096 bytes. Compiled directories have the same weight.
 const arbitrationWeight = 64
 
 // Arbitration is an entry of a VL arbitration table (IBA 14.2.5.9).
@@ -62,13 +62,13 @@ func (p *Plugin) ArbitratesVLs(t *Tables) bool {
 	return t != nil && p.config != nil && p.config.VLArb == ArbitrationEqual && t.Routing.SL2VL != nil
 }
 
-// VLArb fills a block of the VL arbitration tables of all ports: block 0 and 1
-// are of low priority, 2 and 3 of high priority, as OpenSM counts them. It says
-// false where OpenSM's own stay: vlarb: opensm, or a routing on one VL.
+// VLArb fills a block of the VL arbitration tables of all
+// ports: blocks 0 and 1 have low priority, 2 and 3 high,
+// as OpenSM counts them. It returns false if OpenSM's own
+// tables stay: with vlarb: opensm, or a routing on one VL.
 //
-// All VLs that SLs map to have equal weights in the table of low priority, and
-// the other is empty: OpenSM's default has VL 0 alone there, which would starve
-// the others.
+// All VLs that SLs map to have equal weights in the table of low priority. That of high priority is
+// empty: OpenSM's default has VL 0 alone there, which would starve the others.
 func (p *Plugin) VLArb(t *Tables, block int, entries []Arbitration) bool {
 	if !p.ArbitratesVLs(t) {
 		return false

@@ -18,8 +18,8 @@ const (
 	labelsTimes   = 16
 )
 
-// routingNeeds is about what a routing of a fabric and its verification take at most, in
-// bytes: two and a half times what is in use then.
+// routingNeeds estimates what routing and verifying a fabric takes
+// at most, in bytes: two and a half times what is in use then.
 func routingNeeds(f *fabric.Fabric) int64 {
 	return int64(f.NumSwitches())*int64(f.MaxLID())*16 + int64(f.NumPorts())*256 + 32<<20
 }
@@ -35,8 +35,8 @@ func (e *noRoomError) Error() string {
 		e.what, files.Size(e.need), files.Size(e.room))
 }
 
-// fits returns an error if this process may not take that many bytes more. Go ends a process
-// when it cannot get memory, and this process is OpenSM: so code that takes much memory asks first.
+// fits returns an error if this process may not take need bytes more, for what. Go ends a
+// process that gets no memory, and this one is OpenSM: code that takes much memory asks first.
 func fits(need int64, what string) error {
 	if room := room(); room < need {
 		return &noRoomError{what, need, room}
@@ -51,7 +51,7 @@ func room() int64 {
 	for _, class := range []string{"free", "released"} {
 		s := []metrics.Sample{{Name: "/memory/classes/heap/" + class + ":bytes"}}
 		if metrics.Read(s); s[0].Value.Kind() == metrics.KindUint64 {
-			available += min(int64(s[0].Value.Uint64()), math.MaxInt64-available) // which may be no limit at all
+			available += min(int64(s[0].Value.Uint64()), math.MaxInt64-available) // available may be no limit at all
 		}
 	}
 	return available

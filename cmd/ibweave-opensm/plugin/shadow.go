@@ -12,10 +12,9 @@ import (
 // ShadowName is the compiled directory beside our log that has the last tables with `shadow: true`.
 const ShadowName = "ibweave-shadow"
 
-// InShadow returns true if tables are not to be installed: OpenSM is to take its next engine.
+// InShadow returns true if tables are not installed: OpenSM is to take its next engine.
 func (p *Plugin) InShadow() bool { return p.failed == nil && p.config.Shadow }
 
-// writeShadow writes tables as a compiled directory.
 func (p *Plugin) writeShadow(r **compile.Result) error {
 	dir := filepath.Join(p.host.LogDir, ShadowName)
 	if _, err := outdir.Write(context.Background(), dir, *r, outdir.Options{InstallDir: dir, Lean: true, Force: true}); err != nil {

@@ -18,14 +18,14 @@ type Snapshot struct {
 	Ports []Port
 	// MaxLID is the highest LID that OpenSM has made room for in tables.
 	MaxLID fabric.LID
-	// Reroute says that OpenSM routes without a sweep, as its console can have it,
-	// and so will not ask for masks.
+	// Reroute says that OpenSM routes without a sweep, on a
+	// command of its console, and so will not ask for masks.
 	Reroute bool
-	// Found has, by index in Nodes, what was read of the forwarding tables that switches have, by
-	// LID up to the last that a table may lead to; nil for nodes that were not read. It is nil where
-	// OpenSM knows the tables.
+	// Found has the LFTs that OpenSM read from switches, by index in
+	// Nodes and then by LID, as long as a table may be; nil for nodes
+	// that were not read. All of it is nil if OpenSM knows the tables.
 	Found [][]fabric.PortNum
-	// Took is how long it took to take the snapshot.
+	// Took is how long taking the snapshot took.
 	Took time.Duration
 }
 
@@ -51,17 +51,17 @@ type Port struct {
 	Num   uint8 // port number at the other end
 	VLs   uint8 // data VLs that the port can have: 1, 2, 4, 8 or 15; 0 unknown
 	OpVLs uint8 // data VLs that it has at this moment
-	Sick  bool  // OpenSM takes the port for unhealthy, or throttled where that counts
+	Sick  bool  // OpenSM calls the port unhealthy or, where that counts, throttled
 	fabric.Link
 }
 
-// maxNotes bounds how many ports a kind of note names.
+// maxNotes is the most ports that a note names.
 const maxNotes = 5
 
-// fabric makes the model of the subnet. Cables between switches of which a port is sick
-// are left out, as OpenSM's own engines do, and so are ports of CAs without LIDs, for
-// which there is nothing to write; notes say so. Errors: a switch without a LID, and
-// whatever else OpenSM cannot have.
+// fabric makes the model of the subnet. It leaves out cables between
+// switches with a sick port, as OpenSM's own engines do, and ports
+// of CAs without LIDs, for which nothing is written; notes say so.
+// Errors are a switch without a LID, and what OpenSM cannot have.
 func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, err error) {
 	b := modelBuilder{Snapshot: s, labels: labels}
 	b.model.Grow(len(s.Nodes), len(s.Ports))
@@ -93,8 +93,8 @@ func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, 
 	return f, notes, nil
 }
 
-// unread names the switches whose tables were to be read and were not, such as switch
-// 0x0002c90300001234 "leaf 1".
+// unread names the switches whose tables could not be read,
+// such as: switch 0x0002c90300001234 "leaf 1".
 func (s *Snapshot) unread() (list []string) {
 	for i := range s.Found {
 		if n := &s.Nodes[i]; n.isSwitch() && s.Found[i] == nil {
@@ -104,8 +104,8 @@ func (s *Snapshot) unread() (list []string) {
 	return list
 }
 
-// foundTables makes Found the tables of a fabric of the same subnet, fabric.NoPath where nothing is
-// known. It is nil where nothing was found.
+// foundTables returns Found as tables of f, a fabric of the subnet, with
+// fabric.NoPath where nothing is known. It returns nil if Found is nil.
 func (s *Snapshot) foundTables(f *fabric.Fabric) *lft.Tables {
 	if s.Found == nil {
 		return nil
@@ -187,7 +187,7 @@ func (b *modelBuilder) addCables(i int) error {
 			return err
 		}
 		if j < i || j == i && int(at.Num) <= p {
-			continue // the other end has had it, or it is a cable from a port to itself
+			continue // the other end has made it, or is this port itself
 		}
 		to := &b.Nodes[j]
 		if (at.Sick || peer.Sick) && n.isSwitch() && to.isSwitch() {
@@ -195,7 +195,7 @@ func (b *modelBuilder) addCables(i int) error {
 			continue
 		}
 		if !n.isSwitch() && at.LID == 0 || !to.isSwitch() && peer.LID == 0 {
-			continue // addEndPorts has a note of it
+			continue // addEndPorts has noted it
 		}
 		link := at.Link
 		if err := b.model.Connect(i, fabric.PortNum(p), j, fabric.PortNum(at.Num), link); err != nil {
@@ -218,8 +218,8 @@ func (s *Snapshot) portsOf(i int) []Port {
 	return s.Ports[n.First:][:int(n.NumPorts)+1]
 }
 
-// peer is the port at the other end of the cable of port p of node i, which has one.
-// Errors: there is no such port, or it has no cable to this one.
+// peer returns the port at the other end of the cable of port p of node i, which
+// has one. It is an error if that port does not exist or has no cable to this one.
 func (s *Snapshot) peer(i, p int) (*Port, error) {
 	n := &s.Nodes[i]
 	at := &s.Ports[int(n.First)+p]
@@ -271,8 +271,8 @@ func (t *Tables) checkLanes(s *Snapshot) error {
 	if err != nil {
 		return &Error{Code: CannotRoute, Err: err}
 	}
-	// OpenSM cuts VLs off at what a port has in the moment that it writes the
-	// tables (sl2vl_update_table in osm_qos.c), and sets that afterwards.
+	// OpenSM cuts VLs off at what a port has when it writes the tables
+	// (sl2vl_update_table in osm_qos.c), and sets the port's VLs afterwards.
 	for p := range fabric.PortID(f.NumPorts()) {
 		if f.Peer(p) == fabric.NoPort {
 			continue

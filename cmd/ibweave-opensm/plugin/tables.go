@@ -16,19 +16,19 @@ import (
 
 // Tables is a verified routing, for OpenSM to write.
 type Tables struct {
-	Engine  string // OpenSM's name of it; of a chosen one its own
+	Engine  string // OpenSM's name of the engine, for auto of the chosen one
 	Fabric  *fabric.Fabric
 	Routing *lft.Routing
 	Verify  *verify.Result
-	// Step is how they came of the tables before.
+	// Step says how they were made from the tables before.
 	Step compile.Step
-	// Rebalanced says that the subnet has not changed, and they are a step towards balanced tables.
+	// Rebalanced says that, in an unchanged subnet, they are a step towards balanced tables.
 	Rebalanced bool
 	// GUIDs is the GUID of each switch, by NodeID.
 	GUIDs []fabric.GUID
-	// LatePorts is how many ports have fewer VLs at this moment than the
-	// SL-to-VL tables use, though they can have them: OpenSM cuts their tables
-	// until its next heavy sweep.
+	// LatePorts counts ports that have fewer VLs at this moment
+	// than the SL-to-VL tables use, though they can have as many:
+	// OpenSM cuts their tables until its next heavy sweep.
 	LatePorts int
 	// SweepAgain says that OpenSM is to sweep again at once: for LatePorts, unless
 	// the sweep before found the same, and for masks after a Snapshot.Reroute.
@@ -39,7 +39,7 @@ type Tables struct {
 	asked      int // the engine that OpenSM asked for
 	snapshot   *Snapshot
 	pieces     *fabric.Components
-	largest    int32 // of these
+	largest    int32 // index of the largest piece
 	hops       *dump.Hops
 	generation uint64
 	fullMatrix bool
@@ -61,7 +61,7 @@ func (t *Timing) Total() time.Duration { return t.Computing + t.Writing }
 // OpenSM's room for the tables, and for writing.
 func (t *Timing) rest() time.Duration { return t.Total() - t.Snapshot - t.Route - t.Verify }
 
-// isFound returns false if tables of switches were read that are not t.
+// isFound returns false if OpenSM read tables from switches that differ from t.
 func (t *Tables) isFound(s *Snapshot) bool {
 	for i, row := range s.Found {
 		if row == nil {
@@ -134,36 +134,38 @@ func verdict(v *verify.Result) error {
 	return fmt.Errorf("its tables break rules, %d findings: %s: %s", n, first.Rule, first.Message)
 }
 
-// HopRow is a row of OpenSM's lid matrix, for Tables that WantsLIDMatrix: the hops from switch s
-// to switch t by each of the switch's ports, 255 by ports that do not lead there. hops has a
-// place for port 0, for the least of them, and one for each of the ports.
+// HopRow writes a row of OpenSM's lid matrix into hops,
+// for Tables that WantsLIDMatrix: at i, the hops from
+// switch s to switch to by port i of s, 255 if that does
+// not lead there; at 0, the least of them.
 //
-// By any port it is one more than the tables' path from the neighbour there,
-// as the dump of a compiled directory has it.
+// By a port it is one more than the tables' path from the neighbour there, as in the dump of a
+// compiled directory.
 func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) { t.hops.Row(s, to, hops) }
 
 // ErrSwitches means that OpenSM's table of switches differs from the
 // snapshot's, or has no room for the tables. Nothing has been written.
 var ErrSwitches = &Error{Code: BadSubnet, Err: errors.New("OpenSM's switches have changed, or have no room for the tables")}
 
-// switchGUIDs is the GUID of each switch, by NodeID.
+// switchGUIDs returns the GUID of each switch, by NodeID.
 func switchGUIDs(f *fabric.Fabric) []fabric.GUID {
 	return text.Each(f.Switches(), func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })
 }
 
-// SwitchLIDs is the base LID of each switch, by NodeID.
+// SwitchLIDs returns the base LID of each switch, by NodeID.
 func (t *Tables) SwitchLIDs() []fabric.LID {
 	return text.Each(t.Fabric.Switches(), func(s fabric.NodeID) fabric.LID { return t.Fabric.LID(t.Fabric.PortBase(s)) })
 }
 
-// WantsLIDMatrix returns true if OpenSM is about to read its lid matrix: to dump it
-// (-D 0x40), or to build multicast trees. Nothing else reads it, and on large
-// fabrics filling it takes longer than everything else together.
+// WantsLIDMatrix returns true if OpenSM is about to read its
+// lid matrix: to dump it (-D 0x40), or to build multicast
+// trees. Nothing else reads it, and on large fabrics filling
+// it takes longer than everything else together.
 func (t *Tables) WantsLIDMatrix() bool { return t.snapshot.DumpsTables || t.fullMatrix }
 
-// excuse makes notes of pairs that no cables join, which no engine joins: OpenSM has a
-// subnet in pieces when it has lost packets, until its next sweep. It says what it has
-// excused, "" for nothing.
+// excuse turns errors about pairs that no cables join into notes, since no
+// engine can join them: after lost packets OpenSM has a subnet in pieces until
+// its next sweep. It returns a line about the pieces, "" if it excused nothing.
 func excuse(c *fabric.Components, v *verify.Result) string {
 	apart := []string{verify.Partitioned, verify.ManagementPartitioned}
 	if !slices.ContainsFunc(v.Findings, func(f verify.Finding) bool { return slices.Contains(apart, f.Rule) }) {

@@ -40,10 +40,11 @@ func readJobs(name string, old *declaredJobs) (*declaredJobs, error) {
 	return d, nil
 }
 
-// follow has the compiler make tables for the jobs in the present file of traffic, if one is
-// configured. If the file cannot be read, the error is logged, and jobs that were read before
-// stay. If not all hosts of the jobs are in the subnet, that is logged too, and the tables are
-// for traffic from all to all.
+// follow has the compiler make tables for the jobs in the present
+// file of traffic, if one is configured. If the file cannot be
+// read, the error is logged, and jobs that were read before stay.
+// If not all hosts of the jobs are in the subnet, that is logged
+// too, and the tables are for traffic from all to all.
 func (p *Plugin) follow(opt *compile.Options) {
 	name, old := p.config.Traffic, p.jobs
 	if name == "" {
@@ -82,7 +83,7 @@ func (p *Plugin) follow(opt *compile.Options) {
 	}
 }
 
-// jobsTrouble logs what is wrong about the file of traffic, unless it is the last error of its kind.
+// jobsTrouble logs an error of the file of traffic, unless *last is the same.
 func (p *Plugin) jobsTrouble(last *string, err error) {
 	if text := oneLine(err.Error()); *last != text {
 		*last = text

@@ -29,8 +29,8 @@ func main() {
 type app struct {
 	cli.Output
 	stdin          io.Reader
-	stdout, stderr io.Writer // those of Output
-	running        bool      // the command line made sense
+	stdout, stderr io.Writer // as in Output
+	running        bool      // the command line is valid
 }
 
 // run is the whole program: it returns the exit status.
@@ -40,7 +40,6 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return out.Run(args, func(context.Context) *cobra.Command { return a.rootCommand() }, &a.running, exitStatus, a.report)
 }
 
-// rootCommand is the program's tree of commands.
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "ibweave-papers COMMAND",
@@ -69,7 +68,7 @@ man -l FILE, or Markdown, as in docs/reference/papers.`
 	man.Example = "  ibweave-papers man -o man"
 	root.AddCommand(a.reproduceCommand(), a.modelCommand(), a.scheduleCommand(), man, cli.VersionCommand(a.stdout, "ibweave-papers", a.maxArgs(0)))
 	root.InitDefaultHelpCmd()
-	root.InitDefaultCompletionCmd() // which asks for the output now
+	root.InitDefaultCompletionCmd() // it captures the output that root has now
 	help, _, _ := root.Find([]string{"help"})
 	help.Short, help.Long, help.Example = "print the help text of a command", "Print what COMMAND --help prints.", "  ibweave-papers help reproduce"
 	cli.Walk(root, func(c *cobra.Command) {
@@ -88,7 +87,7 @@ man -l FILE, or Markdown, as in docs/reference/papers.`
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if v, ok := f.Value.(cli.Refusing); ok {
-				if words, _ := v.Refused(); words != nil { // an error means that they are there already
+				if words, _ := v.Refused(); words != nil { // it fails if they are there already
 					_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 				}
 			}
@@ -97,7 +96,6 @@ man -l FILE, or Markdown, as in docs/reference/papers.`
 	return root
 }
 
-// commandNames lists the commands of a program.
 func commandNames(root *cobra.Command) (names []string) {
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
@@ -105,7 +103,7 @@ func commandNames(root *cobra.Command) (names []string) {
 	return names
 }
 
-// maxArgs refuses arguments behind the first n; the first one of the program is a command.
+// maxArgs refuses more than n arguments, as wrong usage.
 func (a *app) maxArgs(n int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) <= n {
@@ -124,12 +122,10 @@ func usagef(format string, args ...any) error { return cli.Usagef(format, args..
 
 func inputf(format string, args ...any) error { return open.NewError(fmt.Errorf(format, args...)) }
 
-// exitStatus maps an error to the exit status.
 func exitStatus(err error) int {
 	return cli.ExitStatus(err, cli.Is[*lan.DeadlockError](err), false)
 }
 
-// report prints an error for people.
 func (a *app) report(err error) {
 	switch {
 	case err == nil, errors.Is(err, cli.ErrFindings):

@@ -19,7 +19,7 @@ import (
 	"github.com/ibweave/ibweave/papers/reproduce"
 )
 
-// evaluation is the command line of reproduce.
+// evaluation has the flags of reproduce.
 type evaluation struct {
 	names []string
 	dir   string
@@ -96,14 +96,14 @@ func parseSeeds(list string) (seeds []uint64, err error) {
 	return seeds, nil
 }
 
-// paperEntry is a paper in the list.
+// paperEntry is a paper in the list of reproduce.
 type paperEntry struct {
 	ID      string        `json:"id"`
 	Title   string        `json:"title"`
 	Notes   []string      `json:"notes"`
 	Claims  int           `json:"claims"`
 	Figures []figureEntry `json:"figures"`
-	// Exhibits are printed.
+	// Exhibits are printed if there is no -o.
 	Exhibits []figureEntry `json:"exhibits"`
 }
 
@@ -150,13 +150,13 @@ func (a *app) listPapers(flags *pflag.FlagSet, form *cli.OutputForm) (err error)
 	})
 }
 
-// evaluated is the result of reproduce.
+// evaluated is the JSON document of reproduce.
 type evaluated struct {
 	Output   string                `json:"output"`
 	Made     []string              `json:"made"` // IDs of figures
 	Kept     []string              `json:"kept"`
 	Verdicts []reproduce.Judgement `json:"verdicts"`
-	// Exhibits are those that were printed and not written.
+	// Exhibits are those that were printed, not written.
 	Exhibits []*reproduce.Figure `json:"exhibits,omitempty"`
 }
 
@@ -186,7 +186,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 		if !slices.ContainsFunc(work, func(w reproduce.Work) bool { return w.Paper == p }) {
 			continue
 		}
-		// By what is in DIR, not by who made it.
+		// Judge by all figures in DIR, those of earlier runs, too.
 		list, err := reproduce.JudgeSaved(o.dir, p, opt, o.seeds)
 		if err != nil {
 			return err
@@ -196,7 +196,7 @@ func (a *app) reproduce(ctx context.Context, o *evaluation) error {
 	return o.Print(a.stdout, &result, result.text)
 }
 
-// measureFigures makes the figures of the i-th seed that are not there, and saves them.
+// measureFigures makes and saves the figures of the i-th seed that are missing, or all.
 func (a *app) measureFigures(ctx context.Context, o *evaluation, work []reproduce.Work, opt reproduce.Options, i int, seed uint64, result *evaluated) error {
 	opt.Seed = seed
 	dir := reproduce.SeedDir(o.dir, i, seed)
@@ -258,15 +258,15 @@ func (a *app) printExhibits(ctx context.Context, o *evaluation, work []reproduce
 	}
 	return o.Print(a.stdout, &result, func(b *text.Sheet) {
 		for _, f := range result.Exhibits {
-			_ = f.Text(b) // a buffer takes all
+			_ = f.Text(b) // a buffer never fails
 		}
 		_ = reproduce.VerdictText(b, result.Verdicts)
 	})
 }
 
-// text is the result for people.
+// text writes the result for people.
 func (r *evaluated) text(b *text.Sheet) {
-	_ = reproduce.VerdictText(b, r.Verdicts) // a buffer takes all
+	_ = reproduce.VerdictText(b, r.Verdicts) // a buffer never fails
 	counts := map[reproduce.Verdict]int{}
 	for _, j := range r.Verdicts {
 		counts[j.Verdict]++
@@ -277,7 +277,6 @@ func (r *evaluated) text(b *text.Sheet) {
 	fmt.Fprintf(b, "wrote %s: figures made %d, kept %d\n", r.Output, len(r.Made), len(r.Kept))
 }
 
-// modelCommand has a command for each model.
 func (a *app) modelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "model NAME",
@@ -302,7 +301,8 @@ your own. reproduce prints the calls of each figure, and so do docs/papers.`,
 			switch {
 			case err == nil:
 			case exitStatus(err) == cli.Environment && !errors.As(err, &file) && cmd.Context().Err() == nil:
-				return cli.NewUsageError(err) // values that do not hold together
+				// The values do not fit together.
+				return cli.NewUsageError(err)
 			default:
 				return err
 			}

@@ -23,15 +23,14 @@ import (
 	"github.com/ibweave/ibweave/state/open"
 )
 
-// scheduling is what schedule is asked to do.
 type scheduling struct {
 	source
 	cli.OutputForm
 	groups    string
 	method    string
-	check     string // a schedule to look at instead of making one
+	check     string // a schedule to check; "" to make one
 	output    string
-	groupsOut string // for the groups of phase 1
+	groupsOut string // file for the groups of phase 1
 	force     bool
 	opt       myrinet.Options
 }
@@ -84,7 +83,8 @@ and one after it, no cycle closes.
 			if o.IsJSON() && o.output == "-" && o.check == "" {
 				return usagef("--format json is the form of the summary: want -o FILE for the schedule")
 			}
-			o.opt.Method, _ = myrinet.ParseMethod(o.method) // the flag takes no others
+			// The flag takes no others.
+			o.opt.Method, _ = myrinet.ParseMethod(o.method)
 			if start >= 0 {
 				o.opt.Start = new(int32(start))
 			}
@@ -134,10 +134,10 @@ type scheduled struct {
 	Groups    int      `json:"groups"`
 	Classes   int      `json:"classes"`
 	Messages  int      `json:"messages"` // one for each group and sender
-	Sends     int      `json:"sends"`    // of all of them
-	Links     int      `json:"links"`    // between switches that these cross
+	Sends     int      `json:"sends"`    // of all messages
+	Links     int      `json:"links"`    // links between switches that the sends cross
 	MeanLinks float64  `json:"mean_links"`
-	Steps     int      `json:"steps"` // most sends one after another
+	Steps     int      `json:"steps"` // the most sends of a message, one after another
 	Faults    int      `json:"faults"`
 	Deadlock  []string `json:"deadlock"` // the cycle, as host/class; empty without one
 	Verdict   string   `json:"verdict"`
@@ -257,7 +257,7 @@ type source struct {
 	nameMap string // file of --node-name-map
 }
 
-// reader returns the input of a source, to be read with the program's messages.
+// reader returns the input of a source, set up with the program's messages.
 func (a *app) reader(in *source) *open.Input {
 	in.Read = a.readRaw
 	in.Tell = func(f *fabric.Fabric, problems []fabric.Problem) { a.tell(f, problems, in.Lenient) }
@@ -276,7 +276,6 @@ func (a *app) reader(in *source) *open.Input {
 	return &in.Input
 }
 
-// readTables reads the fabric and its tables.
 func (a *app) readTables(in *source) (*fabric.Fabric, *lft.Tables, error) {
 	r := a.reader(in)
 	if in.dir != "" {
@@ -288,8 +287,8 @@ func (a *app) readTables(in *source) (*fabric.Fabric, *lft.Tables, error) {
 	return r.State.Fabric, r.State.Tables, err
 }
 
-// tell prints what was odd in the input: a line for each rule about captures, and of the rest all
-// where input was left out, else the first ten and how many more there are.
+// tell prints what was odd in the input: a line for each rule about captures, and the
+// first ten other problems and how many more there are. With all it prints all of them.
 func (a *app) tell(f *fabric.Fabric, problems []fabric.Problem, all bool) {
 	if f == nil {
 		f = &fabric.Fabric{}

@@ -10,26 +10,27 @@ import (
 
 // Adapters is how host adapters behave, in bytes and byte times.
 type Adapters struct {
-	// CutThrough has an adapter begin to pass a worm on to the first successor while
-	// the worm still comes, if nothing else is waiting for the output port
-	// (M14, M20). Otherwise worms are stored and forwarded.
+	// CutThrough lets an adapter begin to pass a worm on to the first
+	// successor while the worm still comes, if nothing else waits for the
+	// output port (M14, M20). Otherwise worms are stored and forwarded.
 	CutThrough bool
-	// Buffer is how many bytes each class of buffers takes (M15); 0 takes any
-	// number. A worm needs room for all of its bytes before it is taken in.
+	// Buffer is how many bytes each class of buffers has (M15); 0 means
+	// no limit. A worm is taken in only if there is room for all of it.
 	Buffer int
-	// Acks has adapters answer multicast worms with ACK, or with NACK where there is
-	// no room: then the sender stops, and begins again after Timeout byte times and a
-	// random part of as many, twice as many after each further NACK, up to 64 times:
-	// else the worms that are refused again and again fill the network. Without,
-	// worms that find no room are lost.
+	// Acks makes adapters answer multicast worms with ACK, or with
+	// NACK if there is no room. After a NACK the sender stops, and
+	// begins again after Timeout byte times and a random part of
+	// as many. That time doubles with each further NACK, up to 64
+	// times: else worms that are refused again and again fill the
+	// network. Without Acks, worms that find no room are lost.
 	Acks    bool
 	Timeout int
-	// AckBytes is the length of an ACK or NACK, which take turns with other worms.
+	// AckBytes is the length of an ACK or NACK. These alternate with other worms.
 	AckBytes int
-	// Handle and HandleByte are how long the adapter's processor is busy with each
-	// multicast worm, of others and of its own host, before it passes it on: byte
-	// times for the worm and for each byte, one worm after another. There is no
-	// cut-through then.
+	// Handle and HandleByte are how long an adapter's processor is busy
+	// with each multicast worm, of its own host or another, before it
+	// passes it on: byte times for a worm and for each of its bytes. It
+	// handles one worm after another, and there is no cut-through then.
 	Handle     int
 	HandleByte float64
 }
@@ -43,17 +44,17 @@ const (
 	nackWorm
 )
 
-// worm is what crosses the network once.
+// worm is a packet that crosses the network from one host to another.
 type worm struct {
 	kind     wormKind
 	accepted bool
-	msg      int32 // or none
-	job      int32 // of the sender that it is for, or that it answers
+	msg      int32 // index, or none
+	job      int32 // index of the sender's job that it carries or answers
 	from, to int32 // hosts
 	bytes    int32
-	class    myrinet.Class // that it asks for
-	hops     int32         // in the header; -1 does not count
-	copy     int32         // at the receiver
+	class    myrinet.Class // of buffers that it asks for
+	hops     int32         // left in the header; -1 does not count
+	copy     int32         // index of the copy at the receiver
 }
 
 // message is what a host originates.
@@ -61,24 +62,24 @@ type message struct {
 	group    int32 // none for unicast
 	origin   int32
 	bytes    int32
-	left     int32 // members that have it not yet
-	refs     int32 // worms and copies
+	left     int32 // members that lack it
+	refs     int32 // worms and copies that refer to it
 	born     int64
 	serial   int64
 	measured bool
-	lost     bool // on its way to some member
+	lost     bool // lost for some member
 }
 
 // copyOf is a multicast message that an adapter keeps until it has been passed on.
 type copyOf struct {
 	msg     int32
 	host    int32
-	from    int32 // index in the schedule
+	from    int32 // host that sent it, an index in the schedule
 	held    myrinet.Class
-	hops    int32 // left in the header as it came, or as it starts
-	pending int32 // sends that are not done
-	coming  int32 // hop that brings it, none when all of it is there
-	passing bool  // its sends are in the queue
+	hops    int32 // left in the header
+	pending int32 // sends not done yet
+	coming  int32 // hop that brings it, none when all has come
+	passing bool  // its sends are queued
 	used    bool
 }
 
@@ -86,30 +87,30 @@ type copyOf struct {
 type job struct {
 	copy    int32
 	send    myrinet.Send
-	hop     int32 // that is on its way, or none
+	hop     int32 // of its worm, or none
 	acked   bool
 	nacked  bool
 	sent    bool
 	used    bool
 	taken   bool  // the receiver has room, and the ACK is on its way
-	refused uint8 // times, 6 at most
+	refused uint8 // how often, 6 at most
 }
 
 // adapter is one host.
 type adapter struct {
-	at       int32   // index in the schedule, none if it is in no group
-	groups   []int32 // that it sends to
+	at       int32   // index in the schedule, or none
+	groups   []int32 // groups that it sends to
 	queue    []int32 // worms to send, from first on
 	first    int
 	control  []int32 // ACKs and NACKs
-	sending  int32   // worm, none
+	sending  int32   // worm, or none
 	answered bool    // the last worm was an ACK or NACK: others have their turn
-	busy     int64   // until when the processor is
-	free     []int32 // bytes, by class
+	busy     int64   // time until which the processor is busy
+	free     []int32 // free bytes of buffers, by class
 	out      fabric.PortID
 	rng      *rand.Rand
-	backlog  int32 // own messages that are not sent
-	full     bool  // of them: the next one waits
+	backlog  int32 // own messages not sent yet
+	full     bool  // the backlog is full: the next birth waits
 	next     int64 // time of the next birth
 	// Counts.
 	came, lost  int64 // multicast worms
@@ -117,7 +118,7 @@ type adapter struct {
 	transmitted [2]int64
 }
 
-// adapters is all hosts.
+// adapters has the state of all hosts.
 type adapters struct {
 	n        *network
 	o        *Options
@@ -136,7 +137,7 @@ type adapters struct {
 	lanes    map[laneKey]*lane
 	serial   int64
 	r        *Result
-	nacks    int64 // since a worm was taken in last
+	nacks    int64 // since a worm was last taken in
 	search   int64 // NACKs at which to look for a deadlock
 }
 
@@ -164,12 +165,12 @@ func (a *adapters) enqueue(host, w int32) {
 	a.pump(host)
 }
 
-// idle says that a host would send at once, ACKs apart.
+// idle returns true if a host would send a new worm at once, after ACKs at most.
 func (a *adapters) idle(h *adapter) bool {
 	return h.first == len(h.queue) && (h.sending == none || a.worms[h.sending].kind >= ackWorm)
 }
 
-// pump has a host send what is first.
+// pump makes a host send its next worm, unless it is sending.
 func (a *adapters) pump(host int32) {
 	h := &a.host[host]
 	if h.sending != none {
@@ -208,7 +209,7 @@ func (a *adapters) pump(host int32) {
 	}
 }
 
-// sent is the moment at which the tail of a worm leaves its host.
+// sent handles the moment at which the tail of a worm leaves its host.
 func (a *adapters) sent(hop int32) {
 	w := a.n.hops[hop].worm
 	x := &a.worms[w]
@@ -231,7 +232,7 @@ func (a *adapters) sent(hop int32) {
 	a.pump(host)
 }
 
-// head is the moment at which the head of a worm comes to a host.
+// head handles the moment at which the head of a worm comes to a host.
 func (a *adapters) head(host, hop int32) {
 	w := a.n.hops[hop].worm
 	x := &a.worms[w]
@@ -273,10 +274,10 @@ func (a *adapters) head(host, hop int32) {
 	}
 }
 
-// firstSearch is how many NACKs in a row have a search for a deadlock.
+// firstSearch is how many NACKs in a row start a search for a deadlock.
 const firstSearch = 64
 
-// sends is what a copy is to be passed on to.
+// sends returns the sends that pass a copy on.
 func (a *adapters) sends(c int32) []myrinet.Send {
 	x := &a.copies[c]
 	if x.hops == 0 {
@@ -295,7 +296,7 @@ func (a *adapters) wormOf(j, host int32) int32 {
 	})
 }
 
-// reserve takes room for a worm, if there is.
+// reserve takes room for a worm; it returns false if there is none.
 func (a *adapters) reserve(h *adapter, class myrinet.Class, bytes int32) bool {
 	if a.o.Adapters.Buffer == 0 {
 		return true
@@ -307,7 +308,7 @@ func (a *adapters) reserve(h *adapter, class myrinet.Class, bytes int32) bool {
 	return true
 }
 
-// tail is the moment at which the last byte of a worm comes to a host.
+// tail handles the moment at which the last byte of a worm comes to a host.
 func (a *adapters) tail(host, hop int32) {
 	w := a.n.hops[hop].worm
 	x := a.worms[w]
@@ -343,7 +344,7 @@ func (a *adapters) tail(host, hop int32) {
 // slow returns true if the processor takes any time.
 func (x *Adapters) slow() bool { return x.Handle > 0 || x.HandleByte > 0 }
 
-// handle has the processor pass a copy on when it is done with those before.
+// handle makes the processor pass a copy on when it is done with those before.
 func (a *adapters) handle(c int32) {
 	o := &a.o.Adapters
 	x := &a.copies[c]
@@ -358,7 +359,7 @@ func (a *adapters) handle(c int32) {
 	}
 }
 
-// ready is the moment at which a copy may be passed on.
+// ready handles the moment at which a copy may be passed on.
 func (a *adapters) ready(c int32) {
 	x := &a.copies[c]
 	x.passing = true
@@ -381,10 +382,10 @@ func (a *adapters) ready(c int32) {
 	}
 }
 
-// lane is the sends of a host to another one for an ordered group. A worm that is
-// refused and sent again would be overtaken by the next one of the group, and the
-// order lost, which the paper does not say; so each waits for the ACK of the one
-// before.
+// lane has the sends of a host to another one for an ordered
+// group. A worm that was refused and sent again would be overtaken
+// by the group's next one, and the order lost, which the paper
+// does not mention. So each waits for the ACK of the one before.
 type lane struct {
 	busy  bool
 	queue []int32 // jobs
@@ -392,7 +393,7 @@ type lane struct {
 
 type laneKey struct{ group, at, to int32 }
 
-// ordered returns true if a copy is of a group that all members get in one order.
+// ordered returns true if all members get the messages of a copy's group in one order.
 func (a *adapters) ordered(c int32) bool {
 	return a.o.Adapters.Acks && a.s.Groups[a.msgs[a.copies[c].msg].group].Ordered()
 }
@@ -408,7 +409,7 @@ func (a *adapters) laneOf(j int32) *lane {
 	return l
 }
 
-// answer is an ACK or a NACK that has come for a job.
+// answer handles an ACK (ok) or a NACK that has come for a job.
 func (a *adapters) answer(j int32, ok bool) {
 	x := &a.jobs[j]
 	if ok {
@@ -438,7 +439,7 @@ func (a *adapters) answer(j int32, ok bool) {
 	}
 }
 
-// retry begins a job again.
+// retry sends the worm of a job again.
 func (a *adapters) retry(j int32) {
 	x := &a.jobs[j]
 	x.nacked = false
@@ -446,7 +447,7 @@ func (a *adapters) retry(j int32) {
 	a.enqueue(host, a.wormOf(j, host))
 }
 
-// endJob ends a job.
+// endJob ends a job, and starts the next of its lane.
 func (a *adapters) endJob(j int32) {
 	c := a.jobs[j].copy
 	if a.ordered(c) {
@@ -466,7 +467,7 @@ func (a *adapters) endJob(j int32) {
 	}
 }
 
-// release gives the buffer of a copy free.
+// release frees the buffer of a copy.
 func (a *adapters) release(c int32) {
 	x := &a.copies[c]
 	h := &a.host[x.host]
@@ -495,14 +496,14 @@ func (a *adapters) unref(m int32) {
 	}
 }
 
-// deliver has a message arrive at a host.
+// deliver handles the arrival of a message at a host.
 func (a *adapters) deliver(m, host int32) {
 	x := &a.msgs[m]
 	if a.o.Delivered != nil && x.group != none {
 		a.o.Delivered(int(x.group), host, x.serial)
 	}
 	if host == x.origin && x.group != none {
-		return // its own comes back, which confirms it or puts it in order
+		return // its own message comes back as a confirmation, or for the order
 	}
 	x.left--
 	if x.group == none {
@@ -524,8 +525,8 @@ func (a *adapters) deliver(m, host int32) {
 	}
 }
 
-// stuck looks for copies that can never be passed on, since they wait for each
-// other's buffers, and ends the simulation if there are any.
+// stuck looks for copies that wait for each other's buffers, and so
+// can never be passed on. If there are any, it ends the simulation.
 func (a *adapters) stuck() {
 	if a.o.Adapters.Buffer == 0 {
 		return
@@ -534,7 +535,7 @@ func (a *adapters) stuck() {
 		host  int32
 		class myrinet.Class
 	}
-	// dead counts the bytes that copies which are not known to go on hold.
+	// dead counts the bytes of copies that are not known to go on.
 	dead := make(map[pool]int32)
 	pending := make([][]int32, len(a.copies))
 	goes := make([]bool, len(a.copies))
@@ -581,7 +582,7 @@ func (a *adapters) stuck() {
 	if start == none {
 		return
 	}
-	// From a copy to one of those that are in its way, until one comes again.
+	// Step from a copy to one that is in its way, until one comes again.
 	seen := make(map[int32]int)
 	var waits []myrinet.Wait
 	for c := start; ; {

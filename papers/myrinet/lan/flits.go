@@ -17,24 +17,26 @@ import (
 type Remedy uint8
 
 const (
-	// Idle has the other branches carry IDLE characters: they keep their ports, and
-	// all branches go on together (M8). That alone can deadlock; routes on the
-	// spanning tree are the paper's first remedy (M9).
+	// Idle makes the other branches carry IDLE characters: they keep their
+	// ports, and all branches go on together (M8). That alone can deadlock;
+	// the paper's first remedy is to route on the spanning tree (M9).
 	Idle Remedy = iota
-	// Interrupt has the other branches end what they have sent as a fragment and give
-	// their ports free. When nothing is blocked they send the header again,
-	// and the rest; destinations put fragments together (M10). Multicast worms have
-	// to come one after another, as from the root they do.
+	// Interrupt makes the other branches end what they have sent
+	// as a fragment, and free their ports. When nothing is
+	// blocked they send the header again, and the rest;
+	// destinations put fragments together (M10). Multicast worms
+	// must come one after another, as from the root they do.
 	Interrupt
-	// Flush has a port that has carried IDLE for a while flagged, and a unicast worm
-	// that waits for such a port taken out of the network; its source sends it again
-	// after a random time (M11). It too is for multicast worms one after another.
+	// Flush flags a port that has carried IDLE for a while. A
+	// unicast worm that waits for such a port is taken out of the
+	// network; its source sends it again after a random time (M11).
+	// Here, too, multicast worms must come one after another.
 	Flush
 )
 
 var remedies = [...]string{Idle: "idle", Interrupt: "interrupt", Flush: "flush"}
 
-// String is "idle", "interrupt" or "flush".
+// String returns "idle", "interrupt" or "flush".
 func (r Remedy) String() string {
 	if int(r) < len(remedies) {
 		return remedies[r]
@@ -54,13 +56,14 @@ type SwitchWorm struct {
 type SwitchOptions struct {
 	Fabric *fabric.Fabric
 	Buffer int // flits at each input port of a switch
-	// Rooms are the flits at input ports that have room for another number, 1 or more.
+	// Rooms has the flits of input ports that differ from Buffer, 1 or more.
 	Rooms  map[fabric.PortID]int
 	Remedy Remedy
-	// FlagAfter is the cycles of IDLE after which Flush flags a port, and those for
-	// which a branch is blocked after which Interrupt ends the others: 2 or more, since
-	// a buffer of one flit has room every other cycle. Timeout is the most cycles until
-	// a worm that was flushed is sent again.
+	// FlagAfter is the cycles of IDLE after which Flush flags
+	// a port, and the cycles of a blocked branch after which
+	// Interrupt ends the others: 2 or more, since a buffer of
+	// one flit has room every other cycle. Timeout is the
+	// most cycles until a flushed worm is sent again.
 	FlagAfter, Timeout int
 	Seed               uint64
 }
@@ -68,17 +71,17 @@ type SwitchOptions struct {
 // SwitchWait is a worm that waits for another one.
 type SwitchWait struct {
 	Worm, For int           // indices
-	Port      fabric.PortID // that For has, or behind which it is in the way
+	Port      fabric.PortID // that For has, or behind which For is in the way
 }
 
-// SwitchResult is what became of worms.
+// SwitchResult is the outcome of RunSwitches.
 type SwitchResult struct {
 	Cycles int
-	// Arrived is by worm the ports of the hosts that have all of it, ascending.
+	// Arrived lists by worm the ports of the hosts that have all of it, ascending.
 	Arrived   [][]fabric.PortID
-	Done      []int // by worm the cycles until then, 0 if not all have it
-	Fragments int   // ends of branches before their worms' ends
-	Flushed   int   // worms, each time
+	Done      []int // by worm: cycles until all have it, else 0
+	Fragments int   // branches that ended before their worm
+	Flushed   int   // flushed worms, each time
 	// Deadlock is worms that wait for each other in a cycle; nil when all arrived.
 	Deadlock []SwitchWait
 }
@@ -90,11 +93,11 @@ type cell struct {
 	end          bool              // no flit: the fragment ends here
 }
 
-// crossing is a worm's, or a fragment's, way through a switch.
+// crossing is the way of a worm, or of a fragment, through a switch.
 type crossing struct {
 	worm int32
 	outs []way
-	// blocked is for how many cycles some branch has been.
+	// blocked counts the cycles in a row in which some branch was blocked.
 	blocked int
 }
 
@@ -109,10 +112,10 @@ type way struct {
 type switches struct {
 	o       *SwitchOptions
 	worms   []SwitchWorm
-	buffer  [][]cell    // by PortID of a switch that it comes in by
-	room    []int       // the same, when the cycle began
-	through []*crossing // the same
-	owner   []int32     // by PortID that is left by: 1 + worm
+	buffer  [][]cell    // by PortID of a switch's input port
+	room    []int       // by the same: free flits when the cycle began
+	through []*crossing // by the same
+	owner   []int32     // by PortID of an output port: 1 + worm
 	next    []int32     // by worm: number of the flit that its source sends next
 	start   []int       // by worm
 	got     []map[fabric.PortID]int32
@@ -130,14 +133,15 @@ type arrival struct {
 	cell cell
 }
 
-// RunSwitches sends worms through switches that copy them, flit by flit: a link
-// carries a flit in a cycle, to a buffer that had room when the cycle began.
-// Branches of a worm go in step. Ends of fragments are control symbols that take no
-// room and go with the last flit. A flushed worm is out of the network at once.
+// RunSwitches sends worms through switches that copy them, flit by
+// flit. A link carries one flit in a cycle, to a buffer that had
+// room when the cycle began. Branches of a worm go in step. The end
+// of a fragment is a control symbol, which takes no room and goes
+// with the last flit. A flushed worm is out of the network at once.
 //
-// Errors: routes by ports that do not lead on, that end in a switch or go on behind
-// a host, and flits that do not arrive in order, which would be an error of the
-// simulator.
+// Errors: routes by ports without a cable, routes that end in
+// a switch or go on behind a host; and flits that arrive out
+// of order, an error of the simulator.
 func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 	if o.Buffer < 1 || o.FlagAfter < 0 || o.Timeout < 0 || o.Remedy != Idle && o.FlagAfter < 2 {
 		return nil, fmt.Errorf("buffers of %d flits and flags after %d cycles: want 1 or more and 2 or more", o.Buffer, o.FlagAfter)
@@ -214,7 +218,7 @@ func RunSwitches(worms []SwitchWorm, o SwitchOptions) (*SwitchResult, error) {
 	return x.r, nil
 }
 
-// room is the flits that an input port has room for.
+// room returns how many flits an input port has room for.
 func (o *SwitchOptions) room(p fabric.PortID) int {
 	if n := o.Rooms[p]; n > 0 {
 		return n
@@ -222,10 +226,9 @@ func (o *SwitchOptions) room(p fabric.PortID) int {
 	return o.Buffer
 }
 
-// maxCycles ends what does not end by itself.
+// maxCycles ends simulations that do not end by themselves.
 const maxCycles = 1 << 20
 
-// hosts counts the hosts at the ends of a route.
 func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute) (int, error) {
 	f := x.o.Fabric
 	if len(r) == 0 {
@@ -253,7 +256,7 @@ func (x *switches) hosts(at fabric.NodeID, r myrinet.TreeRoute) (int, error) {
 	return sum, nil
 }
 
-// emit has a source send a flit, and says whether it has something to wait for.
+// emit makes a source send a flit. It returns true if a worm's start is still to come.
 func (x *switches) emit(s fabric.PortID) (waits bool) {
 	for _, w := range x.queue[s] {
 		if int(x.next[w]) == x.worms[w].Flits {
@@ -278,7 +281,7 @@ func (x *switches) emit(s fabric.PortID) (waits bool) {
 	return false
 }
 
-// pass moves what is first in the buffer of a port, by one flit.
+// pass moves the first flit of a port's buffer on, by one link.
 func (x *switches) pass(in fabric.PortID) error {
 	b := x.buffer[in]
 	c := x.through[in]
@@ -309,7 +312,7 @@ func (x *switches) pass(in fabric.PortID) error {
 		c.wait()
 		return nil
 	}
-	// Headers go before data where they are to be sent, again or for the first time.
+	// Headers go before data, to branches that lack them.
 	if heads, err := x.sendHeads(c); heads || err != nil {
 		if b[0].number == 0 && err == nil {
 			x.drop(in)
@@ -345,22 +348,22 @@ func (x *switches) enter(in fabric.PortID) *crossing {
 	return c
 }
 
-// wait has no flit leave for a cycle.
+// wait counts a cycle in which no flit leaves.
 func (c *crossing) wait() {
 	for i := range c.outs {
 		c.outs[i].idle++
 	}
 }
 
-// blocked returns true if any branch is.
+// blocked returns true if any branch is blocked.
 func (x *switches) blocked(c *crossing) bool {
 	return slices.ContainsFunc(c.outs, func(w way) bool {
 		return !w.owned && x.owner[w.port] != 0 || !x.fits(w.port)
 	})
 }
 
-// interrupt ends the branches that are not blocked when the others have been for long
-// enough.
+// interrupt ends the other branches once some have been blocked
+// for more than FlagAfter cycles. It returns true if it did.
 func (x *switches) interrupt(c *crossing, blocked bool) bool {
 	if c.blocked++; !blocked {
 		c.blocked = 0
@@ -377,8 +380,8 @@ func (x *switches) interrupt(c *crossing, blocked bool) bool {
 	return true
 }
 
-// takePorts gives a crossing the ports that are free. It says whether a flagged port has
-// flushed the worm instead.
+// takePorts gives a crossing its free ports. It returns true
+// if it flushed the worm instead, because of a flagged port.
 func (x *switches) takePorts(c *crossing) (flushed bool) {
 	for i := range c.outs {
 		if w := &c.outs[i]; !w.owned && x.owner[w.port] == 0 {
@@ -392,7 +395,7 @@ func (x *switches) takePorts(c *crossing) (flushed bool) {
 	return false
 }
 
-// sendHeads sends the header to branches that lack it, and says whether there were any.
+// sendHeads sends the header to branches that lack it, and returns true if there were any.
 func (x *switches) sendHeads(c *crossing) (heads bool, err error) {
 	for i := range c.outs {
 		w := &c.outs[i]
@@ -429,7 +432,7 @@ func (x *switches) send(port fabric.PortID, c cell) error {
 		return nil
 	}
 	if c.number == 0 {
-		return nil // of the worm or of a further fragment
+		return nil // a header: of the worm, or of a further fragment
 	}
 	if got := x.got[c.worm][peer]; c.number != got+1 {
 		return fmt.Errorf("the simulator is wrong: flit %d of worm %d after flit %d", c.number, c.worm, got)
@@ -443,7 +446,7 @@ func (x *switches) send(port fabric.PortID, c cell) error {
 	return nil
 }
 
-// cut ends a fragment behind a way and gives its port free.
+// cut ends the fragment on a way and frees its port.
 func (x *switches) cut(w *way, worm int32) {
 	if w.headed {
 		if peer := x.o.Fabric.Peer(w.port); x.o.Fabric.IsSwitch(x.o.Fabric.Owner(peer)) {
@@ -465,7 +468,7 @@ func (x *switches) close(c *crossing) {
 	}
 }
 
-// flagged returns true if a port is multicast-IDLE.
+// flagged returns true if a multicast worm has kept a port idle for FlagAfter cycles.
 func (x *switches) flagged(port fabric.PortID) bool {
 	for _, c := range x.through {
 		if c == nil || len(x.worms) == 0 || x.unicast(c.worm) {
@@ -482,7 +485,7 @@ func (x *switches) flagged(port fabric.PortID) bool {
 
 func (x *switches) unicast(w int32) bool { return x.want[w] == 1 }
 
-// flush takes a worm out of the network and has its source send it again.
+// flush takes a unicast worm out of the network, and makes its source send it again.
 func (x *switches) flush(worm int32) {
 	if !x.unicast(worm) {
 		return
@@ -504,7 +507,6 @@ func (x *switches) flush(worm int32) {
 	x.moved = true
 }
 
-// findCycle finds worms that wait for each other.
 func (x *switches) findCycle() []SwitchWait {
 	waits := make([][]SwitchWait, len(x.worms))
 	for in, c := range x.through {

@@ -15,8 +15,8 @@ import (
 
 // Traffic is what hosts originate.
 type Traffic struct {
-	// Rate is how many worms a host originates in a byte time, by a Poisson process
-	// (M22). Not with Window.
+	// Rate is how many worms a host originates in a byte time, by
+	// a Poisson process (M22). Window replaces it.
 	Rate float64
 	// Multicast is the probability that a worm of a host which may send to a group
 	// is multicast, to one of these groups with equal probability; else it is
@@ -28,10 +28,10 @@ type Traffic struct {
 	MaxBytes  int
 	// Bytes, if not 0, is the length of all worms.
 	Bytes int
-	// Window, if not 0, has every host originate without end: it prepares the next
-	// worm, which takes Prepare byte times and PrepareByte for each byte, as long as
-	// fewer than Window of its own wait for being sent (for multicast, to all first
-	// successors).
+	// Window, if not 0, makes every host originate without end.
+	// While fewer than Window of its own worms wait to be sent (for
+	// multicast, to all first successors), it prepares the next one,
+	// which takes Prepare byte times and PrepareByte for each byte.
 	Window      int
 	Prepare     int
 	PrepareByte float64
@@ -46,17 +46,18 @@ type Options struct {
 	Adapters Adapters
 	Traffic  Traffic
 	Seed     uint64
-	// Warmup is the byte times before the measurement, Time those of it. Messages
-	// that are born in it are measured, and traffic goes on for half as long again.
-	// Then what is on its way is awaited, if Drain says so.
+	// Warmup is the byte times before the measurement, Time those of it.
+	// Messages born in it are measured, and traffic goes on for half as
+	// long again. With Drain, Run then waits for all that is on its way.
 	Warmup, Time int64
 	Drain        bool
 	// Messages, if not 0, ends originating after this many multicast messages, and
 	// Time with it.
 	Messages int64
-	// Delivered, if not nil, is called for each multicast message at each host that
-	// gets it, with a serial number of the message; the originator gets its own
-	// where the schedule brings it back.
+	// Delivered, if not nil, is called for each multicast
+	// message at each host that gets it, with a serial number
+	// of the message; the originator gets its own where the
+	// schedule brings it back.
 	Delivered func(group int, host int32, serial int64)
 }
 
@@ -71,41 +72,42 @@ func (m *Mean) add(v float64) {
 	m.Sum += v
 }
 
-// Value is the mean, NaN of no values.
+// Value returns the mean, NaN without values.
 func (m Mean) Value() float64 { return m.Sum / float64(m.N) }
 
-// HostResult is what came of a host's multicast.
+// HostResult counts the multicast worms that came to a host.
 type HostResult struct {
 	Came, Lost int64 // worms
-	Bytes      int64 // that were taken in while measuring
+	Bytes      int64 // taken in while measuring
 }
 
 // Result is what Run has measured. Latencies are in byte times, from when a message
 // is born to when its last byte has come.
 type Result struct {
 	Last Mean // of multicast messages, to the last member
-	// Utilization is that of a host's output link, with what is passed on, without ACKs
-	// and what was cut off.
+	// Utilization is that of hosts' output links. Worms that are
+	// passed on count, ACKs and what was cut off do not.
 	Utilization float64
-	// Born and Completed are multicast messages: originated, and at all members.
+	// Born and Completed count multicast messages: originated, and arrived at all members.
 	Born, Completed int64
-	// Came and Went are messages, unicast too, that were born while measuring, and that
-	// were delivered or lost then. Early and Late part Last by the half of that time in
-	// which a message was born. A network that carries its load has as many that went,
-	// and latencies that do not grow.
+	// Came counts messages, unicast too, that were born while
+	// measuring, and Went those that were delivered or lost
+	// then. Early and Late divide Last by the half of that time
+	// in which a message was born. If a network carries its
+	// load, Went is as large as Came, and latencies do not grow.
 	Came, Went  int64
 	Early, Late Mean
-	// Expected is copies of multicast messages that were born while measuring, one for
-	// each member but the originator, and Received those of them that have come.
+	// Expected counts copies of multicast messages that were born while measuring,
+	// one for each member but the originator. Received counts those that have come.
 	Expected, Received int64
 	// Transmitted counts worms that hosts have sent: unicast, multicast.
 	Transmitted [2]int64
 	Nacks       int64
-	MostFill    int // bytes in the slack buffer that had most of all
+	MostFill    int // the most bytes in any slack buffer
 	Hosts       []HostResult
 }
 
-// MulticastShare is the share of multicast in the worms that hosts have sent.
+// MulticastShare returns the share of multicast in the worms that hosts have sent.
 func (r *Result) MulticastShare() float64 {
 	return float64(r.Transmitted[1]) / float64(r.Transmitted[0]+r.Transmitted[1])
 }
@@ -148,7 +150,7 @@ func (o *Options) check() error {
 	return nil
 }
 
-// most is the greatest length of worms.
+// most returns the greatest length of worms.
 func (o *Options) most() int {
 	if o.Traffic.Bytes > 0 {
 		return o.Traffic.Bytes
@@ -159,9 +161,9 @@ func (o *Options) most() int {
 	return math.MaxInt
 }
 
-// Run simulates. The same options give the same result. Errors: options that do not
-// hold together, a schedule of other hosts or with faults (see myrinet.Report), a
-// *DeadlockError, and ctx's.
+// Run simulates. The same options give the same result. Errors:
+// options that do not fit together, a schedule of other hosts or
+// with faults (see myrinet.Report), a *DeadlockError, and ctx's.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -176,7 +178,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		return nil, err
 	}
 	stop := o.Warmup + o.Time + o.Time/2
-	// In pieces, so that ctx is heard.
+	// Run in pieces, and look at ctx between them.
 	piece := func(until int64) error {
 		for at := n.now; at < until; {
 			at = min(until, at+1<<20)
@@ -222,7 +224,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return a.result(), nil
 }
 
-// sentBytes is what hosts have sent.
+// sentBytes returns how many bytes hosts have sent.
 func (a *adapters) sentBytes() (sum int64) {
 	for i := range a.host {
 		sum += a.n.chans[a.host[i].out].sent
@@ -290,13 +292,14 @@ func (a *adapters) fill() error {
 	return nil
 }
 
-// Sends is how many worms are sent for a worm that a host originates, on the mean
-// over hosts: 1 for unicast, and for multicast what the schedule says. The load that
-// is offered to a host's link is Traffic.Rate times that and the mean length.
+// Sends returns how many worms are sent for one that a host originates, averaged
+// over hosts: 1 for unicast, and for multicast what the schedule says. The load
+// offered to a host's link is Traffic.Rate times that and the mean length.
 func (o *Options) Sends() float64 {
 	hosts := len(o.Fabric.CAPorts())
 	sum := float64(hosts)
-	by := make([][]float64, len(o.Schedule.Hosts)) // sends of each group that a host sends to
+	// By host: sends for each group that it sends to.
+	by := make([][]float64, len(o.Schedule.Hosts))
 	for g := range o.Schedule.Groups {
 		x := &o.Schedule.Groups[g]
 		if len(x.Members) < 2 {
@@ -317,7 +320,7 @@ func (o *Options) Sends() float64 {
 	return sum / float64(hosts)
 }
 
-// interval is the byte times to the next worm of a Poisson process.
+// interval draws the byte times to the next worm of a Poisson process.
 func (a *adapters) interval(h *adapter) int64 {
 	return int64(math.Ceil(h.rng.ExpFloat64() / a.o.Traffic.Rate))
 }
@@ -340,12 +343,11 @@ func (a *adapters) length(h *adapter) int32 {
 	return int32(min(n, most))
 }
 
-// measures returns true if it is the time of the measurement.
 func (a *adapters) measures() bool {
 	return a.n.now >= a.o.Warmup && a.n.now < a.o.Warmup+a.o.Time
 }
 
-// birth is the moment at which a host originates a message.
+// birth handles the moment at which a host originates a message.
 func (a *adapters) birth(host int32) {
 	h := &a.host[host]
 	t := &a.o.Traffic
@@ -398,13 +400,13 @@ func (a *adapters) birth(host int32) {
 	}
 }
 
-// prepare is how long a host is busy with its next worm, for which it takes the
-// length of the last.
+// prepare returns how long a host is busy with its next worm,
+// as if that had the length of the last one.
 func (a *adapters) prepare(bytes int32) int64 {
 	return max(1, int64(a.o.Traffic.Prepare)+int64(a.o.Traffic.PrepareByte*float64(bytes)))
 }
 
-// launched is the moment at which an own message of a host has been sent.
+// launched handles the moment at which a host has sent a message of its own.
 func (a *adapters) launched(host, bytes int32) {
 	h := &a.host[host]
 	h.backlog--
@@ -414,7 +416,7 @@ func (a *adapters) launched(host, bytes int32) {
 	}
 }
 
-// empty looks whether everything has come to its end.
+// empty returns an error unless everything has come to its end.
 func (a *adapters) empty() error {
 	if slices.ContainsFunc(a.copies, func(c copyOf) bool { return c.used }) {
 		if a.stuck(); a.n.broken != nil {

@@ -1,15 +1,16 @@
-// Package lan simulates a Myrinet byte by byte: worms that follow their source
-// routes through switches with slack buffers and STOP and GO, and host adapters
-// that pass multicast messages on by a schedule (Gerla, Palnati and Walton,
-// sections 2 and 4 to 8). It measures what schedules of package myrinet take, and
-// finds the buffer deadlocks that myrinet.Schedule.Check speaks of in the act. It
-// also has, flit by flit, the multicast within switches of section 3.
-// It makes no promise to other modules.
+// Package lan simulates a Myrinet byte by byte: worms that follow
+// their source routes through switches with slack buffers and
+// STOP and GO, and host adapters that pass multicast messages on
+// by a schedule (Gerla, Palnati and Walton, sections 2 and 4 to
+// 8). It measures the schedules of package myrinet, and runs into
+// the buffer deadlocks that myrinet.Schedule.Check predicts. It
+// also simulates, flit by flit, the multicast within switches of
+// section 3. It makes no promise to other modules.
 //
-// The unit of time is the byte time, 12.5 ns at 640 Mb/s (M2). Bytes are not moved
-// one by one: between two events each channel either sends a byte in every byte
-// time or none, so that events are the moments at which that changes. The result
-// is that of a simulation byte by byte.
+// The unit of time is the byte time, 12.5 ns at 640 Mb/s (M2).
+// Bytes are not moved one by one: a channel sends either a byte
+// in every byte time or none, and events are the moments at which
+// that changes. The result is that of a simulation byte by byte.
 package lan
 
 import (
@@ -21,23 +22,23 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// none is the index of nothing.
+// none is the index that stands for no element.
 const none int32 = -1
 
 // Wires is how cables and switches behave, in bytes and byte times.
 type Wires struct {
 	Delay int // of a byte on a cable, 0 or more
-	// Switch is how long a switch takes from when the head of a worm is first in
-	// an input buffer until it asks for the output port, 1 or more.
+	// Switch is the time from when the head of a worm is first in an
+	// input buffer until the worm asks for the output port, 1 or more.
 	Switch int
-	// Stop is the fill of an input buffer at which it sends STOP, and Go the one at
-	// which it sends GO when it empties (M1).
+	// Stop is the fill at which an input buffer sends STOP; Go is
+	// the fill at which it sends GO while it empties (M1).
 	Stop, Go int
 }
 
-// DefaultWires is what we assume where the paper says nothing: cables of 12.5 m,
-// 100 ns in a switch, and buffers that are just large enough for worms to flow
-// through at full speed after a STOP.
+// DefaultWires returns what we assume where the paper says
+// nothing: cables of 12.5 m, 100 ns in a switch, and buffers just
+// large enough for worms to flow on at full speed after a STOP.
 func DefaultWires() Wires { return LongWires(5) }
 
 // LongWires is DefaultWires with another delay of cables.
@@ -45,8 +46,8 @@ func LongWires(delay int) Wires {
 	return Wires{Delay: delay, Switch: 8, Stop: 2*delay + 32, Go: 2*delay + 8}
 }
 
-// Slack is how many bytes an input buffer takes: what it holds when it sends STOP,
-// and what comes until that has arrived and the last byte before it too.
+// Slack returns how many bytes an input buffer takes: its fill when it sends
+// STOP, and what comes until the last byte that was sent before STOP arrived.
 func (w *Wires) Slack() int { return w.Stop + 2*w.Delay }
 
 func (w *Wires) check() error {
@@ -62,7 +63,7 @@ func (w *Wires) check() error {
 	return nil
 }
 
-// event is what happens at a moment; what a and b are depends on kind.
+// event is something that happens at a moment; kind says what a and b are.
 type event struct {
 	at   int64
 	push uint64 // its number among all events that were pushed
@@ -70,7 +71,7 @@ type event struct {
 	a, b int32
 }
 
-// before orders events by time, those of one moment as they were pushed.
+// before orders events by time, and those of one moment as they were pushed.
 func (e event) before(f event) bool { return e.at < f.at || e.at == f.at && e.push < f.push }
 
 type eventKind uint8
@@ -79,10 +80,10 @@ const (
 	evOn    eventKind = iota // bytes of hop a begin to come
 	evOff                    // they stop
 	evTail                   // the last one has come
-	evAsk                    // the worm that hop a brought asks for its output port
+	evAsk                    // the worm of hop a asks for its output port
 	evEnd                    // hop a has sent all there is, if b is its version
 	evFill                   // the buffer of channel a is at a threshold, if b is its version
-	evStop                   // STOP has come to the sender of channel a, or with b 0 GO
+	evStop                   // the sender of channel a hears STOP, or GO if b is 0
 	evBirth                  // host a originates
 	evRetry                  // job a may be sent again
 	evReady                  // copy a may be passed on
@@ -95,7 +96,7 @@ type channel struct {
 	waiters []int32 // hops that wait for it, as they came
 	served  fabric.PortNum
 	stopped bool // the sender has heard STOP
-	source  bool // leaves a host
+	source  bool // it leaves a host
 
 	first, last int32 // hops whose worms are in the buffer or come into it
 	fill        int32 // bytes in it, at fillAt
@@ -112,20 +113,20 @@ type hop struct {
 	worm       int32
 	ch         int32
 	prev, next int32 // hops of the same worm before and after; prev is none when all bytes are there
-	line       int32 // next in the buffer
+	line       int32 // next hop in the buffer
 	total      int32 // bytes
-	sent       int32 // at sentAt
+	sent       int32 // bytes, at sentAt
 	version    int32
-	arrived    int32 // at arrivedAt
+	arrived    int32 // bytes, at arrivedAt
 	sentAt     int64
 	arrivedAt  int64
-	running    bool // bytes leave
+	running    bool // it sends bytes
 	arriving   bool
-	head       bool // has arrived
+	head       bool // the head has arrived
 	final      bool // the tail has arrived
 }
 
-// network is cables, switches and the worms in them.
+// network has the cables, the switches and the worms in them.
 type network struct {
 	f      *fabric.Fabric
 	tables *lft.Tables
@@ -133,7 +134,7 @@ type network struct {
 	events graph.Heap[event]
 	pushes uint64 // events so far
 	now    int64
-	chans  []channel // by the PortID that it leaves by
+	chans  []channel // by PortID of the sending port
 	hops   []hop
 	free   []int32
 	hosts  *adapters
@@ -177,8 +178,8 @@ func (n *network) newHop(worm, ch, prev, total int32) int32 {
 	return int32(len(n.hops) - 1)
 }
 
-// send has a host send a worm of some bytes, of which those of hop prev are yet
-// to come, into its channel, which is free.
+// send makes a host send a worm of some bytes into its channel, which
+// is free. If prev is not none, the bytes are still coming by that hop.
 func (n *network) send(worm, ch, prev, bytes int32) int32 {
 	h := n.newHop(worm, ch, prev, bytes)
 	if prev != none {
@@ -189,7 +190,7 @@ func (n *network) send(worm, ch, prev, bytes int32) int32 {
 	return h
 }
 
-// gone is how many bytes a hop has sent.
+// gone returns how many bytes a hop has sent.
 func (n *network) gone(h *hop) int32 {
 	if h.running {
 		return h.sent + int32(n.now-h.sentAt)
@@ -197,7 +198,7 @@ func (n *network) gone(h *hop) int32 {
 	return h.sent
 }
 
-// come is how many bytes of a hop have arrived.
+// come returns how many bytes of a hop have arrived.
 func (n *network) come(h *hop) int32 {
 	if h.arriving {
 		return h.arrived + int32(n.now-h.arrivedAt)
@@ -205,7 +206,7 @@ func (n *network) come(h *hop) int32 {
 	return h.arrived
 }
 
-// try lets a hop that has its channel send, if it can.
+// try makes a hop that has its channel send, if it can.
 func (n *network) try(i int32) {
 	h := &n.hops[i]
 	c := &n.chans[h.ch]
@@ -227,7 +228,7 @@ func (n *network) try(i int32) {
 	}
 }
 
-// plan says when a hop that sends will have sent all there is.
+// plan schedules the moment at which a sending hop will have sent all there is.
 func (n *network) plan(i int32) {
 	h := &n.hops[i]
 	h.version++
@@ -244,7 +245,7 @@ func (n *network) plan(i int32) {
 	n.push(int64(left), evEnd, i, h.version)
 }
 
-// halt has a hop stop sending for a while.
+// halt makes a hop stop sending for a while.
 func (n *network) halt(i int32) {
 	h := &n.hops[i]
 	h.sent = n.gone(h)
@@ -257,8 +258,8 @@ func (n *network) halt(i int32) {
 	}
 }
 
-// end is the moment at which a hop has sent all there is: the worm, or its
-// remains.
+// end handles the moment at which a hop has sent all there is:
+// all of the worm, or what has come so far.
 func (n *network) end(i int32) {
 	h := &n.hops[i]
 	if n.gone(h) < h.total {
@@ -272,7 +273,7 @@ func (n *network) end(i int32) {
 	n.done(i)
 }
 
-// done is the moment at which the tail of a worm leaves by a hop's channel.
+// done handles the moment at which the tail of a worm leaves by a hop's channel.
 func (n *network) done(i int32) {
 	h := &n.hops[i]
 	was := h.running
@@ -304,8 +305,7 @@ func (n *network) done(i int32) {
 	n.grant(h.ch)
 }
 
-// grant gives a channel to the next hop that waits for it, by the input ports in
-// turn.
+// grant gives a channel to the next hop that waits for it, taking input ports in turn.
 func (n *network) grant(ch int32) {
 	c := &n.chans[ch]
 	if c.holder != none || len(c.waiters) == 0 {
@@ -328,12 +328,12 @@ func (n *network) grant(ch int32) {
 	n.try(i)
 }
 
-// input is the number of the port by which the worm of a hop came to its switch.
+// input returns the number of the port by which the worm of a hop came to its switch.
 func (n *network) input(i int32) fabric.PortNum {
 	return n.f.Num(n.f.Peer(fabric.PortID(n.hops[n.hops[i].prev].ch)))
 }
 
-// ask has the worm that a hop has brought ask for its output port.
+// ask makes the worm that hop prev has brought ask for its output port.
 func (n *network) ask(prev int32) {
 	p := &n.hops[prev]
 	at := n.f.Owner(n.f.Peer(fabric.PortID(p.ch)))
@@ -354,7 +354,7 @@ func (n *network) ask(prev int32) {
 	}
 }
 
-// flow is a change of what comes into a buffer and leaves it.
+// flow sets whether bytes come into a buffer and leave it from now on, and plans STOP and GO.
 func (n *network) flow(ch int32, in, out bool) {
 	c := &n.chans[ch]
 	d := int32(n.now - c.fillAt)
@@ -390,7 +390,7 @@ func (n *network) flow(ch int32, in, out bool) {
 	}
 }
 
-// on is the moment at which bytes of a hop begin to come.
+// on handles the moment at which bytes of a hop begin to come.
 func (n *network) on(i int32) {
 	h := &n.hops[i]
 	h.arriving = true
@@ -404,7 +404,7 @@ func (n *network) on(i int32) {
 		}
 	} else if first {
 		if c.first == none {
-			// A worm alone: nothing can overflow before it has asked.
+			// A worm alone: the buffer cannot overflow before the worm asks for its output.
 			c.first, c.last = i, i
 			c.fillAt, c.in, c.out = n.now, true, false
 			c.version++
@@ -426,7 +426,7 @@ func (n *network) on(i int32) {
 	}
 }
 
-// off is the moment at which bytes of a hop stop to come for a while.
+// off handles the moment at which bytes of a hop stop coming for a while.
 func (n *network) off(i int32) {
 	h := &n.hops[i]
 	h.arrived = n.come(h)
@@ -439,7 +439,7 @@ func (n *network) off(i int32) {
 	}
 }
 
-// tail is the moment at which the last byte of a hop has come.
+// tail handles the moment at which the last byte of a hop has come.
 func (n *network) tail(i int32) {
 	h := &n.hops[i]
 	h.arrived = n.come(h)
@@ -476,8 +476,8 @@ func (n *network) tail(i int32) {
 	}
 }
 
-// cut ends a worm that its host is sending, at hop i: what has left the host goes on. It returns
-// true where nothing has: then hop i is free again.
+// cut ends a worm that its host is sending by hop i; bytes that have left the
+// host go on. It returns true if none has left: then hop i is free again.
 func (n *network) cut(i int32) (unsent bool) {
 	h := &n.hops[i]
 	if !h.running && h.sent == 0 {
@@ -508,7 +508,7 @@ func (n *network) fail(format string, args ...any) {
 	}
 }
 
-// run goes on until a time, or until no event is left.
+// run handles events until a time, or until none is left.
 func (n *network) run(until int64) error {
 	for n.broken == nil && n.events.Len() > 0 && n.events.First().at <= until {
 		e := n.events.Pop()
@@ -543,7 +543,7 @@ func (n *network) run(until int64) error {
 	return n.broken
 }
 
-// signal is STOP or GO that has come to the sender of a channel.
+// signal handles STOP or GO that has come to the sender of a channel.
 func (n *network) signal(ch int32, stop bool) {
 	c := &n.chans[ch]
 	c.stopped = stop
