@@ -14,7 +14,7 @@ import (
 // plftsOf begins the section of a switch.
 const plftsOf = "PLFTs of switch 0x"
 
-// plftReader reads the private LFT that each packet takes.
+// plftReader reads which private LFT each packet takes.
 type plftReader struct {
 	sectionReader
 	x *adaptive.Selector
