@@ -223,7 +223,7 @@ func (f *Fabric) checkGUIDs() error {
 	return nil
 }
 
-// indexCables computes what follows from peer and owner.
+// indexCables fills in the fields that peer and owner determine.
 func (f *Fabric) indexCables() {
 	end := f.base[f.switches] // the slots of switches come first
 	f.first, f.firstEnd = make([]int32, f.switches+1), make([]int32, f.switches+1)

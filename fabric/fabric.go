@@ -79,7 +79,7 @@ type lids struct {
 	lid   []LID   // by PortID: base LID, 0 for none
 	lmc   []uint8 // by PortID
 	byLID []PortID
-	// virtual counts LIDs of virtual ports alone, nil for none.
+	// virtual has the number of LIDs that only a port's virtual ports have; nil for none.
 	virtual map[PortID]int
 }
 
@@ -95,7 +95,7 @@ func (f *Fabric) Switches() []NodeID { return text.Numbers[NodeID](f.switches) }
 // Nodes lists all nodes, in a new slice.
 func (f *Fabric) Nodes() []NodeID { return text.Numbers[NodeID](len(f.nodes)) }
 
-// NumPorts counts port slots; PortIDs are below it.
+// NumPorts returns the number of port slots; PortIDs are below it.
 func (f *Fabric) NumPorts() int { return len(f.owner) }
 
 // NumLinks counts cables, host cables included.

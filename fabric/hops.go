@@ -10,7 +10,7 @@ import (
 // Unreachable is the distance between switches that no path joins.
 const Unreachable uint8 = 255
 
-// MaxHops is the greatest distance in a HopMatrix. It stands for all greater ones, too.
+// MaxHops is the greatest distance in a HopMatrix, and stands for greater ones.
 const MaxHops = Unreachable - 1
 
 // HopMatrix holds one distance, in switch-to-switch links, for each ordered

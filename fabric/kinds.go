@@ -75,7 +75,7 @@ func (k Kind) Counts(u Use) bool { return uses[k]&u != 0 }
 // PortCounts returns true if the node of port p counts for use u.
 func (f *Fabric) PortCounts(p PortID, u Use) bool { return f.kinds[f.owner[p]].Counts(u) }
 
-// indexHosts computes what follows from the kinds of all nodes, by NodeID, and the cables.
+// indexHosts fills in what the kinds of all nodes, by NodeID, and the cables determine.
 func (f *Fabric) indexHosts(kinds []Kind) {
 	f.hosts = &hosts{kinds: kinds, firstHost: make([]int32, f.switches+1), hosts: make([]PortID, 0, len(f.ends))}
 	for s := range NodeID(f.switches) {
@@ -91,7 +91,7 @@ func (f *Fabric) indexHosts(kinds []Kind) {
 // findKinds finds the kinds of all nodes by the default rule.
 func (f *Fabric) findKinds() []Kind {
 	kinds := make([]Kind, len(f.nodes))
-	all, others := 0, 0 // hosts, and those that their names make another kind
+	all, others := 0, 0 // hosts, and those of another kind by name
 	for n := range f.nodes {
 		switch node := &f.nodes[n]; {
 		case node.Type == Switch:
@@ -123,7 +123,7 @@ func (f *Fabric) findKinds() []Kind {
 const (
 	aggregationName   = "Aggregation Node"
 	aggregationDevice = 0xcf09 // 53001
-	mellanox          = 0x2c9  // the vendor whose device ID it is
+	mellanox          = 0x2c9  // vendor with this device ID
 )
 
 // isAggregation returns true if a channel adapter is an aggregation node.
@@ -190,7 +190,7 @@ func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
 		fits := func(n NodeID) bool { return f.nodes[n].GUID == guid }
 		if err != nil || !strings.HasPrefix(r.Pattern, "0x") {
 			like, err := regexp.Compile("^(?s:" + strings.ReplaceAll(regexp.QuoteMeta(r.Pattern), `\*`, ".*") + ")$")
-			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // or an error: no UTF-8
+			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // err: no UTF-8
 		}
 		used := false
 		for n := NodeID(f.switches); int(n) < len(f.nodes); n++ {

@@ -49,7 +49,7 @@ func (n Name) Label() string {
 	return n.Text + " " + n.GUID.String()
 }
 
-// MarshalText is the text.
+// MarshalText returns the text.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.Text), nil }
 
 // UnmarshalText takes the text. The GUID is lost.
@@ -117,5 +117,5 @@ func (f *Fabric) Renamed() *Fabric {
 }
 
 // Printable returns s with everything escaped that acts on a terminal or hides in it, as
-// internal/text does. Messages have names of nodes, lines of input and file names in this form.
+// internal/text does. Messages have names of nodes and files and lines of input in this form.
 func Printable(s string) string { return text.Printable(s) }

@@ -46,7 +46,7 @@ func (x *StableIndex) NumPorts() int { return len(x.Owner) }
 const (
 	NoCable int32 = -1 // no cable, or port 0
 	EndPort int32 = -2 // a CA or a router that counts for load
-	NoLoad  int32 = -3 // a CA or router that does not: an aggregation node
+	NoLoad  int32 = -3 // a CA that does not count: an aggregation node
 )
 
 // NoDestination is the destination of a LID that no port has.
@@ -165,7 +165,7 @@ func (v *Snapshot) number(p PortID) int32 {
 	return v.Index.Base[v.Slot[v.Fabric.Owner(p)]] + int32(v.Fabric.Num(p))
 }
 
-// listLinks lists the channels of Peer between switches.
+// listLinks lists the channels between switches, by Peer.
 func (v *Snapshot) listLinks() {
 	x := v.Index
 	v.first = make([]int32, 1, len(x.Base))

@@ -51,7 +51,7 @@ func (f *Fabric) Part(nodes []NodeID) (*Fabric, error) {
 		return nil, err
 	}
 	kinds := make([]Kind, 0, len(nodes))
-	for n, k := range f.kinds { // NodeIDs are in the order of those of f
+	for n, k := range f.kinds { // in the order of NodeIDs, as in f
 		if at[n] >= 0 {
 			kinds = append(kinds, k)
 		}

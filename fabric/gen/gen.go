@@ -43,7 +43,7 @@ var link = fabric.Link{Width: 4, Speed: fabric.QDR}
 
 // Plan is a fabric being built. It keeps the first error, which Fabric returns.
 type Plan struct {
-	of         *fabric.Fabric // that Options change, without its LIDs; nil for a new one
+	of         *fabric.Fabric // fabric to change, without its LIDs; nil for a new one
 	nodes      []fabric.Node  // in the order in which they were made
 	cables     []cable
 	labels     map[end]string

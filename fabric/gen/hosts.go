@@ -74,8 +74,8 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	return f.Part(text.Where(f.Nodes(), func(n fabric.NodeID) bool { return !gone[n] }))
 }
 
-// addServiceHosts puts n hosts on the first free ports of switches that
-// have none and are next to one that has. The switches take turns.
+// addServiceHosts puts n hosts on the first free ports of switches without
+// hosts that are next to a switch with hosts. The switches take turns.
 func (p *Plan) addServiceHosts(n int) error {
 	f := p.of
 	hasHosts := func(s fabric.NodeID) bool { return len(f.EndPortsOn(s)) > 0 }

@@ -48,7 +48,7 @@ func (p *Plan) label() {
 }
 
 // switchLabel returns the label of a port of a switch.
-// cages is true from NDR on: they have two ports.
+// cages is true from NDR on, where a cage has two ports.
 func switchLabel(port, chip int, cages bool) string {
 	if !cages {
 		return strconv.Itoa(port)

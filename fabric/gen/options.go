@@ -7,8 +7,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Options make a generated fabric of any kind more like those that operators run. The zero value
-// changes nothing. Options apply in the order of the fields, whatever the kind.
+// Options make a generated fabric of any kind more like real ones. The
+// zero value changes nothing. Options apply in the order of the fields.
 type Options struct {
 	Seed uint64 // for all random choices
 	// Fill is the number of hosts in a hundred that stay; others are
@@ -17,7 +17,7 @@ type Options struct {
 	// ServiceHosts is the number of hosts to add on free ports of spines,
 	// switches without hosts that are next to one with hosts. They take turns.
 	ServiceHosts int
-	// Planes splits each switch into this many chips, which share its system image
+	// Planes splits each switch into so many chips, which share its system image
 	// GUID; each port of an adapter gets a port, and each cable a lane, for each
 	// chip. XDR has four. Only adapters join the planes. 0 and 1 change nothing.
 	Planes    int

@@ -99,9 +99,9 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 			break
 		}
 	}
-	for c := int32(2); c < slices.Max(r.level); c++ { // nothing on level 2 is cabled as a leaf
+	for c := int32(2); c < slices.Max(r.level); c++ { // on level 2, no switch is cabled like a leaf
 		if r.foldDown(c) {
-			c = 0 // what came down may have left others alone
+			c = 0 // the rest may fold differently now
 		}
 	}
 	r.raiseBare()
@@ -225,7 +225,7 @@ func (r *ranker) foldDown(c int32) bool {
 		search.Extend(above, s)
 		part := search.Order[from:]
 		lowest, below := 0, 0
-		leaf, other := 0, 0 // hosts on what would be leaves, and on the others
+		leaf, other := 0, 0 // hosts on leaves or what would be leaves, and on others
 		for _, t := range part {
 			if r.level[t] == 2*c || r.isLeaf[t] {
 				leaf += r.hosts[t]

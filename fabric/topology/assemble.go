@@ -107,8 +107,7 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	return nil
 }
 
-// astray returns a hint on several lines whose peer is
-// nowhere in the text; a lenient read tells each.
+// astray returns a hint if the peers of several lines are missing; a lenient read tells each.
 func (p *parser) astray() string {
 	n := 0
 	for i := 0; i < len(p.ports) && !p.lenient; i++ {
@@ -450,7 +449,7 @@ func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
 	}
 }
 
-// lidColumn returns where a LID is a word of a line, for messages; 0 if it is in another line.
+// lidColumn returns the column of a LID in a line, for messages; 0 if the line lacks it.
 func (p *parser) lidColumn(at place, lid string) int {
 	return strings.Index(string(p.textOf(at))+" ", " "+lid+" ") + 1
 }

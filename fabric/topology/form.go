@@ -40,8 +40,8 @@ const (
 	NodeList
 )
 
-// recognizeWithin is how many bytes Recognize reads,
-// without errors of the sweep: there may be thousands.
+// recognizeWithin is how many bytes Recognize reads, not
+// counting errors of the sweep, which may be thousands.
 const recognizeWithin = 64 << 10
 
 // Recognize returns the form of data, which may be only the
@@ -52,7 +52,7 @@ func Recognize(data []byte) Form {
 	return form
 }
 
-// recognize does that for text with LF, in its first within
+// recognize is Recognize for text with LF, in its first within
 // bytes. It also returns where the deciding line begins.
 func recognize(data []byte, within int) (Form, int) {
 	for at, left := 0, within; at < len(data) && left > 0; {

@@ -199,7 +199,7 @@ const maxAdapterPort = 4
 func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 	type node struct {
 		guid fabric.GUID
-		name string // without -l, with the LID
+		name string // with lid, if there is no -l
 		lid  fabric.LID
 	}
 	of := func(e *listPort, byGUID bool) node {

@@ -18,10 +18,11 @@ import (
 //	  #     : IB# : Sta  : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor Description
 //	  1/1/1 : 1   : ACT  : LINK UP : 5   : 4x  : 100 : .. : NO-RTR : 0x0000000000000101 : B184D0F0/0/0/1 : 156 : "host 1"
 //
-// # and N# are the labels of a port and of the one at the other end. The number of that one is in the row
-// of the switch there with the label; the label of an adapter ends with it.
+// # and N# are the labels of a port and of its peer. The row of a switch with the label N# has
+// the peer's number; the label of an adapter's port ends with it.
 
-// netDumpHead is the head of a switch: description, GUID and LID. netDumpRow begins a row.
+// netDumpHead matches the head of a switch: description,
+// GUID and LID; netDumpRow, how a row begins.
 var (
 	netDumpHead = regexp.MustCompile(`^"(.*)",[ \t]*[^",]*,[ \t]*(0x[0-9a-fA-F]*),[ \t]*LID[ \t]+(\S*)[ \t]*$`)
 	netDumpRow  = regexp.MustCompile(`^[^ \t:]+[ \t]*:[ \t]`)

@@ -182,7 +182,7 @@ type parts struct {
 // has returns true if a part is there.
 func (m parts) has(i int) bool { return m.at[2*i] >= 0 }
 
-// part is one of the parts, to be read.
+// part returns part i, to be read.
 func (m parts) part(i int) *Line {
 	if !m.has(i) {
 		return &Line{}
@@ -203,9 +203,9 @@ func ends(lines []listLine) iter.Seq[*listPort] {
 	}
 }
 
-// inferKinds finds the types of nodes that lines do not state: a GUID with several
-// ports is that of a switch, since ports of adapters have each their own. If known
-// returns the type of a port, not 0, that counts. Routers cannot be told from adapters.
+// inferKinds finds the types of nodes that lines do not state. known returns the
+// type of a port, if known, else 0. A GUID with several ports is that of a switch,
+// since ports of adapters have each their own. Routers cannot be told from adapters.
 func inferKinds(lines []listLine, known func(*listPort) fabric.NodeType) {
 	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines)/8+1)
 	first := make(map[fabric.GUID]fabric.PortNum, len(lines)/8+1)

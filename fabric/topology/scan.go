@@ -116,7 +116,7 @@ var HexDigit = func() (t [256]uint8) {
 	return t
 }()
 
-// Want wants s.
+// Want reads s; anything else sets Bad.
 func (l *Line) Want(s string) { l.Bad = !l.Skip(s) }
 
 // Blanks wants blanks and tabs, one or more.
@@ -140,7 +140,7 @@ func (l *Line) Hex(digits int) uint64 {
 	return l.take(from, digits, v)
 }
 
-// Hex0x wants 0x and what Hex wants.
+// Hex0x wants 0x, and digits as Hex does.
 func (l *Line) Hex0x(digits int) uint64 {
 	l.Want("0x")
 	return l.Hex(digits)

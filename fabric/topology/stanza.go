@@ -97,8 +97,7 @@ func (p *parser) readOther(l *Line) error {
 		p.vendor = uint32(v)
 		return err
 	case "devid":
-		// ibsim keeps it for the nodes that follow, but not vendid and
-		// sysimgguid (new_node).
+		// In ibsim it stays for the nodes that follow, unlike vendid and sysimgguid (new_node).
 		v, err := p.readNumber(l, 1<<16-1)
 		p.device = uint16(v)
 		return err
@@ -197,7 +196,7 @@ func (p *parser) readGUID(l *Line, kind fabric.NodeType) error {
 	start := *l
 	v, ok := l.number()
 	if !relative && (!start.Is('0') || l.At == start.At+1) {
-		ok = false // without 0x, the base is unclear
+		ok = false // the base is unclear without 0x
 	}
 	if !ok {
 		return p.dropLine(start.At, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
@@ -303,7 +302,7 @@ func (p *parser) identify(n *node, id nodeID) error {
 		}
 	}
 	if of := fabric.GUID(n.id.value); fromID && n.guid != of && c.port == of {
-		// switchguid=0xSYSTEM(NODE) of ibdiagnet, where ibnetdiscover has 0xNODE(PORT)
+		// ibdiagnet's switchguid=0xSYSTEM(NODE); ibnetdiscover has 0xNODE(PORT)
 		if n.system == 0 {
 			n.system = n.guid
 		}

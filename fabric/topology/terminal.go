@@ -55,7 +55,7 @@ func (p *parser) unwrap() {
 	if columns < minColumns || columns > maxColumns {
 		return
 	}
-	goOn, stop := 0, 0 // longest rows that the next row continues, and others
+	goOn, stop := 0, 0 // longest rows that go on in the next row, and others
 	for i := range len(lines) - 1 {
 		if len(lines[i]) < columns || utf8.RuneCount(lines[i]) != columns || !beginsRecord(lines[i]) {
 			continue

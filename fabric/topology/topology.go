@@ -5,7 +5,7 @@
 // Sources of the format of ibnetdiscover: infiniband-diags/ibnetdiscover.c of rdma-core
 // (out_switch, out_ca, out_switch_port, out_ca_port, dump_ports_report) for
 // what is printed, ibsim/sim_net.c of ibsim (parse_netconf and below) for what
-// is accepted. Quirks of either are named where the code answers to them.
+// is accepted. Comments name quirks where the code meets them.
 //
 // A cable is written twice, once at each of its ends, and both must agree.
 package topology
@@ -81,8 +81,8 @@ func (p *parser) fillLines(to *Lines) {
 // the kind of port 0 besides, and a node has as many ports as are listed.
 //
 // What iblinkinfo prints and the links of UFM lack the same, and more: see Form. A subnet list
-// has the GUIDs of nodes; where two of its lines describe a node otherwise, the first counts, but
-// 0 never does, and there is a Contradiction. Its links that are down are left out.
+// has the GUIDs of nodes. If two of its lines describe a node differently, the first value that is
+// not 0 counts, and there is a Contradiction. Links that are down are left out.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
 	p := newParser(name, data)
 	p.lenient, p.strict, p.twiceLIDs = opt.Lenient && !opt.Strict, opt.Strict, opt.TwiceLIDs
@@ -268,12 +268,13 @@ func (p *parser) checkRead(err error) error {
 	return nil
 }
 
-// eachLine calls read for each line that is neither empty nor a comment, from its first word on.
+// eachLine calls read for each line that is neither empty nor
+// a comment, from its first word on.
 func (p *parser) eachLine(read func(*Line) error) error {
 	return p.eachLineIn(place{}, len(p.data), read)
 }
 
-// eachLineIn does that from a place to an offset; from.num is the number of the line before.
+// eachLineIn is eachLine from a place to an offset; from.num is the number of the line before.
 func (p *parser) eachLineIn(from place, to int, read func(*Line) error) error {
 	var l Line
 	for p.line = from; from.off < to; {

@@ -103,7 +103,7 @@ func appendPort(b []byte, f *fabric.Fabric, n *fabric.Node, at fabric.PortID, p 
 	m := f.Node(other)
 	b = fmt.Appendf(appendID(append(b, '\t'), m), "[%d]", f.Num(peer))
 	if m.Type != fabric.Switch {
-		if n.Type != fabric.Switch { // out_ca_port prints it, out_switch_port does not
+		if n.Type != fabric.Switch { // out_ca_port prints this blank, out_switch_port does not
 			b = append(b, ' ')
 		}
 		b = fmt.Appendf(b, "(%x) ", uint64(f.PortGUID(peer)))

@@ -212,7 +212,7 @@ func (r *File) Number(n *yaml.Node, least, most int) (int, error) {
 	return v, nil
 }
 
-// Beside returns the path of file as other, a file that names it, means it.
+// Beside returns the path of file, which other names: it is relative to the folder of other.
 func Beside(other, file string) string {
 	if filepath.IsAbs(file) || other == "-" {
 		return file

@@ -200,8 +200,8 @@ func (c *Counters) Has(p fabric.PortID) bool {
 // Counts returns true if counter k may be known for any port.
 func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
-// Value converts a counter that a port sends with the given number of bits. A value at its greatest
-// is Full; one of 64 bits never is, but great ones are Wrapped, and from noCounter on unknown.
+// Value converts the raw value of a counter of so many bits. It is Full at the greatest value;
+// one of 64 bits never is, but it is Wrapped from minWrapped on, and unknown from noCounter on.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	v := CounterValue{Count: raw, wide: bits == 64}
 	if k.Info().Words {

@@ -183,7 +183,8 @@ func recognizeFirst(data []byte) Form {
 	return Unknown
 }
 
-// formOf returns the form of a text that begins with line; some forms also need the next line.
+// formOf returns the form of a text that begins with line;
+// some forms also need the next line.
 func formOf(line, next []byte) Form {
 	switch {
 	case beginsWith(line, unicastLIDs):

@@ -214,7 +214,7 @@ func (r *lftReader) addEntry(sec *section, lid uint64, port int, at int) bool {
 		sec.drop(at, "port %d of switch %s, which has ports 0 to %d", port, node.GUID, node.NumPorts)
 		return false
 	case int(lid) >= len(row):
-		sec.over = max(sec.over, int(lid)) // larger tables are read again
+		sec.over = max(sec.over, int(lid)) // to be read again with larger tables
 		return true
 	}
 	p, was := fabric.PortNum(port), row[lid]

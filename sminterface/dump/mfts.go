@@ -276,7 +276,7 @@ func (r *mftReader) readMCFDBsLine(sec *section, _ int, line []byte) (row mftRow
 		s.Blanks()
 		before := s.At
 		p := s.Hex0x(8)
-		// A port that is cut short would be another one.
+		// A port with fewer digits is cut short.
 		if s.Bad = s.Bad || s.At-before < len("0x001"); !s.Bad {
 			if err := m.addPort(int(p)); err != nil {
 				return row, err

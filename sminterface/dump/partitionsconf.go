@@ -73,7 +73,7 @@ type Member struct {
 	Kind MemberKind
 	GUID fabric.GUID // of the port, with OnePort
 	As   Membership
-	Line int // 0 for a member that OpenSM adds itself
+	Line int // 0 for a default of OpenSM
 }
 
 // Partition is a partition with all that its definitions in partitions.conf have.
@@ -88,7 +88,7 @@ type Partition struct {
 
 // PartitionsConf is a partitions.conf as OpenSM reads it.
 type PartitionsConf struct {
-	Partitions []Partition // by PKey; includes the default one always
+	Partitions []Partition // by PKey; always with the default one
 	Oddities   []Oddity    // by line; one about the whole file comes last
 }
 
@@ -150,7 +150,7 @@ type confReader struct {
 	line   int                    // number of the line being read, from 1
 	text   []byte
 	open   int        // index of the partition whose definition goes on, -1 for none
-	member Membership // of ports without a word, in this definition
+	member Membership // of ports without a membership, in this definition
 }
 
 func (r *confReader) odd(format string, args ...any) {

@@ -271,7 +271,7 @@ func parsePathHead(line []byte) (high int, counts pathCounts, ok bool) {
 	return high, counts, s.AtEnd() && high <= int(fabric.MaxUnicastLID)
 }
 
-// beginSource begins a block before a line with a source, if the previous block has DLIDs.
+// beginSource handles a line with a source: behind DLIDs it begins a new block.
 func (r *pathBlockReader) beginSource(at int) {
 	if r.row != nil {
 		r.closeBlock(at)

@@ -133,7 +133,7 @@ func (x *findings) add(at int, kind fabric.ProblemKind, err error) {
 	x.leaveOut(kind)
 }
 
-// note records a fault of a rare kind, without that limit.
+// note records a fault of a rare kind, beyond maxFaults, too.
 func (x *findings) note(at int, kind fabric.ProblemKind, err error) {
 	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})

@@ -91,8 +91,8 @@ func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	return true
 }
 
-// checkTypes returns an error if NODES mistypes switches: two
-// ports of other nodes share a GUID.
+// checkTypes returns an error if NODES mistypes switches:
+// other nodes have ports that share a GUID.
 func (b *builder) checkTypes() error {
 	type end struct{ node, port fabric.GUID }
 	rows := map[end]*portRow{} // the first one
@@ -335,8 +335,8 @@ func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 	return d
 }
 
-// withVirtual returns a fabric in which LIDs that only virtual ports
-// have lead to the ports that these are on, and the number of such LIDs.
+// withVirtual returns f with the LIDs that only virtual ports have, given
+// to the ports that these are on; count is the number of those LIDs.
 func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric, count int) {
 	owner := map[fabric.LID]fabric.PortID{}
 	for i := range ports {

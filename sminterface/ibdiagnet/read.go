@@ -82,7 +82,7 @@ type pkeyRow struct {
 // maxProblems bounds the list of problems.
 const maxProblems = 10000
 
-// note adds a problem, about a line or 0, and returns it to be completed.
+// note adds a problem about a line, 0 for none, and returns it for more data.
 func (d *draft) note(kind fabric.ProblemKind, line int, text []byte, format string, args ...any) *fabric.Problem {
 	p := fabric.Problem{Kind: kind, File: d.file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Message: fmt.Sprintf(format, args...), Count: 1}
 	if d.strict && kind != fabric.Contradiction && kind != fabric.Loopback && d.failed == nil {
@@ -120,10 +120,10 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 
 // Read reads a database. name is for messages.
 //
-// Errors are *fabric.ParseError and those of from; the database is then nil. Always
-// errors are a missing section NODES or LINKS, and a header row of NODES, PORTS or
-// LINKS that lacks a needed column. These are errors too, but with Options.Lenient
-// Problems, and left out: numbers that are invalid or out of range, two rows that
+// Errors are *fabric.ParseError and those of from; the database is then nil. It is an
+// error if section NODES or LINKS is missing, or if the header row of NODES, PORTS or
+// LINKS lacks a needed column. With Options.Lenient other errors are Problems, and
+// their rows are left out: numbers that are invalid or out of range, two rows that
 // differ about one node, port or cable, and a LID that two ports have. Options.Strict
 // makes all Problems errors, except contradictions and loopback plugs.
 func Read(name string, from io.Reader, opt Options) (*Database, error) {

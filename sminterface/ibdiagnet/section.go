@@ -26,8 +26,8 @@ const (
 	indexName = "INDEX_TABLE"
 )
 
-// indexPromise begins the first line of a database that ends with an INDEX_TABLE, in the
-// first maxFirst bytes.
+// indexPromise is in the first maxFirst bytes of a database
+// that ends with an INDEX_TABLE: its first line begins so.
 const (
 	indexPromise = "# INDEX_TABLE offset:"
 	maxFirst     = 256
@@ -53,14 +53,14 @@ func (t *table) indexEntry(row []byte) (e entry, err error) {
 	return e, err
 }
 
-// errLongLine is for text that is no database.
+// errLongLine reports text that is no database.
 var errLongLine = fmt.Errorf("a line of more than %d bytes; want db_csv of ibdiagnet", maxLine)
 
-// lineReader reads lines, which it numbers.
+// lineReader reads and numbers lines.
 type lineReader struct {
 	from   *bufio.Reader
 	number int  // 1-based, of the last line; 0 before the first
-	half   bool // the last line has no end: it may be cut
+	half   bool // the last line has no end, and may be cut
 }
 
 // next returns a line without its end, valid until the next
@@ -121,8 +121,7 @@ func newTable(name string, header []byte) *table {
 	return t
 }
 
-// column returns the index of the column with the first of
-// names that exists, -1 if none does.
+// column returns the index of the first column in names that exists, -1 for none.
 func (t *table) column(names ...string) int {
 	for _, name := range names {
 		if i, ok := t.columns[name]; ok {
@@ -204,7 +203,7 @@ func unquoted(field []byte) string {
 // walk reads sections to the end of the text. A section without an end ends where another
 // one begins or ends. Errors are those of the reader, and of rows that cannot be used.
 func (d *draft) walk(r *lineReader) error {
-	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that is not used
+	name, t, rows := "", (*table)(nil), 0 // the section being read; t is nil if it is not used
 	header := false                       // the next line is the header row
 	var x row
 	finish := func() {

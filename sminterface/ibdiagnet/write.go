@@ -37,7 +37,7 @@ func Write(w io.Writer, f *fabric.Fabric) error {
 	return err
 }
 
-// sectionWriter writes sections and keeps their places.
+// sectionWriter writes sections and their index.
 type sectionWriter struct {
 	text  bytes.Buffer
 	line  int // lines so far
@@ -155,7 +155,7 @@ func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
 	}
 }
 
-// codeText returns a code of PORTS; 0 is unknown.
+// codeText returns a code as in PORTS, N/A for 0.
 func codeText(code int) string {
 	if code == 0 {
 		return "N/A"

@@ -53,7 +53,7 @@ type ClientConfig struct {
 type Client struct {
 	ctl     net.Conn
 	data    *net.UnixConn
-	out     *net.UnixAddr // where data sends to
+	out     *net.UnixAddr // where data sends
 	id      uint32
 	node    string
 	onClose func()
@@ -140,7 +140,7 @@ func (c *Client) abandon(err error) {
 	c.gone = err
 	c.setReadDeadline(past)
 	c.mu.Unlock()
-	_ = c.ctl.SetDeadline(past) // fails if it is closed: then no caller waits
+	_ = c.ctl.SetDeadline(past) // fails if closed: then no caller waits
 }
 
 var past = time.Unix(1, 0)
@@ -442,7 +442,7 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	case x == nil:
 		return false // answered or given up earlier
 	case lost && x.retries > 0:
-		// ibsim tells at once that it dropped a packet, or found no way.
+		// ibsim reports at once that it dropped a packet, or found no path.
 		x.retries--
 		x.timer.Reset(x.timeout)
 		c.write(x)

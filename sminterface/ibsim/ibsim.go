@@ -69,7 +69,7 @@ type Sim struct {
 
 	mu      sync.Mutex
 	closed  bool
-	closing chan struct{} // closed with closed
+	closing chan struct{} // closed when closed is set
 	clients sync.WaitGroup
 }
 
@@ -128,7 +128,7 @@ func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Confi
 	rand.Read(random[:]) // never fails
 	s.socket = "ibweave-" + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])
 
-	args := []string{"-s", "-L", "49152", "-M", "16383"} // tables of all LIDs and MLIDs
+	args := []string{"-s", "-L", "49152", "-M", "16383"} // room for all LIDs and MLIDs
 	for _, limit := range []struct {
 		flag  string
 		value int

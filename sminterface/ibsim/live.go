@@ -136,10 +136,10 @@ func (o *OpenSM) Run() OpenSMRun {
 	return o.run
 }
 
-// Sweep makes OpenSM look at the whole fabric, and returns when the switches
+// Sweep makes OpenSM sweep the whole fabric, and returns when the switches
 // have all that follows from the fabric as it was when Sweep began. OpenSM
-// tries again by itself until it brings the subnet up. Errors: the reason
-// why OpenSM has ended, and ctx's. It must not be called concurrently.
+// repeats the sweep until the subnet is up. Errors: the reason why OpenSM
+// has ended, and ctx's. It must not be called concurrently.
 func (o *OpenSM) Sweep(ctx context.Context) error {
 	// The first sweep that ends may have begun before, so the second counts.
 	for range 2 {
@@ -154,9 +154,9 @@ func (o *OpenSM) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweep waits for the end of one sweep. It sends the signal again each
-// second: if a signal comes between OpenSM's look for signals and its
-// sleep, OpenSM notices it only after that sleep, ten seconds (main.c).
+// sweep waits for the end of one sweep. It repeats the signal each
+// second: a signal that comes between OpenSM's check for signals and
+// its sleep is noticed only after that sleep, ten seconds (main.c).
 func (o *OpenSM) sweep(ctx context.Context) error {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()

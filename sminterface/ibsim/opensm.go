@@ -100,8 +100,8 @@ func (r *OpenSMRun) withComplaint(err error) error {
 	return err
 }
 
-// prepareOpenSM makes the folder and the options of OpenSM, and its
-// command. It sets the defaults of cfg, and makes Dir absolute.
+// prepareOpenSM makes the folder, the options and the command of
+// OpenSM. It sets the defaults of cfg, and makes Dir absolute.
 func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cmd, err error) {
 	cfg.Program = cmp.Or(cfg.Program, "opensm")
 	cfg.Flags = cmp.Or(cfg.Flags, 0x03)
@@ -151,8 +151,8 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cm
 }
 
 // qosPolicy is where OpenSM looks for its QoS policies. With qos TRUE it does not
-// complain if this file is missing, but logs ERR AC01 if a file in another place is
-// missing; and a file there would have to give the default SL, which is the engine's.
+// complain if this file is missing, but logs ERR AC01 if one in another place is.
+// A file of ours would have to give the default SL, which is the engine's.
 const qosPolicy = "/etc/opensm/qos-policy.conf"
 
 // openSMConf makes the file of options. Files that OpenSM would look for
@@ -217,8 +217,8 @@ const levelError = 0x01
 // the subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
 
-// newLogWatch returns a watch that updates run, and calls
-// each unless it is nil, for what is added to lines.
+// newLogWatch returns a watch whose lines update run, and are
+// given to each unless that is nil.
 func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
 	w := &logWatch{run: run, each: each}
 	w.lines.each = w.line
@@ -242,7 +242,7 @@ func (w *logWatch) line(text []byte) {
 	}
 	run := w.run
 	if version, ok := strings.CutPrefix(l.Message, "OpenSM "); ok {
-		// The banner's level has all flags.
+		// The banner is no error, though its level has all flags.
 		run.Version = version
 		return
 	}
@@ -252,8 +252,7 @@ func (w *logWatch) line(text []byte) {
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)
 		}
-		// The next sweep would find the same, and "once" means once with
-		// success.
+		// The next sweep would fail likewise; a run "once" ends only with success.
 		if strings.Contains(l.Message, "No routing engine able to successfully configure") {
 			w.hopeless = true
 		}

@@ -20,10 +20,10 @@ type process struct {
 	err  error         // Wait's; valid once done is closed
 }
 
-// begin starts cmd in a process group of its own, so that a Ctrl-C
-// on the terminal reaches only ibweave. The kernel kills the child
-// when the thread that forked it ends, so when ibweave dies for
-// any reason; that thread waits for the end of the child.
+// begin starts cmd in a process group of its own, so that a
+// Ctrl-C on the terminal reaches only ibweave. The kernel kills
+// the child when the thread that forked it ends, thus whenever
+// ibweave dies; that thread waits for the end of the child.
 func begin(cmd *exec.Cmd) (*process, error) {
 	isolate(cmd)
 	cmd.WaitDelay = 5 * time.Second

@@ -48,7 +48,7 @@ func nameOf[T ~uint8 | ~uint16](names map[T]string, v T, format string) string {
 // Method is the kind of request or answer of a MAD (IBA 13.4.5, 15.2.2).
 type Method uint8
 
-// The methods in use here. Response is the bit that an answer has.
+// The methods in use here. Answers have the bit Response.
 const (
 	Get          Method = 0x01
 	Set          Method = 0x02
@@ -148,8 +148,8 @@ func (s Status) String() string {
 	return text
 }
 
-// Header is the part that all MADs have (IBA 13.4.3), without the four bytes at
-// offset 4. Of these, all classes use only the Status, except for directed routes.
+// Header is the part that all MADs have (IBA 13.4.3), without the four
+// bytes at offset 4. These have the Status, and for directed routes more.
 type Header struct {
 	BaseVersion   uint8
 	Class         Class
@@ -225,7 +225,8 @@ type Packet struct {
 	// the MAD again, Retries times at most. With 0 it expects no answer.
 	Timeout time.Duration
 	Retries int
-	// TimedOut is set in a received packet that is the sent MAD itself, since no answer came.
+	// TimedOut is set in a received packet that is the sent MAD
+	// itself, since no answer came.
 	TimedOut bool
 	// Data is the MAD: Size bytes, or more if several packets were joined.
 	Data []byte

@@ -26,8 +26,8 @@ type SMP struct {
 	HopCount uint8 // of a directed route
 	MKey     uint64
 	Data     [DataSize]byte
-	// InitialPath has the output ports of a directed route, from
-	// index 1 on. The route has no part by LID before or after it.
+	// InitialPath has the output ports of a directed route,
+	// from index 1 on. The route has no part by LID.
 	InitialPath [MaxHops + 1]fabric.PortNum
 }
 

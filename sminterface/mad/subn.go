@@ -10,7 +10,7 @@ import (
 // Data is the attribute in a SMP.
 type Data = [DataSize]byte
 
-// Of reads an attribute.
+// Of decodes an attribute into a T.
 func Of[T any, P interface {
 	*T
 	Unmarshal(b *Data)
@@ -123,9 +123,9 @@ var (
 	extendedSpeeds = map[uint8]fabric.Speed{1: fabric.FDR, 2: fabric.EDR, 4: fabric.HDR, 8: fabric.NDR}
 )
 
-// Link returns the width and speed that the port has negotiated.
-// extended is true if its node has extended speeds: a switch has them
-// by the CapabilityMask of its port 0. FDR10 is returned as QDR.
+// Link returns the width and speed that the port has negotiated. extended
+// is true if its node has extended speeds, by the CapabilityMask of the
+// port, or of port 0 of a switch. FDR10 is returned as QDR.
 func (p *PortInfo) Link(extended bool) fabric.Link {
 	l := fabric.Link{Width: linkWidths[p.LinkWidthActive], Speed: linkSpeeds[p.LinkSpeedActive]}
 	if speed, ok := extendedSpeeds[p.LinkSpeedExtActive]; ok && extended {

@@ -42,7 +42,7 @@ const (
 // enginePrefix begins the names by which OpenSM knows the plugin's engines.
 const enginePrefix = "ibweave-"
 
-// PluginOptions are what RunPlugin rehearses, with and beside forwarding tables.
+// PluginOptions are what RunPlugin rehearses, in addition to forwarding tables.
 type PluginOptions struct {
 	// Options.Dir is only the source of guid2lid.
 	Options
@@ -123,8 +123,8 @@ func (d MapDifference) String() string {
 	return fmt.Sprintf("%q (%s), port %s to port %s: VLs %s, OpenSM has %s", d.Node.Name.Text, d.Node.GUID, d.Labels.Text(d.In), d.Labels.Text(d.Out), vls(d.Ours), vls(d.OpenSM))
 }
 
-// SL2VLReport is the SL-to-VL part of a Report. It counts the tables from each port of
-// a switch to each port with a cable, and those of other nodes' ports with a cable.
+// SL2VLReport is the SL-to-VL part of a Report. It counts the tables of switches, for each
+// input port and each output port with a cable, and those of other nodes' ports with a cable.
 type SL2VLReport struct {
 	Maps        int             `json:"maps"`
 	Differences int             `json:"differences"`
@@ -452,12 +452,12 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 	}
 }
 
-// maxPaths is the default number of paths that comparePaths asks
-// for: OpenSM on ibsim answers some ten thousand in a second.
+// maxPaths is the default of Options.Paths: OpenSM on ibsim
+// answers some ten thousand in a second.
 const maxPaths = 500_000
 
-// thinning returns n such that the paths from every n-th
-// end port to all LIDs are at most most in number.
+// thinning returns n such that there are at most most paths
+// from every n-th end port to all LIDs.
 func thinning(g *fabric.Fabric, most int) int {
 	lids := 0
 	g.EndPorts(func(p fabric.PortID) { lids += g.NumLIDs(p) })

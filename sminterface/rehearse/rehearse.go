@@ -41,8 +41,8 @@ type Options struct {
 	// GUIDs that ibsim cannot have. Without Dir, OpenSM gets files made from
 	// the fabric and the tables.
 	Dir string
-	// SL2VL has the SL-to-VL tables; if it is nil, none are
-	// compared. By files, OpenSMOptions must create them.
+	// SL2VL has the SL-to-VL tables; if it is nil, none are compared.
+	// If OpenSM gets files, OpenSMOptions must create the tables.
 	SL2VL *lft.SL2VL
 	// PathSLs has the SLs of paths that the plugin returns; if it is nil, none are compared.
 	PathSLs *lft.PathSLs
@@ -177,7 +177,7 @@ func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Re
 	return rehearse(ctx, f, t, PluginOptions{Options: opt}, ViaFile)
 }
 
-// rehearse does a rehearsal. For one by files, opt has only Options.
+// rehearse does a rehearsal. With ViaFile, opt has only Options.
 func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions, via Via) (*Report, error) {
 	opt.OpenSM, opt.Samples = cmp.Or(opt.OpenSM, "opensm"), cmp.Or(opt.Samples, 20)
 	for _, program := range []string{"ibsim", opt.OpenSM} {

@@ -187,7 +187,7 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 	return answer, nil
 }
 
-// join has the components of a record that joining and leaving need.
+// join has the components of a record for joining and leaving.
 const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
 
 // checkGroup returns the record that requests a membership. If m has an MLID, it checks

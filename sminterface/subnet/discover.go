@@ -22,8 +22,8 @@ type Discovery struct {
 	Routes [][]fabric.PortNum
 	// Switches has the SwitchInfo of each switch, by NodeID.
 	Switches []mad.SwitchInfo
-	// Problems has the faults that the sweep met without stopping, sorted. File is the
-	// node or the port: "S-0002c90000000001"[3].
+	// Problems has the faults that the sweep met, sorted. File
+	// is the node or the port: "S-0002c90000000001"[3].
 	Problems []fabric.Problem
 	Requests int // SMPs
 }
@@ -168,7 +168,7 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 		if port.info.LinkSpeedActive == 4 && port.info.LinkSpeedExtActive == 0 && knowsFDR10(&node.info) {
 			s.ask(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data) {
 				s.nodes[n].ports[p].fdr10 = mad.HasFDR10(data)
-			}, func(error) {}) // then it is QDR
+			}, func(error) {}) // no answer: it is QDR
 		}
 		// Directed routes continue only through switches, and through the node
 		// where they start.

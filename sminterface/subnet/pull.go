@@ -175,7 +175,7 @@ func (p *pull) readMasks(ctx context.Context, c *Client) error {
 		if err != nil || p.used <= next {
 			return err
 		}
-		p.masks = seen // read again, with those of all switches
+		p.masks = seen // to be read again, from all switches
 	}
 }
 

@@ -36,8 +36,8 @@ var (
 	ioctlRegister2  = ioctlNumber(true, true, 4, sizeRegister2)
 )
 
-// ioctlNumber returns what _IOC of asm-generic/ioctl.h
-// does, or that of architectures with their own.
+// ioctlNumber returns the number that _IOC makes, of
+// asm-generic/ioctl.h or of an architecture with its own.
 func ioctlNumber(read, write bool, number, size uint32) uint32 {
 	const kind = 0x1b
 	neither, writing, reading, shift := uint32(0), uint32(1), uint32(2), 30

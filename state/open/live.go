@@ -144,8 +144,8 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 	return s, err
 }
 
-// AskPathSLs asks subnet administration for the SLs of all paths; unless all is set, it asks for
-// a sample first, and if it has one SL, no more. before is as in LiveOptions. The error is ctx's.
+// AskPathSLs asks subnet administration for the SLs of all paths; unless all is set, for a sample
+// first, and for no more if that has one SL. before is as in LiveOptions. The error is ctx's.
 func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, before func(requests int, to string)) error {
 	sm, err := c.Manager(ctx)
 	if err == nil && !all {

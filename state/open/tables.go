@@ -49,7 +49,7 @@ func (in *Input) Tables() error {
 	t, err := read(in, state.ForwardingTables, in.LFTs, func(name string, text []byte, f *fabric.Fabric, opt dump.Options) (*lft.Tables, []fabric.Problem, error) {
 		in.State.LostRows = dump.Recognize(text) == dump.LFTs
 		t, problems, err := dump.ReadLFTs(name, text, f, opt)
-		return t, slices.DeleteFunc(problems, func(p fabric.Problem) bool { // if all are known
+		return t, slices.DeleteFunc(problems, func(p fabric.Problem) bool { // without those that are known
 			private, ok := p.Err.(dump.PrivateTablesError)
 			return ok && in.State.Adaptive != nil && private.In(in.State.Adaptive)
 		}), err
