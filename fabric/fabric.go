@@ -268,7 +268,7 @@ func (f *Fabric) SwitchByGUID(g GUID) (NodeID, bool) {
 	return f.findGUID(0, f.switches, g)
 }
 
-// findGUID finds a node among nodes from to to-1, which are sorted by GUID.
+// findGUID finds a node in [from, to), where nodes are sorted by GUID.
 func (f *Fabric) findGUID(from, to int, g GUID) (NodeID, bool) {
 	n := from + sort.Search(to-from, func(i int) bool { return f.nodes[from+i].GUID >= g })
 	if n == to || f.nodes[n].GUID != g {

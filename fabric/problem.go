@@ -9,7 +9,7 @@ import (
 // become findings in audit/capture; readers of some forms add such kinds of their own.
 type ProblemKind string
 
-// The kinds of several readers.
+// The kinds that several readers use.
 const (
 	// Contradiction means that two lines disagree on what one of them decides: the
 	// LID or port GUID that a line gives to its peer, and the speed of a cable.
@@ -67,7 +67,7 @@ type Problem struct {
 	// Count is the number of lines or ports for which the Problem stands, 1 or more.
 	Count int
 	// Node and Port are those concerned: Node 0 for none, Port
-	// 0 for the node itself or its management port.
+	// 0 for the node or its management port.
 	Node GUID
 	Port PortNum
 	LID  LID // of a DuplicateLID

@@ -26,9 +26,9 @@ const madeGUID = 0x0269627700000000
 // IsMade returns true for what MadeGUID returns.
 func (g GUID) IsMade() bool { return g>>32 == madeGUID>>32 }
 
-// ParseGUID reads 1 to 16 hexadecimal digits, with or without 0x in front,
-// in either case: the unpadded form of ibnetdiscover and the padded one of
-// OpenSM alike.
+// ParseGUID reads 1 to 16 hexadecimal digits, with or
+// without 0x in front, in either case, as ibnetdiscover
+// prints them (unpadded) and OpenSM does (padded).
 func ParseGUID(s string) (GUID, error) {
 	digits := s
 	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') {
@@ -128,9 +128,9 @@ func (t NodeType) String() string {
 	return "node type " + strconv.Itoa(int(t))
 }
 
-// NodeID is a dense node index: switches are [0, NumSwitches), then come
-// channel adapters and routers together, each part in the order of GUIDs, so
-// that an index does not depend on the order of the input.
+// NodeID is a dense node index: switches are [0, NumSwitches),
+// then come channel adapters and routers together, each part
+// in the order of GUIDs, whatever the order of the input.
 type NodeID int32
 
 // PortID is a dense index over all port slots of all nodes: node n's port p

@@ -5,8 +5,9 @@
 // numbered and labelled alike. It makes no promise to other modules.
 //
 // A made fabric looks to the tools like QDR hardware, which every ibsim
-// can simulate: cables are 4xQDR, switches are InfiniScale IV and channel
-// adapters ConnectX-2 by vendor and device ID. No port has a LID.
+// can simulate: cables are 4xQDR, switches are InfiniScale IV and
+// channel adapters ConnectX-2 by vendor and device ID. No port has a
+// LID.
 //
 // GUIDs are those that ibsim gives to nodes that have none: channel
 // adapters from 0x100000, each taking its port count + 1, so that port p
@@ -15,9 +16,8 @@
 // GUIDs from 0x300000. The ranges cannot meet: there are at most
 // MaxUnicastLID adapter ports, which take at most twice as many GUIDs.
 //
-// All numbers in node descriptions count from 0. Made fabrics depend only
-// on their parameters and seed, and the same ones give the same fabric in
-// every release.
+// All numbers in node descriptions count from 0. The same parameters and
+// seed give the same fabric in every release.
 package gen
 
 import (

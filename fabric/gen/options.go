@@ -17,9 +17,9 @@ type Options struct {
 	// ServiceHosts is the number of hosts to add on free ports of spines,
 	// switches without hosts that are next to one with hosts. They take turns.
 	ServiceHosts int
-	// Planes splits each switch into so many chips, which share its system image
-	// GUID; each port of an adapter gets a port, and each cable a lane, for each
-	// chip. XDR has four. Only adapters join the planes. 0 and 1 change nothing.
+	// Planes splits each switch into that number of chips, which share its system
+	// image GUID; each port of an adapter gets a port, and each cable a lane, for
+	// each chip. XDR has four. Only adapters join the planes. 0 and 1 change nothing.
 	Planes    int
 	DropLinks int // number of random cables that DropLinks removes
 	// Speeds are those of switches and their hosts, from QDR to XDR. If there

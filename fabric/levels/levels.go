@@ -1,11 +1,11 @@
-// Package levels finds the levels of the switches of a tree. The audit of cables, the
-// fattree engine and the page use it. It makes no promise to other modules.
+// Package levels finds the levels of the switches of a tree, for the audit of cables,
+// the fattree engine and the page. It makes no promise to other modules.
 //
 // In a tree a cable joins neighbouring levels and hosts are on leaves, but real trees
-// have bare leaves, hosts on spines, cables between spines, and parts that hang somewhere
-// else than the rest. So switches with many hosts become leaves, the others get levels by
-// their distance from these, and then switches without hosts that are cabled like those
-// two levels lower move to that level. Names and system image GUIDs do not matter.
+// have bare leaves, hosts on spines, cables between spines, and parts that hang
+// elsewhere than the rest. So switches with many hosts become leaves, the others get
+// levels by distance from these, and then switches without hosts that are cabled like
+// those two levels lower move to that level. Names and system image GUIDs do not matter.
 package levels
 
 import (
@@ -191,8 +191,8 @@ func (r *ranker) isHostedSpine(s fabric.NodeID, many []bool) bool {
 	return 5*cables >= 2*len(to) && len(distinct) >= 2
 }
 
-// MedianHost returns the number of hosts on the switch with
-// the median host, 0 without hosts. It sorts counts.
+// MedianHost sorts hosts by the number of hosts on their switch,
+// and returns the middle host's; 0 without hosts. It sorts counts.
 func MedianHost[N int | int32](counts []N) N {
 	slices.Sort(counts)
 	left := N(0)

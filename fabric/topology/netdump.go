@@ -28,7 +28,7 @@ var (
 	netDumpRow  = regexp.MustCompile(`^[^ \t:]+[ \t]*:[ \t]`)
 )
 
-// netDumpColumns are the columns that are read, by name; the last one is behind all others.
+// netDumpColumns names the columns that are read. In a file the last of them comes last.
 var netDumpColumns = []string{"#", "ib#", "sta", "lwa", "lsa", "neighbor guid", "n#", "nlid", "neighbor description"}
 
 // The parts of a row.

@@ -200,8 +200,8 @@ func (c *Counters) Has(p fabric.PortID) bool {
 // Counts returns true if counter k may be known for any port.
 func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
-// Value converts the raw value of a counter of so many bits. It is Full at the greatest value;
-// one of 64 bits never is, but it is Wrapped from minWrapped on, and unknown from noCounter on.
+// Value converts the raw value of a counter of some number of bits. It is Full at the greatest
+// value; one of 64 bits never is, but Wrapped from minWrapped on, and unknown from noCounter on.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	v := CounterValue{Count: raw, wide: bits == 64}
 	if k.Info().Words {

@@ -9,15 +9,15 @@ import (
 )
 
 // This file has the loops for the rows of forwarding tables, the only ones of
-// this package that are tuned: the tables of a fabric of 10,000 hosts have 2 GB
-// of text, more than everything else together. A loop reads rows that are printed
-// as OpenSM and this package print them, and leaves every other line to the
-// reader of its form. Both have the same effect on a line that both can read;
-// tests compare them on texts with other line ends, which the loops do not read.
+// this package that are tuned: the tables of a fabric of 10,000 hosts have 2
+// GB of text, more than everything else together. A loop reads rows as OpenSM
+// and this package print them, and leaves all other lines to the reader of
+// the form. Both have the same effect on a line that both can read; tests
+// compare them on texts with other line ends, which the loops do not read.
 //
-// The comment of a row of opensm-lfts.dump, after LID and port, is the same in
-// the sections of all switches. So the text for each LID is made once: a row is
-// written by copying it, and mostly read by comparing it.
+// The comment of a row of opensm-lfts.dump is the same in the sections of all
+// switches. So the text for each LID is made once: a row is written by
+// copying it, and mostly read by comparing it.
 
 // rowTexts holds each LID's row of opensm-lfts.dump, with 000
 // for the port. The row of LID l is text[end[l]:end[l+1]].

@@ -174,7 +174,7 @@ func appendPathRow(b []byte, row []fabric.SL) []byte {
 //
 // Errors are *fabric.ParseError, and the path SLs are then nil. With Options.Lenient these are
 // Problems instead: unknown sources and DLIDs, SLs above 15, a second SL for a path (the first
-// counts), lines that the format does not have, blocks with gaps, and files that end too early.
+// counts), foreign lines, blocks with gaps, and files that end too early.
 func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []fabric.Problem, error) {
 	text := newTextReader(name, data, opt)
 	switch form := Recognize(data); form {

@@ -119,7 +119,7 @@ func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 	return r.f.Port(node, fabric.PortNum(num)), nil
 }
 
-// readKeys adds the entries of a row, at most most, to the table of r.at.
+// readKeys adds the entries of a row to the table of r.at; more than most are an error.
 func (r *pkeyReader) readKeys(row []byte, most int) error {
 	n := 0
 	for word := range bytes.FieldsSeq(row) {

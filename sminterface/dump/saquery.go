@@ -47,9 +47,9 @@ type saRecord struct {
 // saquery -g and MCMR, members in -m and MCMR, and only with the SM_Key
 // (--smkey). A group without members is a Contradiction if other groups have
 // some. If none has, as in saquery -g alone, one Missing Problem stands for
-// all. Groups are sorted by MLID, then by MGID. Groups can share an MLID,
-// since OpenSM has an option for that for IPv6's solicited-node groups.
-// Senders and Receivers of a group that are equal are one slice.
+// all. Groups are sorted by MLID, then by MGID. With an option, OpenSM gives
+// one MLID to several of IPv6's solicited-node groups. Senders and Receivers
+// of a group are one slice if they are equal.
 //
 // Errors are *fabric.ParseError, and the groups are then nil. With
 // Options.Lenient these are Problems instead: lines that belong to no record,

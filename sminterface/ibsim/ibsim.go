@@ -8,7 +8,7 @@
 // their context, and the kernel kills them when this process dies,
 // even of SIGKILL (on Linux; ibsim runs nowhere else).
 //
-// Statements about ibsim here were measured with version 0.10 and
+// Facts about ibsim here were measured with version 0.10 and
 // read in its sources (ibsim/sim_net.c, ibsim/sim_cmd.c,
 // umad2sim/umad2sim.c).
 package ibsim

@@ -155,8 +155,8 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cm
 // A file of ours would have to give the default SL, which is the engine's.
 const qosPolicy = "/etc/opensm/qos-policy.conf"
 
-// openSMConf makes the file of options. Files that OpenSM would look for
-// in /etc/opensm it looks for in cfg.Dir instead, where they do not exist.
+// openSMConf makes the file of options. For files that OpenSM would
+// take from /etc/opensm, it names files in cfg.Dir, which do not exist.
 func openSMConf(cfg OpenSMConfig) string {
 	var b strings.Builder
 	option := func(name, value string) { fmt.Fprintf(&b, "%s %s\n", name, value) }

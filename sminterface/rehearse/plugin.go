@@ -213,7 +213,7 @@ const groupsFile = "groups.json"
 func (r *run) preparePlugin() error {
 	groups := ""
 	if r.opt.MFT != nil {
-		// guid2lid with the twin's GUIDs is beside it.
+		// The plugin finds guid2lid, with the twin's GUIDs, beside it.
 		dir := filepath.Join(r.dir, "groups")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
@@ -456,8 +456,8 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 // answers some ten thousand in a second.
 const maxPaths = 500_000
 
-// thinning returns n such that there are at most most paths
-// from every n-th end port to all LIDs.
+// thinning returns n such that the paths from every n-th end
+// port to all LIDs do not exceed most.
 func thinning(g *fabric.Fabric, most int) int {
 	lids := 0
 	g.EndPorts(func(p fabric.PortID) { lids += g.NumLIDs(p) })

@@ -338,7 +338,7 @@ func (r *run) simulated(sim *ibsim.Sim) (err error) {
 	if err != nil {
 		return err
 	}
-	// On a machine that has more to do than CPUs, and while OpenSM is busy with joins, answers may take long.
+	// On a busy machine, and while OpenSM is busy with joins, answers may take long.
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	defer func() { err = cmp.Or(err, c.Close()) }()
 	if r.opt.MFT != nil {
@@ -398,9 +398,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// file provides the file to for OpenSM: a copy of base in Dir with the twin's
-// GUIDs, or, without Dir, what write writes. It returns the path to use, which
-// may be that in Dir itself; "" if Dir lacks the file and it is not needed.
+// file provides a file for OpenSM at path to: a copy of base in Dir with the
+// twin's GUIDs, or, without Dir, what write writes. It returns the path to use,
+// which may be that in Dir itself; "" if Dir lacks the file and it is not needed.
 func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
 	if r.opt.Dir == "" {
 		return to, files.Write(to, write)
@@ -431,8 +431,8 @@ func (r *run) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// timeout returns how long OpenSM, or reading back, may take on this fabric: many times their usual
-// time, since it is only there for runs that would never end.
+// timeout returns how long OpenSM, or reading back, may take on this fabric: many times
+// the usual, since it is only for runs that would never end.
 func (r *run) timeout() time.Duration {
 	entries := r.f.NumSwitches() * (int(r.t.MaxLID()) + 1)
 	return 2*time.Minute + time.Duration(r.f.NumNodes())*20*time.Millisecond + time.Duration(entries)*5*time.Microsecond

@@ -100,8 +100,8 @@ func listFolder(dir string) (*contents, error) {
 	return c, nil
 }
 
-// gather sets Files to the dumps in a folder (of OpenSM, pull or ibdiagnet, or filled by hand)
-// or in its archive. It recognizes them by content. said lists in one line the files it took.
+// gather sets Files to the dumps in a folder (of OpenSM, pull or ibdiagnet, or filled
+// by hand) or archive. It recognizes them by content. said lists them in one line.
 func (in *Input) gather(dir string, tables bool) (said string, err error) {
 	c, err := in.list(dir)
 	if err != nil {
@@ -222,9 +222,9 @@ func (c *contents) missingDumps(taken []string, topology, tables bool) error {
 		c.dir, outdir.ManifestName, topologies, outdir.LFTsName, outdir.FDBsName, has)
 }
 
-// formOf returns the form of a file, recognized by its beginning, head. It is Unknown for
-// text of no form, for archives and for anything that is not a regular file. Compressed
-// data that is broken is Unknown, too, but an error if the file has the name of a dump.
+// formOf returns the form of a file, recognized by its beginning, head. It is Unknown
+// for text of no form, for archives and for what is not a regular file. Broken
+// compressed data is Unknown, too, but an error if the file has the name of a dump.
 func formOf(name string) (form dump.Form, head []byte, err error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// TopologyLines returns the lines of nodes and ports in a text of
-// any form that package topology reads; none if it cannot be read.
+// TopologyLines returns the lines of nodes and ports in a
+// topology of any form; none if it cannot be read.
 func TopologyLines(name string, text []byte) *state.Lines {
 	l := &state.Lines{Topology: name}
 	_, _, _ = topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines})

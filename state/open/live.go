@@ -90,8 +90,8 @@ type Swept struct {
 	Maps, AskedMaps int
 }
 
-// Live reads the cables of a fabric and the tables of all switches, and changes
-// nothing there. The State's Problems list what did not answer; Unread marks
+// Live reads the cables of a fabric and the tables of all switches, and
+// changes nothing there. Problems list what did not answer; Unread marks
 // switches whose tables could not be read. Errors are those of c and of ctx.
 func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error) {
 	in := Input{Options: Options{Host: opt.Host}}

@@ -52,8 +52,8 @@ type Options struct {
 	Lenient bool
 	// Strict refuses a topology with text that its tool never prints.
 	Strict bool
-	// Findings keeps mistakes that a checker reports: entries to ports that
-	// a switch does not have, and members of groups that are no end ports.
+	// Findings keeps what a checker reports: entries to ports that a
+	// switch does not have, and members of groups that are no end ports.
 	Findings bool
 	// TakeAdaptive and TakePKeys take adaptive routing and P_Key tables from a folder, too.
 	TakeAdaptive, TakePKeys bool
@@ -241,8 +241,8 @@ func (in *Input) source(p state.Part, name string, text []byte) {
 	in.State.Sources = append(in.State.Sources, state.Source{Part: p, File: name, Form: dump.Recognize(text).String(), SHA256: in.Sums[name]})
 }
 
-// FindIn finds the files of a directory that compile wrote, or else the dumps in
-// a folder or an archive, and tells the host in one line which dumps it takes. A
+// FindIn finds the files of a directory that compile wrote, or else the
+// dumps in a folder or archive, which it lists to the host in one line. A
 // folder must have a topology and, if tables is set, forwarding tables.
 func (in *Input) FindIn(dir string, tables bool) error {
 	err := in.Directory(dir)
