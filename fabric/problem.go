@@ -16,8 +16,8 @@ const (
 	Contradiction ProblemKind = "contradiction"
 	// Dropped means that wrong text was left out. Only a lenient read has such Problems.
 	Dropped ProblemKind = "dropped"
-	// Truncated means that the text ends too early; what there
-	// is was read. Only a lenient read has such Problems.
+	// Truncated means that the text ends too early; what came
+	// before is used. Only a lenient read has such Problems.
 	Truncated ProblemKind = "truncated"
 	// Missing is a switch of the fabric without an entry in the text, or with too few.
 	Missing ProblemKind = "missing"

@@ -2,10 +2,10 @@ package fabric
 
 import "slices"
 
-// StableIndex numbers switches and their ports so that the numbers
-// stay while a fabric changes: a Fabric numbers its nodes again when
-// one is gone. A switch has a slot by its GUID, present or not. Port
-// p of slot s has the number Base[s]+p, port 0 included. Immutable.
+// StableIndex numbers switches and their ports so that the numbers stay
+// while a fabric changes: a Fabric numbers its nodes again when one is
+// gone. A switch's GUID has a slot, even while the switch is absent.
+// Port p of slot s has the number Base[s]+p, port 0 included. Immutable.
 type StableIndex struct {
 	// Base has, by slot, the number of its port 0; one more at the end.
 	Base []int32

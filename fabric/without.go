@@ -110,7 +110,7 @@ func (f *Fabric) copyPorts() *Fabric {
 	return &g
 }
 
-// recabled returns g with all that follows from changed cables. CA and router
+// recabled updates and returns g after its cables have changed. CA and router
 // ports in free, and switches that have no cable left, lose their LIDs.
 func (g *Fabric) recabled(free []PortID) *Fabric {
 	base, lmc := slices.Clone(g.lid), slices.Clone(g.lmc)

@@ -110,8 +110,8 @@ func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 
 // readLabel reads a label in brackets, and returns its index in labels,
 // 0 if there is none. If only one pair of brackets is behind a port
-// number, it has a GUID, as ibnetdiscover prints it, unless it has
-// slashes, or the node is a switch and it has at most maxPlain letters.
+// number, it is a label if it has slashes, or on a switch at most
+// maxPlain letters; otherwise it is a GUID, as ibnetdiscover prints it.
 func (p *parser) readLabel(l *Line, ofSwitch bool) int32 {
 	text := l.Rest()
 	n := bytes.IndexByte(text, ')')

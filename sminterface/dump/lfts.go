@@ -40,7 +40,7 @@ type lftSection struct {
 	hex  bool // ibroute's form of the first line
 	even bool // it should have a row for each LID, like the others
 
-	// What reading it found.
+	// Filled in by reading.
 	last        int      // highest LID of its rows so far, -1 for none
 	over        int      // highest LID of a row beyond the tables
 	unreachable []uint64 // by LID, a bit: there was a row without a path; nil for none

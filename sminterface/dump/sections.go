@@ -20,7 +20,7 @@ type section struct {
 	lid  int  // LID of the switch by the first line, 0 if it has none
 	skip bool // not to be read
 
-	// What reading it found.
+	// Filled in by reading.
 	ended bool // the last line was read
 	rows  int
 

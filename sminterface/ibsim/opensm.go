@@ -217,8 +217,8 @@ const levelError = 0x01
 // the subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
 
-// newLogWatch returns a watch whose lines update run, and are
-// given to each unless that is nil.
+// newLogWatch returns a reader of OpenSM's log that updates
+// run, and calls each, if it is not nil, with each line.
 func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
 	w := &logWatch{run: run, each: each}
 	w.lines.each = w.line
