@@ -78,7 +78,7 @@ func (p *parser) fillLines(to *Lines) {
 // port GUID less the port number, as in ibsim, which keeps the ports of a CA
 // together. Where that contradicts another line of the list, each CA port is a
 // node of its own, with the port's GUID. Port lists lack vendor, device, LMC and
-// the kind of port 0 besides, and a node has as many ports as are listed.
+// the kind of port 0, and a node has as many ports as are listed.
 //
 // What iblinkinfo prints and the links of UFM lack the same, and more: see Form. A subnet list
 // has the GUIDs of nodes. If two of its lines describe a node differently, the first value that is

@@ -13,8 +13,8 @@ import (
 )
 
 // WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each source node
-// and DLID of another port, with the source's node GUID, the DLID and the SL. So each
-// pair of CA or router ports has a line of about 25 bytes. Sources are in OpenSM's
+// and DLID of another port, with the source's node GUID, the DLID and the SL. Each
+// pair of CA or router ports has some 25 bytes. Sources are in OpenSM's
 // order, DLIDs ascend.
 //
 // Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk

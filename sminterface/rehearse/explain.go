@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// explain adds notes on known reasons for differences between tables.
+// explain notes known reasons for differences between tables.
 func (r *run) explain() {
 	report, byFile := r.report, r.report.Via == ViaFile
 	if report.Engine != r.config.Engine {

@@ -39,7 +39,7 @@ const (
 	LibraryName = "lib" + PluginName + ".so"
 )
 
-// enginePrefix begins the names by which OpenSM knows the plugin's engines.
+// enginePrefix begins OpenSM's names of the plugin's engines.
 const enginePrefix = "ibweave-"
 
 // PluginOptions are what RunPlugin rehearses, in addition to forwarding tables.
