@@ -8,16 +8,16 @@ import (
 	"slices"
 )
 
-// Builder collects nodes and cables in any order and makes a Fabric of them.
-// Its indices are those of insertion; the Fabric's are different.
+// Builder collects nodes and cables in any order and makes a Fabric of
+// them. Its indices are in the order of insertion; the Fabric's are not.
 type Builder struct {
 	nodes  []Node
-	base   []PortID // by node: its first slot
+	base   []PortID // by node: index of its first slot
 	slots  []slot
 	labels map[PortID]string // by index of a slot; few fabrics have any
 }
 
-// slot is a port of a Builder, or one of a number that no port has.
+// slot is a port of a Builder, or number 0 of a CA or router, which is no port.
 type slot struct {
 	peer PortID // index of a slot, or NoPort
 	guid GUID
@@ -31,9 +31,9 @@ func (b *Builder) Grow(nodes, ports int) {
 	b.nodes, b.base, b.slots = slices.Grow(b.nodes, nodes), slices.Grow(b.base, nodes), slices.Grow(b.slots, ports)
 }
 
-// AddNode adds a node and returns its index in the builder. Build sets Node.Order.
-// Switch port 0 gets the node's GUID, port p of a CA or router gets GUID+p until SetPort
-// says otherwise.
+// AddNode adds a node and returns its index in the builder. Build
+// sets Node.Order. Switch port 0 gets the node's GUID, port p of
+// a CA or router gets GUID+p, unless SetPort sets another one.
 func (b *Builder) AddNode(n Node) (int, error) {
 	switch {
 	case n.NumPorts > MaxPortNum:
@@ -73,11 +73,10 @@ func (b *Builder) CopyNode(f *Fabric, n NodeID) (int, error) {
 	return i, nil
 }
 
-// Node returns a node, to be completed before Build. Its type and its number of ports
-// must stay.
+// Node returns a node, to be changed before Build. Its type and number of ports must stay.
 func (b *Builder) Node(i int) *Node { return &b.nodes[i] }
 
-// slot is where a port is.
+// slot returns the index of a port's slot.
 func (b *Builder) slot(node int, p PortNum) (PortID, error) {
 	if node < 0 || node >= len(b.nodes) {
 		return NoPort, fmt.Errorf("no node %d", node)
@@ -89,8 +88,8 @@ func (b *Builder) slot(node int, p PortNum) (PortID, error) {
 	return b.base[node] + PortID(p), nil
 }
 
-// SetPort sets what an end port is known by: switch port 0, or a port of a CA
-// or router. guid 0 keeps the default.
+// SetPort sets the GUID and LIDs of an end port: switch port
+// 0, or a port of a CA or router. guid 0 keeps the default.
 func (b *Builder) SetPort(node int, p PortNum, guid GUID, lid LID, lmc uint8) error {
 	at, err := b.slot(node, p)
 	if err != nil {
@@ -133,7 +132,7 @@ func (b *Builder) Connect(node1 int, p1 PortNum, node2 int, p2 PortNum, link Lin
 	return nil
 }
 
-// Connected says whether a port has a cable, and to what.
+// Connected returns the port at the other end of a port's cable; ok is false without a cable.
 func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok bool) {
 	at, err := b.slot(node, p)
 	if err != nil || b.slots[at].peer == NoPort {
@@ -142,15 +141,15 @@ func (b *Builder) Connected(node int, p PortNum) (peer int, peerPort PortNum, ok
 	z := b.slots[at].peer
 	peer, ok = slices.BinarySearch(b.base, z)
 	if !ok {
-		peer-- // the node whose slots begin before
+		peer-- // the last node whose slots begin before z
 	}
 	return peer, PortNum(z - b.base[peer]), true
 }
 
-// Build makes the Fabric; the builder may be used further. Errors: a zero or
-// duplicate node GUID, and the errors of WithLIDs.
+// Build makes the Fabric; the builder stays usable. Errors:
+// a zero or duplicate node GUID, and the errors of WithLIDs.
 func (b *Builder) Build() (*Fabric, error) {
-	order := (&Fabric{nodes: b.nodes}).Nodes() // by NodeID: the node
+	order := (&Fabric{nodes: b.nodes}).Nodes() // by NodeID: index in b.nodes
 	slices.SortFunc(order, func(i, k NodeID) int { return cmp.Or(compareNodes(&b.nodes[i], &b.nodes[k]), int(i-k)) })
 	n, slots := len(order), len(b.slots)
 	f := &Fabric{
@@ -195,8 +194,7 @@ func (b *Builder) Build() (*Fabric, error) {
 	return f.WithLIDs(lid, lmc)
 }
 
-// compareNodes is the order of NodeIDs: switches come first, and then the order is
-// that of GUIDs.
+// compareNodes orders nodes as NodeIDs do: switches first, and then by GUID.
 func compareNodes(m, n *Node) int {
 	if (m.Type == Switch) != (n.Type == Switch) {
 		if m.Type == Switch {
@@ -207,7 +205,7 @@ func compareNodes(m, n *Node) int {
 	return cmp.Compare(m.GUID, n.GUID)
 }
 
-// checkGUIDs finds the first node whose GUID is zero or that of a node before it.
+// checkGUIDs returns an error if a node's GUID is zero or that of an earlier node.
 func (f *Fabric) checkGUIDs() error {
 	for n := range f.nodes {
 		node := &f.nodes[n]
@@ -225,7 +223,7 @@ func (f *Fabric) checkGUIDs() error {
 	return nil
 }
 
-// indexCables makes what follows from peer and owner.
+// indexCables fills in the fields that peer and owner determine.
 func (f *Fabric) indexCables() {
 	end := f.base[f.switches] // the slots of switches come first
 	f.first, f.firstEnd = make([]int32, f.switches+1), make([]int32, f.switches+1)

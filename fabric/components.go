@@ -6,13 +6,13 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// Components is the parts of a fabric that no cables join. CAs and routers do not
-// forward: only cables between switches join switches.
+// Components are the connected parts of a fabric. CAs and routers
+// do not forward, so only cables between switches join switches.
 type Components struct {
-	// Of is by switch its component.
+	// Of has, by switch, the index of its component.
 	Of []int32
-	// List has the components with switches in the order of their first switches, then
-	// the pairs of CA or router ports that a cable joins.
+	// List has the components with switches in the order of their first
+	// switches, then the pairs of CA or router ports that a cable joins.
 	List []Component
 }
 
@@ -20,10 +20,10 @@ type Components struct {
 type Component struct {
 	Switches int
 	Ports    int    // CA and router ports with a cable
-	First    PortID // port 0 of the first switch; without switches a port
+	First    PortID // port 0 of the first switch; without switches, one of the ports
 }
 
-// Components finds them, in O(switches + cables).
+// Components returns the components of f, in O(switches + cables).
 func (f *Fabric) Components() *Components {
 	of, n := graph.Components(f.switches, f.Neighbors)
 	c := &Components{Of: of, List: make([]Component, n)}
@@ -42,7 +42,7 @@ func (f *Fabric) Components() *Components {
 	return c
 }
 
-// Largest is the component with most switches, of equal ones the first.
+// Largest returns the index of the component with most switches, the first of equal ones.
 func (c *Components) Largest() int32 {
 	largest := 0
 	for i := range c.List {

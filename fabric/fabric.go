@@ -22,7 +22,7 @@ import (
 // Node is a switch, channel adapter or router.
 type Node struct {
 	GUID          GUID
-	SystemGUID    GUID // system image GUID; 0 when the source does not say
+	SystemGUID    GUID // system image GUID; 0 if the source lacks it
 	Type          NodeType
 	NumPorts      PortNum // external ports, 1 to 254
 	EnhancedPort0 bool    // switch port 0 is enhanced (IBA 18.2.4.1)
@@ -43,22 +43,22 @@ type Fabric struct {
 	names *names
 }
 
-// ports is everything by PortID that does not change with the LIDs.
+// ports is everything by PortID that does not depend on the LIDs.
 type ports struct {
 	owner []NodeID
 	peer  []PortID // NoPort without a cable
 	guid  []GUID   // of CA and router ports, and of switch port 0
 	link  []Link
-	// labels is by port what is printed beside it on the cage, for ports that have it.
+	// labels has, by port, the label printed on its cage, if it has one.
 	labels map[PortID]string
 
 	caPorts  []PortID // CA and router ports with a cable
 	attached []NodeID // by index in caPorts: the switch at the other end, or NoNode
 
-	firstEnd []int32  // by switch: its part of ends
+	firstEnd []int32  // by switch: where its part of ends begins
 	ends     []PortID // CA and router ports with a cable to a switch, by switch and its port number
 
-	first []int32  // by switch: its part of chans and to
+	first []int32  // by switch: where its part of chans and to begins
 	chans []PortID // switch-to-switch channels, by switch and port number
 	to    []NodeID // the switch a channel leads to
 	links int      // cables
@@ -70,16 +70,16 @@ type ports struct {
 // hosts holds everything that depends on the kinds of nodes.
 type hosts struct {
 	kinds     []Kind   // by NodeID
-	firstHost []int32  // by switch: its part of hosts
-	hosts     []PortID // those of ends that count for load
+	firstHost []int32  // by switch: where its part of hosts begins
+	hosts     []PortID // the ends that count for load
 }
 
-// lids is what an assignment of LIDs replaces.
+// lids is what WithLIDs replaces.
 type lids struct {
 	lid   []LID   // by PortID: base LID, 0 for none
 	lmc   []uint8 // by PortID
 	byLID []PortID
-	// virtual counts LIDs of virtual ports alone, nil for none.
+	// virtual has the number of LIDs that only a port's virtual ports have; nil for none.
 	virtual map[PortID]int
 }
 
@@ -89,13 +89,13 @@ func (f *Fabric) NumNodes() int { return len(f.nodes) }
 // NumSwitches counts switches; they are the nodes [0, NumSwitches).
 func (f *Fabric) NumSwitches() int { return f.switches }
 
-// Switches lists all switches, in a slice of its own.
+// Switches lists all switches, in a new slice.
 func (f *Fabric) Switches() []NodeID { return text.Numbers[NodeID](f.switches) }
 
-// Nodes lists all nodes, in a slice of its own.
+// Nodes lists all nodes, in a new slice.
 func (f *Fabric) Nodes() []NodeID { return text.Numbers[NodeID](len(f.nodes)) }
 
-// NumPorts counts port slots, the bound of PortIDs.
+// NumPorts returns the number of port slots; PortIDs are below it.
 func (f *Fabric) NumPorts() int { return len(f.owner) }
 
 // NumLinks counts cables, host cables included.
@@ -155,8 +155,8 @@ func (f *Fabric) LIDs(p PortID) iter.Seq[LID] {
 	}
 }
 
-// MaxLID is the highest LID of any port, with LMC and virtual ports, 0 when none is
-// assigned.
+// MaxLID is the highest LID of any port, with those of LMC and
+// virtual ports, 0 if there is none.
 func (f *Fabric) MaxLID() LID { return LID(max(0, len(f.byLID)-1)) }
 
 // LIDPort is the end port that answers to a LID, also as a virtual port, or NoPort.
@@ -167,29 +167,29 @@ func (f *Fabric) LIDPort(l LID) PortID {
 	return f.byLID[l]
 }
 
-// LIDPorts is LIDPort for all LIDs up to MaxLID; not to be changed.
+// LIDPorts has LIDPort of each LID up to MaxLID; not to be changed.
 func (f *Fabric) LIDPorts() []PortID { return f.byLID }
 
 // CAPorts lists the CA and router ports with a cable, by NodeID and port
 // number; the caller must not change the slice.
 func (f *Fabric) CAPorts() []PortID { return f.caPorts }
 
-// CASwitches gives for each of CAPorts the switch its cable leads to, NoNode
-// for a cable to another CA; not to be changed.
+// CASwitches lists, for each of CAPorts, the switch at the
+// other end, NoNode if that is another CA; not to be changed.
 func (f *Fabric) CASwitches() []NodeID { return f.attached }
 
 // EndPortsOn lists the CA and router ports with a cable to switch s, by the switch's port
 // numbers; not to be changed.
 func (f *Fabric) EndPortsOn(s NodeID) []PortID { return f.ends[f.firstEnd[s]:f.firstEnd[s+1]] }
 
-// HostsOn lists those of EndPortsOn that count for load: all except aggregation nodes. Not
-// to be changed.
+// HostsOn lists the EndPortsOn that count for load: all
+// except aggregation nodes. Not to be changed.
 func (f *Fabric) HostsOn(s NodeID) []PortID {
 	return f.hosts.hosts[f.firstHost[s]:f.firstHost[s+1]]
 }
 
-// PeerSwitch is the switch that p's cable leads to; NoNode for a cable to a CA or
-// router, and without one.
+// PeerSwitch is the switch that p's cable leads to; NoNode
+// if it leads to a CA or router, or if there is no cable.
 func (f *Fabric) PeerSwitch(p PortID) NodeID {
 	if peer := f.peer[p]; peer != NoPort && f.IsSwitch(f.owner[peer]) {
 		return f.owner[peer]
@@ -197,8 +197,8 @@ func (f *Fabric) PeerSwitch(p PortID) NodeID {
 	return NoNode
 }
 
-// Attachment is the switch port by which packets to and from an end port leave and enter
-// the switches: the peer of a CA or router port, and port 0 of a switch for
+// Attachment is the switch port where packets of an end port enter and leave the
+// switches: the peer of a CA or router port; for port 0 of a switch, the port
 // itself. It is NoPort for NoPort, and for a port without a cable to a switch.
 func (f *Fabric) Attachment(end PortID) PortID {
 	switch {
@@ -212,21 +212,21 @@ func (f *Fabric) Attachment(end PortID) PortID {
 	return f.peer[end]
 }
 
-// SwitchLinks gives the directed channels from switch s to other switches, by
-// port number, and the switch each leads to. A cable from a switch to itself
-// is not among them. Not to be changed.
+// SwitchLinks returns the directed channels from switch s to other
+// switches, by port number, and the switch that each leads to. A
+// cable from a switch to itself is not among them. Not to be changed.
 func (f *Fabric) SwitchLinks(s NodeID) (ports []PortID, to []NodeID) {
 	a, b := f.first[s], f.first[s+1]
 	return f.chans[a:b], f.to[a:b]
 }
 
-// LinksBetween lists those of SwitchLinks from switch s to switch t.
+// LinksBetween lists the SwitchLinks from switch s to switch t.
 func (f *Fabric) LinksBetween(s, t NodeID) []PortID {
 	ports, _ := f.SwitchLinks(s)
 	return text.Where(ports, func(p PortID) bool { return f.PeerSwitch(p) == t })
 }
 
-// Neighbors is SwitchLinks without the channels.
+// Neighbors lists the switches that SwitchLinks lead to.
 func (f *Fabric) Neighbors(s NodeID) []NodeID { return f.to[f.first[s]:f.first[s+1]] }
 
 // Channels lists the directed channels between switches, by switch and port number. Not to be
@@ -268,7 +268,7 @@ func (f *Fabric) SwitchByGUID(g GUID) (NodeID, bool) {
 	return f.findGUID(0, f.switches, g)
 }
 
-// findGUID finds one of the nodes from..to-1, which are in the order of GUIDs.
+// findGUID finds a node in [from, to), where nodes are sorted by GUID.
 func (f *Fabric) findGUID(from, to int, g GUID) (NodeID, bool) {
 	n := from + sort.Search(to-from, func(i int) bool { return f.nodes[from+i].GUID >= g })
 	if n == to || f.nodes[n].GUID != g {
@@ -277,7 +277,7 @@ func (f *Fabric) findGUID(from, to int, g GUID) (NodeID, bool) {
 	return NodeID(n), true
 }
 
-// LIDOverlapError says that two ports claim one LID.
+// LIDOverlapError means that two ports claim one LID.
 type LIDOverlapError struct {
 	LID  LID
 	A, B PortID
@@ -288,10 +288,10 @@ func (e *LIDOverlapError) Error() string {
 	return fmt.Sprintf("LID %d is claimed by %s and by %s", e.LID, e.fab.PortName(e.A), e.fab.PortName(e.B))
 }
 
-// WithLIDs is the same subnet with other LIDs: base and lmc are by PortID,
-// 0 for no LID, and belong to the Fabric from now on. Errors: a LID beyond
-// MaxUnicastLID, a base LID that is not a multiple of 1<<LMC (IBA 3.5.10),
-// and a *LIDOverlapError.
+// WithLIDs returns the same subnet with other LIDs: base and lmc
+// are by PortID, 0 for no LID, and belong to the Fabric from now
+// on. Errors: a LID beyond MaxUnicastLID, a base LID that is not
+// a multiple of 1<<LMC (IBA 3.5.10), and a *LIDOverlapError.
 func (f *Fabric) WithLIDs(base []LID, lmc []uint8) (*Fabric, error) {
 	if len(base) != f.NumPorts() || len(lmc) != f.NumPorts() {
 		return nil, fmt.Errorf("LIDs for %d ports, the fabric has %d", len(base), f.NumPorts())

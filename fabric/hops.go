@@ -10,7 +10,7 @@ import (
 // Unreachable is the distance between switches that no path joins.
 const Unreachable uint8 = 255
 
-// MaxHops is the greatest distance that a HopMatrix tells from greater ones.
+// MaxHops is the greatest distance in a HopMatrix, and stands for greater ones.
 const MaxHops = Unreachable - 1
 
 // HopMatrix holds one distance, in switch-to-switch links, for each ordered
@@ -21,16 +21,16 @@ type HopMatrix struct {
 	tooLong atomic.Bool
 }
 
-// TooLong says that some path has MaxHops links or more, so that its length
-// counts as MaxHops. No subnet that a subnet manager can discover has one:
-// a directed route ends after 63 links (IBA 14.2.2).
+// TooLong returns true if some path has MaxHops links or more, so
+// that its length counts as MaxHops. A subnet manager cannot discover
+// such a subnet: a directed route ends after 63 links (IBA 14.2.2).
 func (m *HopMatrix) TooLong() bool { return m.tooLong.Load() }
 
-// To gives the distances of all switches to switch t; the matrix's own row.
+// To returns the distances of all switches to switch t; not to be changed.
 func (m *HopMatrix) To(t NodeID) []uint8 { return m.dist[int(t)*m.n : (int(t)+1)*m.n : (int(t)+1)*m.n] }
 
-// Distances gives the length of the shortest path between all switches,
-// computed at the first call. It is for reading only.
+// Distances returns the length of the shortest path between
+// all switches, computed at the first call; not to be changed.
 func (f *Fabric) Distances() *HopMatrix {
 	f.once.Do(func() { f.distance = f.allDistances() })
 	return f.distance
@@ -49,7 +49,7 @@ func (f *Fabric) allDistances() *HopMatrix {
 	return m
 }
 
-// hopSearch is the scratch of searches from 64 targets: by switch a bit for each.
+// hopSearch is scratch memory of searches from 64 targets: by switch, a bit for each target.
 type hopSearch struct {
 	seen, front, grown []uint64
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Kind is what a node is for. The type of a node says how it is built; several kinds of
-// nodes are channel adapters.
+// Kind is what a node is for. The type of a node is how it
+// is built; nodes of several kinds are channel adapters.
 type Kind uint8
 
 // The kinds.
@@ -32,20 +32,20 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Kind is what node n is for. By default that follows from what the nodes say of
-// themselves:
+// Kind is what node n is for. By default that follows from
+// the node's data:
 //
 //   - A router is what its type says, and so is a switch.
 //   - An aggregation node is a channel adapter with one port that describes itself as
 //     one, has the device ID of one, or has the system image GUID of a switch whose last
 //     port it is cabled to. An adapter on another port of such a switch is a host.
 //   - A gateway or service node is a channel adapter whose description begins with a
-//     host name of which one word says so: "gw3 mlx5_0", "rack2-oss01 mlx5_0". Where that
-//     were half of them or more, as in a fabric for storage, all are hosts.
+//     host name that has a word for it: "gw3 mlx5_0", "rack2-oss01 mlx5_0". If that were
+//     half of them or more, as in a fabric for storage, all are hosts.
 //   - Everything else is a host.
 func (f *Fabric) Kind(n NodeID) Kind { return f.kinds[n] }
 
-// Use is something that nodes count for, or not, by their kind. Uses are bits.
+// Use is a purpose for which nodes count or do not count, by kind. Uses are bits.
 type Use uint8
 
 // The uses.
@@ -59,7 +59,7 @@ const (
 	ForBisection
 )
 
-// uses is by kind what the nodes count for.
+// uses has, by kind, what nodes count for.
 var uses = [...]Use{
 	HostKind:        ForLoad | ForShape | ForBisection,
 	AggregationKind: 0,
@@ -75,7 +75,7 @@ func (k Kind) Counts(u Use) bool { return uses[k]&u != 0 }
 // PortCounts returns true if the node of port p counts for use u.
 func (f *Fabric) PortCounts(p PortID, u Use) bool { return f.kinds[f.owner[p]].Counts(u) }
 
-// indexHosts makes what follows from the kinds of all nodes, by NodeID, and the cables.
+// indexHosts fills in what the kinds of all nodes, by NodeID, and the cables determine.
 func (f *Fabric) indexHosts(kinds []Kind) {
 	f.hosts = &hosts{kinds: kinds, firstHost: make([]int32, f.switches+1), hosts: make([]PortID, 0, len(f.ends))}
 	for s := range NodeID(f.switches) {
@@ -91,7 +91,7 @@ func (f *Fabric) indexHosts(kinds []Kind) {
 // findKinds finds the kinds of all nodes by the default rule.
 func (f *Fabric) findKinds() []Kind {
 	kinds := make([]Kind, len(f.nodes))
-	all, others := 0, 0 // hosts, and those of which names say more
+	all, others := 0, 0 // hosts, and those of another kind by name
 	for n := range f.nodes {
 		switch node := &f.nodes[n]; {
 		case node.Type == Switch:
@@ -123,7 +123,7 @@ func (f *Fabric) findKinds() []Kind {
 const (
 	aggregationName   = "Aggregation Node"
 	aggregationDevice = 0xcf09 // 53001
-	mellanox          = 0x2c9  // the vendor whose device ID it is
+	mellanox          = 0x2c9  // vendor with this device ID
 )
 
 // isAggregation returns true if a channel adapter is an aggregation node.
@@ -148,8 +148,8 @@ var kindWords = map[string]Kind{
 	"storage": ServiceKind, "ufm": ServiceKind, "weka": ServiceKind,
 }
 
-// kindByName is the kind that the host name of a description tells, which ends at the
-// first blank. Its words are runs of letters.
+// kindByName returns the kind by the host name of a description,
+// which ends at the first blank. Its words are runs of letters.
 func kindByName(description string) Kind {
 	host, _, _ := strings.Cut(description, " ")
 	for word := range strings.FieldsFuncSeq(host, func(r rune) bool { return r|0x20 < 'a' || r|0x20 > 'z' }) {
@@ -181,8 +181,8 @@ func ParseKindRules(s string) ([]KindRule, error) {
 	return list, nil
 }
 
-// WithKinds is the same subnet in which nodes that match a rule have its kind, that of the
-// last of several. Switches are switches. unused lists the rules that no node matches.
+// WithKinds returns the same subnet, in which a node has the kind of the last rule that
+// it matches. Switches stay switches. unused lists the rules that no node matches.
 func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
 	kinds := slices.Clone(f.kinds)
 	for _, r := range rules {
@@ -190,7 +190,7 @@ func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
 		fits := func(n NodeID) bool { return f.nodes[n].GUID == guid }
 		if err != nil || !strings.HasPrefix(r.Pattern, "0x") {
 			like, err := regexp.Compile("^(?s:" + strings.ReplaceAll(regexp.QuoteMeta(r.Pattern), `\*`, ".*") + ")$")
-			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // else it is no UTF-8, or too long
+			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // err: no UTF-8
 		}
 		used := false
 		for n := NodeID(f.switches); int(n) < len(f.nodes); n++ {

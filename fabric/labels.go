@@ -16,10 +16,10 @@ func (f *Fabric) Label(p PortID) string { return f.labels[p] }
 // Labelled returns true if any port has a label.
 func (f *Fabric) Labelled() bool { return len(f.labels) > 0 }
 
-// PortLabels is the labels of the ports of one node that have one, by port number.
+// PortLabels has the labels of a node's ports by port number, for ports that have one.
 type PortLabels map[PortNum]string
 
-// PortLabels gives the labels of a node's ports, nil without any.
+// PortLabels returns the labels of a node's ports, nil if there are none.
 func (f *Fabric) PortLabels(n NodeID) PortLabels {
 	var list PortLabels
 	for num := range f.nodes[n].NumPorts + 1 {
@@ -33,7 +33,7 @@ func (f *Fabric) PortLabels(n NodeID) PortLabels {
 	return list
 }
 
-// Text is a port where the node is named already: 3, or 3(1/2/1) with its label.
+// Text names a port of a node that is named already: 3, or 3(1/2/1) with its label.
 func (l PortLabels) Text(p PortNum) string { return portText(p, l[p]) }
 
 func portText(p PortNum, label string) string {
@@ -43,12 +43,12 @@ func portText(p PortNum, label string) string {
 	return strconv.Itoa(int(p)) + "(" + label + ")"
 }
 
-// Texts gives Text for each of the ports.
+// Texts returns Text for each of the ports.
 func (l PortLabels) Texts(ports []int) []string {
 	return text.Each(ports, func(p int) string { return l.Text(PortNum(p)) })
 }
 
-// SetLabel sets the label of a port; "" takes it away.
+// SetLabel sets the label of a port; "" removes it.
 func (b *Builder) SetLabel(node int, p PortNum, label string) error {
 	at, err := b.slot(node, p)
 	if err != nil {
@@ -67,5 +67,5 @@ func (b *Builder) SetLabel(node int, p PortNum, label string) error {
 	return nil
 }
 
-// maxLabel is how long a label can be, in bytes. Real ones have at most 20.
+// maxLabel bounds a label in bytes. Real ones have at most 20.
 const maxLabel = 64

@@ -17,8 +17,7 @@ type Name struct {
 	GUID GUID
 }
 
-// String is "text", or "text" 0x0002c90300001234 where the text alone does not say
-// which node is meant.
+// String returns "text", or "text" 0x0002c90300001234 if the text does not identify the node.
 func (n Name) String() string {
 	if n.GUID == 0 {
 		return strconv.Quote(n.Text)
@@ -26,8 +25,8 @@ func (n Name) String() string {
 	return strconv.Quote(n.Text) + " " + n.GUID.String()
 }
 
-// At is the name of a port of the node: "text"[3], or "text" 0x0002c90300001234[3]. Behind
-// it stands the port's label, if it has one: "text"[3](1/2/1), as ibdiagnet writes it.
+// At returns the name of a port of the node: "text"[3], or "text" 0x0002c90300001234[3],
+// and behind it the port's label, if it has one: "text"[3](1/2/1), as ibdiagnet writes it.
 func (n Name) At(p PortNum, label string) string {
 	if p == NoPath {
 		return n.String() + ", no port"
@@ -50,7 +49,7 @@ func (n Name) Label() string {
 	return n.Text + " " + n.GUID.String()
 }
 
-// MarshalText is the text.
+// MarshalText returns the text.
 func (n Name) MarshalText() ([]byte, error) { return []byte(n.Text), nil }
 
 // UnmarshalText takes the text. The GUID is lost.
@@ -59,15 +58,14 @@ func (n *Name) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// names holds the names of the nodes, found when one is first asked for.
+// names holds the names of the nodes, made at the first request.
 type names struct {
 	given map[GUID]string // instead of node descriptions
 	once  sync.Once
 	list  []Name // by NodeID
 }
 
-// Name is what people call a node: the name that WithNames gave it, else its
-// description.
+// Name returns what people call a node: the name that WithNames gave it, else its description.
 func (f *Fabric) Name(n NodeID) Name {
 	f.names.once.Do(func() { f.names.list = f.nameNodes() })
 	return f.names.list[n]
@@ -75,7 +73,7 @@ func (f *Fabric) Name(n NodeID) Name {
 
 func (f *Fabric) nameNodes() []Name {
 	list := make([]Name, len(f.nodes))
-	nodes := make(map[string]int, len(f.nodes)) // by name: how many have it
+	nodes := make(map[string]int, len(f.nodes)) // by name: number of nodes with it
 	for i := range f.nodes {
 		n := &f.nodes[i]
 		text, ok := f.names.given[n.GUID]
@@ -93,22 +91,22 @@ func (f *Fabric) nameNodes() []Name {
 	return list
 }
 
-// PortName is the name of a port for messages, as Name.At gives it.
+// PortName returns the name of a port for messages, as Name.At does.
 func (f *Fabric) PortName(p PortID) string { return f.Name(f.owner[p]).At(f.Num(p), f.Label(p)) }
 
-// PortText is a port where the node is named already: 3, or 3(1/2/1) with its label.
+// PortText names a port of a node that is named already: 3, or 3(1/2/1) with its label.
 func (f *Fabric) PortText(p PortID) string { return portText(f.Num(p), f.Label(p)) }
 
-// WithNames is the same subnet with names for people, by node GUID. Nodes without one
-// keep the name that they have. Node descriptions stay, so that written files do not
-// depend on names.
+// WithNames returns the same subnet with names for people, by node
+// GUID. Nodes without one are called by their descriptions. Node
+// descriptions stay, so that written files do not depend on names.
 func (f *Fabric) WithNames(given map[GUID]string) *Fabric {
 	g := *f
 	g.names = &names{given: given}
 	return &g
 }
 
-// Renamed is the same subnet whose node descriptions are the names.
+// Renamed returns the same subnet with the names as node descriptions.
 func (f *Fabric) Renamed() *Fabric {
 	g := *f
 	g.nodes = slices.Clone(f.nodes)
@@ -118,6 +116,6 @@ func (f *Fabric) Renamed() *Fabric {
 	return &g
 }
 
-// Printable is s with everything escaped that acts on a terminal or hides in it, as
-// internal/text does it: names of nodes, lines of input and names of files go through it into messages.
+// Printable returns s with everything escaped that acts on a terminal or hides in it, as
+// internal/text does. Messages have names of nodes and files and lines of input in this form.
 func Printable(s string) string { return text.Printable(s) }

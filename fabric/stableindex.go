@@ -2,22 +2,22 @@ package fabric
 
 import "slices"
 
-// StableIndex numbers switches and their ports so that the numbers stay while a fabric
-// changes: a Fabric numbers its nodes again when one is gone. The number of a switch is
-// its slot. A switch keeps its slot by its GUID, whether it is there at the moment or
-// not. Port p of slot s has the number Base[s]+p, port 0 included. Immutable.
+// StableIndex numbers switches and their ports so that the numbers stay
+// while a fabric changes: a Fabric numbers its nodes again when one is
+// gone. A switch's GUID has a slot, even while the switch is absent.
+// Port p of slot s has the number Base[s]+p, port 0 included. Immutable.
 type StableIndex struct {
-	// Base is by slot the number of its port 0; one more at the end.
+	// Base has, by slot, the number of its port 0; one more at the end.
 	Base []int32
-	// Owner gives, for each port number, the slot of the port.
+	// Owner has, by port number, the slot of the port.
 	Owner []int32
 	// MaxLID is the highest LID of the fabrics.
 	MaxLID LID
 	slot   map[GUID]int32
 }
 
-// NewStableIndex has a slot for every switch of the fabrics, those of the first in the
-// order of their NodeID.
+// NewStableIndex makes a slot for every switch of the
+// fabrics, those of the first in the order of their NodeID.
 func NewStableIndex(fabrics ...*Fabric) *StableIndex {
 	x := &StableIndex{Base: []int32{0}, slot: make(map[GUID]int32)}
 	for _, f := range fabrics {
@@ -36,52 +36,52 @@ func NewStableIndex(fabrics ...*Fabric) *StableIndex {
 	return x
 }
 
-// Slots is how many there are.
+// Slots returns the number of slots.
 func (x *StableIndex) Slots() int { return len(x.Base) - 1 }
 
-// NumPorts is how many ports have numbers.
+// NumPorts returns the number of ports with numbers.
 func (x *StableIndex) NumPorts() int { return len(x.Owner) }
 
 // What is at the other end of a port's cable, if not a switch.
 const (
-	NoCable int32 = -1 // nothing; and so it is with port 0
+	NoCable int32 = -1 // no cable, or port 0
 	EndPort int32 = -2 // a CA or a router that counts for load
-	NoLoad  int32 = -3 // one that does not: an aggregation node
+	NoLoad  int32 = -3 // a CA that does not count: an aggregation node
 )
 
-// NoDestination stands for the destination of a LID that no port has.
+// NoDestination is the destination of a LID that no port has.
 const NoDestination int32 = -1
 
 // Snapshot is a fabric at one moment, by the numbers of a StableIndex. Immutable.
 type Snapshot struct {
 	Index  *StableIndex
 	Fabric *Fabric
-	// Node gives, for each slot, its switch, or NoNode if the switch is absent. A switch with
-	// neither a cable nor a LID is absent.
+	// Node has, by slot, its switch, or NoNode if the switch is
+	// absent. A switch with neither a cable nor a LID is absent.
 	Node []NodeID
-	// Present is how many switches are there.
+	// Present is the number of switches that are present.
 	Present int
-	// Slot gives the slot of each switch, by NodeID.
+	// Slot has the slot of each switch, by NodeID.
 	Slot []int32
-	// Peer gives, for each port number, the number of the switch port at the other end of
-	// the cable, or NoCable, EndPort or NoLoad.
+	// Peer has, by port number, the number of the switch port at
+	// the other end of the cable, or NoCable, EndPort or NoLoad.
 	Peer []int32
-	// Dest gives, for each LID, the number of the switch port by which packets to it leave the
+	// Dest has, by LID, the number of the switch port where packets to it leave the
 	// switches: port 0 for the LID of a switch; NoDestination if no port has the LID.
 	Dest []int32
-	// Sources is by slot how many CA and router ports that count for load are cabled to
-	// it, and Others how many that do not.
+	// Sources has, by slot, the number of CA and router ports cabled to
+	// it that count for load, Others the number of those that do not.
 	Sources, Others []int32
-	// Whole says that all switches that are there and all CA and router ports with a
-	// cable have LIDs, and that the latter are cabled to switches.
+	// Whole is true if all present switches and all CA and router ports
+	// with a cable have LIDs, and the latter are cabled to switches.
 	Whole bool
 
-	first   []int32 // by slot: its part of out and to; one more at the end
+	first   []int32 // by slot: where its part of out and to begins; one more at the end
 	out, to []int32
 }
 
-// Snapshot is f by the numbers of x; false when it has a switch without a slot, or with
-// another number of ports. It takes O(ports + LIDs).
+// Snapshot returns f by the numbers of x; false if f has a switch without
+// a slot, or with another number of ports. It takes O(ports + LIDs).
 func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
 	n := x.Slots()
 	v := &Snapshot{
@@ -105,7 +105,7 @@ func (x *StableIndex) Snapshot(f *Fabric) (*Snapshot, bool) {
 	return v, true
 }
 
-// Cabled is the same without switches that have a LID and no cable; v itself if there are none.
+// Cabled returns v without switches that have a LID and no cable; v itself if there are none.
 func (v *Snapshot) Cabled() *Snapshot {
 	c := *v
 	c.Node, c.Dest = slices.Clone(v.Node), slices.Clone(v.Dest)
@@ -146,7 +146,7 @@ func (v *Snapshot) addSwitch(s NodeID) {
 	}
 }
 
-// addEndPorts fills in where packets go.
+// addEndPorts fills in Dest.
 func (v *Snapshot) addEndPorts() {
 	f := v.Fabric
 	for _, p := range f.CAPorts() {
@@ -160,12 +160,12 @@ func (v *Snapshot) addEndPorts() {
 	}
 }
 
-// number is that of a port of a switch.
+// number returns the number of a switch port.
 func (v *Snapshot) number(p PortID) int32 {
 	return v.Index.Base[v.Slot[v.Fabric.Owner(p)]] + int32(v.Fabric.Num(p))
 }
 
-// listLinks lists the channels of Peer between switches.
+// listLinks lists the channels between switches, by Peer.
 func (v *Snapshot) listLinks() {
 	x := v.Index
 	v.first = make([]int32, 1, len(x.Base))
@@ -188,7 +188,7 @@ func (v *Snapshot) SwitchLinks(slot int32) (ports, to []int32) {
 	return v.out[a:b], v.to[a:b]
 }
 
-// Destination is Dest of any LID, NoDestination for those above the highest one.
+// Destination returns Dest of any LID, NoDestination above the highest one.
 func (v *Snapshot) Destination(lid int) int32 {
 	if lid >= len(v.Dest) {
 		return NoDestination
@@ -207,8 +207,8 @@ func (v *Snapshot) SameDestination(old *Snapshot, lid int) bool {
 	return dest == old.Destination(lid) && (dest == NoDestination || v.CarriesLoad(dest) == old.CarriesLoad(dest))
 }
 
-// WithoutMoved is v without the cables at ports that have another cable in old; v itself
-// when there are none.
+// WithoutMoved returns v without the cables at ports that
+// have another cable in old; v itself if there are none.
 func (v *Snapshot) WithoutMoved(old *Snapshot) *Snapshot {
 	w := v
 	for p, peer := range v.Peer {

@@ -15,8 +15,8 @@ import (
 // not a valid node GUID.
 type GUID uint64
 
-// MadeGUID returns the GUID to use for a port of which a text has only LID and number, as
-// iblinkinfo --switches-only has. No vendor's GUID is equal: the bit for local administration is set.
+// MadeGUID returns a GUID for a port of which a text has only LID and number, such as that of
+// iblinkinfo --switches-only. No vendor's GUID is equal: the bit for local administration is set.
 func MadeGUID(lid LID, num PortNum) GUID {
 	return madeGUID | GUID(lid)<<8 | GUID(num)
 }
@@ -26,9 +26,9 @@ const madeGUID = 0x0269627700000000
 // IsMade returns true for what MadeGUID returns.
 func (g GUID) IsMade() bool { return g>>32 == madeGUID>>32 }
 
-// ParseGUID reads 1 to 16 hexadecimal digits, with or without 0x in front,
-// in either case: the unpadded form of ibnetdiscover and the padded one of
-// OpenSM alike.
+// ParseGUID reads 1 to 16 hexadecimal digits, with or
+// without 0x in front, in either case, as ibnetdiscover
+// prints them (unpadded) and OpenSM does (padded).
 func ParseGUID(s string) (GUID, error) {
 	digits := s
 	if len(digits) > 2 && digits[0] == '0' && (digits[1] == 'x' || digits[1] == 'X') {
@@ -128,9 +128,9 @@ func (t NodeType) String() string {
 	return "node type " + strconv.Itoa(int(t))
 }
 
-// NodeID is a dense node index: switches are [0, NumSwitches), then come
-// channel adapters and routers together, each part in the order of GUIDs, so
-// that an index does not depend on the order of the input.
+// NodeID is a dense node index: switches are [0, NumSwitches),
+// then come channel adapters and routers together, each part
+// in the order of GUIDs, whatever the order of the input.
 type NodeID int32
 
 // PortID is a dense index over all port slots of all nodes: node n's port p
@@ -138,7 +138,7 @@ type NodeID int32
 // also names the directed channel that leaves the port.
 type PortID int32
 
-// NoNode and NoPort say that there is none.
+// NoNode and NoPort mean none.
 const (
 	NoNode NodeID = -1
 	NoPort PortID = -1
@@ -199,12 +199,12 @@ func (l Link) Mbps() int {
 	return int(l.Width) * speeds[l.Speed].mbps
 }
 
-// Or returns l with the width and the speed of m where l has none.
+// Or returns l with width and speed of m where those of l are unknown.
 func (l Link) Or(m Link) Link {
 	return Link{cmp.Or(l.Width, m.Width), cmp.Or(l.Speed, m.Speed)}
 }
 
-// Slower returns the slower of two links, of equally fast ones the narrower, else l.
+// Slower returns the slower of two links; if equally fast, the narrower; else l.
 func (l Link) Slower(m Link) Link {
 	if cmp.Or(cmp.Compare(m.Mbps(), l.Mbps()), cmp.Compare(m.Width, l.Width)) < 0 {
 		return m
@@ -238,7 +238,7 @@ type ParseError struct {
 	Err    error  // what is wrong, and what would have been right
 }
 
-// Error is file:line:column, the cause, and the line itself beneath, all Printable.
+// Error returns file:line:column, the cause, and below it the line itself, all Printable.
 func (e *ParseError) Error() string {
 	s := Printable(e.File)
 	if e.Line > 0 {
@@ -258,7 +258,7 @@ func (e *ParseError) Error() string {
 	return s
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ParseError) Unwrap() error { return e.Err }
 
 // ErrTooLarge is wrapped by errors about input beyond what InfiniBand can

@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// WithVirtualLIDs is the same subnet in which end ports answer to further LIDs as well:
-// those of virtual ports on them, by LID. LID and LMC of a port are as before, and WithLIDs
-// leaves these LIDs out again. Errors: a LID beyond MaxUnicastLID, a port that is no end
-// port, and a *LIDOverlapError.
+// WithVirtualLIDs returns the same subnet, in which end ports also answer
+// to the LIDs of virtual ports on them, given by LID. LID and LMC of a
+// port stay; WithLIDs drops the virtual LIDs again. Errors: a LID beyond
+// MaxUnicastLID, a port that is no end port, and a *LIDOverlapError.
 func (f *Fabric) WithVirtualLIDs(ports map[LID]PortID) (*Fabric, error) {
 	list := slices.Sorted(maps.Keys(ports))
 	if len(list) == 0 {
@@ -64,7 +64,7 @@ func (f *Fabric) AllLIDs(p PortID) iter.Seq[LID] {
 	}
 }
 
-// VirtualLIDs are the LIDs that WithVirtualLIDs has added, and the ports that they are on.
+// VirtualLIDs returns the LIDs that WithVirtualLIDs has added, with their ports.
 func (f *Fabric) VirtualLIDs() map[LID]PortID {
 	all := map[LID]PortID{}
 	if f.virtual == nil {
@@ -84,10 +84,10 @@ func (f *Fabric) IsVirtual(l LID) bool {
 	return l < f.lid[p] || int(l) >= int(f.lid[p])+1<<f.lmc[p]
 }
 
-// WithoutVirtualLIDs is the same subnet without the LIDs of virtual ports.
+// WithoutVirtualLIDs returns the same subnet without the LIDs of virtual ports.
 func (f *Fabric) WithoutVirtualLIDs() *Fabric {
 	g, err := f.WithLIDs(f.lid, f.lmc)
-	if err != nil { // they were good before
+	if err != nil { // cannot be: they were valid
 		return f
 	}
 	return g
@@ -105,8 +105,8 @@ const (
 	DefaultPartition PKey = 0x7fff
 )
 
-// Partition is the number of the partition, without the bit of the membership. It is 0 for
-// an entry that is not in use.
+// Partition returns the number of the partition, without
+// the membership bit; 0 for an entry that is not in use.
 func (k PKey) Partition() PKey { return k &^ FullMember }
 
 // IsFull returns true for the P_Key of a full member.

@@ -12,7 +12,7 @@ import (
 // a switch that loses its last cable.
 func (f *Fabric) Without(cables ...PortID) *Fabric {
 	g := f.copyPorts()
-	var cut []PortID // ends that lost their cable
+	var cut []PortID // ports that lost their cable
 	for _, p := range cables {
 		q := g.peer[p]
 		if q == NoPort {
@@ -26,8 +26,8 @@ func (f *Fabric) Without(cables ...PortID) *Fabric {
 	return g.recabled(cut)
 }
 
-// Part returns the given nodes of f, in the order that they have in the input, with the cables between them.
-// They keep their kinds and their LIDs, except those of virtual ports.
+// Part returns the subnet of some nodes of f, in their order in the input, with the cables
+// between them. They keep their kinds and their LIDs, except those of virtual ports.
 func (f *Fabric) Part(nodes []NodeID) (*Fabric, error) {
 	var b Builder
 	at := slices.Repeat([]int{-1}, len(f.nodes)) // by NodeID: the index in b
@@ -51,7 +51,7 @@ func (f *Fabric) Part(nodes []NodeID) (*Fabric, error) {
 		return nil, err
 	}
 	kinds := make([]Kind, 0, len(nodes))
-	for n, k := range f.kinds { // the order of NodeIDs is that of f
+	for n, k := range f.kinds { // in the order of NodeIDs, as in f
 		if at[n] >= 0 {
 			kinds = append(kinds, k)
 		}
@@ -103,15 +103,15 @@ func (f *Fabric) Cables() []Cable {
 	return list
 }
 
-// copyPorts is f with cables that can be changed until recabled.
+// copyPorts returns f with cables that can be changed until recabled is called.
 func (f *Fabric) copyPorts() *Fabric {
 	g := *f
 	g.ports = &ports{owner: f.owner, guid: f.guid, labels: f.labels, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}
 	return &g
 }
 
-// recabled is g after its cables have changed. Ports of CAs among those that have none take their
-// LIDs with them, and switches that have none left.
+// recabled updates and returns g after its cables have changed. CA and router
+// ports in free, and switches that have no cable left, lose their LIDs.
 func (g *Fabric) recabled(free []PortID) *Fabric {
 	base, lmc := slices.Clone(g.lid), slices.Clone(g.lmc)
 	for _, p := range free {
@@ -130,7 +130,7 @@ func (g *Fabric) recabled(free []PortID) *Fabric {
 	return with
 }
 
-// WithLinks is the same subnet with other widths and speeds at some ports.
+// WithLinks returns the same subnet with other widths and speeds at some ports.
 func (f *Fabric) WithLinks(links map[PortID]Link) *Fabric {
 	g := f.copyPorts()
 	for p, link := range links {

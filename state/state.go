@@ -16,10 +16,10 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Part is a part of a State, which files of one or several forms tell.
+// Part names a part of a State. Each comes from files of one or several forms.
 type Part string
 
-// The parts, by the names that messages have for them.
+// The parts, by their names in messages.
 const (
 	Topology         Part = "topology"
 	ForwardingTables Part = "forwarding tables"
@@ -36,59 +36,59 @@ const (
 	PortCounters     Part = "counters"
 )
 
-// State is a fabric and what was read beside it. A part that was not read is nil. A State does not
-// change once it is made: another one is a copy with other parts.
+// State is a fabric and what was read beside it. A part that was not
+// read is nil. A State is immutable: to change a part, copy the State.
 type State struct {
-	Name   string // of the directory or the topology, for people
+	Name   string // of the directory or the topology, for messages
 	Fabric *fabric.Fabric
-	// Tables forwards unicast packets, and has rows for the switches of Fabric. Beside
-	// Adaptive alone it is the static ports of PLFT 0.
+	// Tables has the LFTs of the switches of Fabric. If only
+	// Adaptive was read, it has the static ports of PLFT 0.
 	Tables   *lft.Tables
-	Adaptive *adaptive.Tables // choices of adaptive switches
-	// SL2VL has the lane of each hop; nil puts everything on one VL.
+	Adaptive *adaptive.Tables // port choices of adaptive switches
+	// SL2VL has the VL of each hop; nil puts everything on one VL.
 	SL2VL *lft.SL2VL
-	// PathSLs has the SL of each path: packets from a CA or router port have that in the row of
-	// the switch that the port is cabled to, packets from port 0 of a switch that in its own row.
-	// Nil means that a port may send with any SL that its own SL-to-VL table does not drop, which
-	// is the port's for CAs and routers, and that of input port 0 for switches; or, with
-	// UnknownSLs, that paths have SLs which are not at hand. It has no effect without SL2VL.
+	// PathSLs has the SL of each path. Packets from a CA or router port take it from
+	// the row of the switch that the port is cabled to, packets from port 0 of a switch
+	// from that switch's row. If it is nil, a port may send with each SL that its own
+	// SL-to-VL table does not drop (a switch's is that of input port 0); but with
+	// UnknownSLs, paths have SLs that were not read. Without SL2VL it has no effect.
 	PathSLs    *lft.PathSLs
 	UnknownSLs bool
-	// Sampled tells, for parts that were not read as a whole, what was read and what the rest is assumed to be.
+	// Sampled states what was read of each sampled part, and what is assumed of the rest.
 	Sampled map[Part]string
-	// Multicast has the multicast tables, and a tree for each MLID of a group. Trees is nil
-	// where no groups were read.
+	// Multicast has the multicast tables, and a tree for each
+	// MLID of a group. Trees is nil if no groups were read.
 	Multicast *mft.Plan
-	// MFTCapacity gives, by NodeID of switches, the number of MLIDs that a multicast table can hold, 0
-	// if not known; nil if none is known.
+	// MFTCapacity has, by NodeID, the number of MLIDs that a switch's
+	// multicast table can hold, 0 if unknown; nil if all are.
 	MFTCapacity []int
-	// Order is the rank of each switch by NodeID, 0 on top; nil where none was read.
+	// Order is the rank of each switch by NodeID, 0 on top; nil if none was read.
 	Order []int32
-	// PKeys has the entries in use of each P_Key table, by fabric.PortID; nil for a port
-	// without a table, or where no table was read.
+	// PKeys has the entries in use of each P_Key table, by fabric.PortID;
+	// nil for a port without a table, or if no table was read.
 	PKeys [][]fabric.PKey
-	// Manager is the port of the only master subnet manager, fabric.NoPort where that is not
-	// known.
+	// Manager is the port of the master subnet manager,
+	// fabric.NoPort if it is unknown or there are several.
 	Manager fabric.PortID
 	// Unread marks, by NodeID, the switches whose tables could not be read; nil for none.
 	Unread []bool
-	// LostRows is true if the form of the forwarding tables has no row where there is no path,
-	// so that a row that was lost cannot be told from one.
+	// LostRows is true if the form of the forwarding tables omits
+	// rows without a path. A row that got lost then looks the same.
 	LostRows bool
 
 	Engine    string           // that made the tables; "" where it is not known
 	Sources   []Source         // in the order of reading
 	Problems  []fabric.Problem // what was odd, in the order of reading
-	Undecided []Undecided      // what the input does not tell, in the order of reading
-	Lines     *Lines           // where the files name nodes and ports; nil if it was not asked for
+	Undecided []Undecided      // what the input leaves undecided, in the order of reading
+	Lines     *Lines           // where files name nodes and ports; nil if it was not asked for
 }
 
-// Lines has the lines, from 1, of switches, adapters and their ports in the files of a State, for
-// viewers that show findings beside the text.
+// Lines has the lines, from 1, of nodes and their ports in the
+// files of a State, for viewers that show findings beside the text.
 type Lines struct {
-	Topology, Tables string              // the files; of tables that are to be looked at
-	topology.Lines                       // in the topology
-	Switches         map[fabric.GUID]int // in the tables: where the table of a switch begins
+	Topology, Tables string              // the files; Tables has LFTs or adaptive tables
+	topology.Lines                       // in the file Topology
+	Switches         map[fabric.GUID]int // in the file Tables: where the table of a switch begins
 }
 
 // Source is a file that a part was read from.
@@ -96,10 +96,10 @@ type Source struct {
 	Part   Part
 	File   string
 	Form   string // as ibweave help forms lists it
-	SHA256 string // of the file as it is, in hexadecimal; "" if it was not asked for
+	SHA256 string // of the file's bytes, in hexadecimal; "" if it was not asked for
 }
 
-// Source returns where a part was read from, and whether it was read.
+// Source returns where part p was read from, false if it was not read.
 func (s *State) Source(p Part) (Source, bool) {
 	i := slices.IndexFunc(s.Sources, func(x Source) bool { return x.Part == p })
 	if i < 0 {
@@ -108,12 +108,12 @@ func (s *State) Source(p Part) (Source, bool) {
 	return s.Sources[i], true
 }
 
-// Of is the state of a routing.
+// Of returns a state with the unicast tables and lanes of a routing.
 func Of(r *lft.Routing) *State {
 	return &State{Engine: r.Engine, Fabric: r.Fabric, Tables: r.Tables, Order: r.Order, SL2VL: r.SL2VL, PathSLs: r.PathSLs, Manager: fabric.NoPort}
 }
 
-// Routing returns the unicast tables with their lanes, as engines return them.
+// Routing returns the unicast tables and lanes of s, as an engine would.
 func (s *State) Routing() *lft.Routing {
 	return &lft.Routing{Engine: s.Engine, Fabric: s.Fabric, Tables: s.Tables, Order: s.Order, SL2VL: s.SL2VL, PathSLs: s.PathSLs}
 }
@@ -121,7 +121,7 @@ func (s *State) Routing() *lft.Routing {
 // errNoFabric is the error of a State without a fabric.
 var errNoFabric = errors.New("no fabric")
 
-// Check returns an error for a State without a fabric, and for parts of another fabric.
+// Check returns an error if s has no fabric, or a part that belongs to another fabric.
 func (s *State) Check() error {
 	f := s.Fabric
 	if f == nil {
@@ -143,18 +143,18 @@ func (s *State) Check() error {
 	return err
 }
 
-// Undecided is a reason for which nothing can be said of a part, or not all.
+// Undecided is a reason why nothing, or not all, can be said about a part.
 type Undecided struct {
 	Part Part
-	// Kind is fabric.Dropped for text that was left out or cut off, fabric.Missing for what is not
-	// there, fabric.MissingEnds for tables of CA and router ports, or fabric.PrivateTables.
+	// Kind is fabric.Dropped for text left out or cut off, fabric.Missing for missing
+	// tables, fabric.MissingEnds for those of CA and router ports, or fabric.PrivateTables.
 	Kind   fabric.ProblemKind
 	Reason string
 }
 
-// UndecidedBy lists what the problems of a file of a part leave undecided: text that was left
-// out or cut off, switches and ports without tables, private LFTs. There is one for each kind
-// of problem, which quotes the first.
+// UndecidedBy returns what the problems of a part's file leave undecided: text
+// that was left out or cut off, switches and ports without tables, private
+// LFTs. It returns one element per kind of problem, which quotes the first.
 func UndecidedBy(p Part, problems []fabric.Problem) (list []Undecided) {
 	type reason struct {
 		Undecided
@@ -179,7 +179,7 @@ func UndecidedBy(p Part, problems []fabric.Problem) (list []Undecided) {
 		if byKind[kind] == nil {
 			byKind[kind] = &reason{Undecided: Undecided{p, kind, what}}
 		}
-		if byKind[kind].n++; x.Err == nil { // of a topology, where one stands for several lines
+		if byKind[kind].n++; x.Err == nil { // a problem of a topology stands for several lines
 			byKind[kind].n += max(x.Count, 1) - 1
 		}
 	}

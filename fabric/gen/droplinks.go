@@ -9,15 +9,15 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// DropLinks takes n random cables between switches away, such that switches
-// that could reach each other over switches still can. Everything else of f
-// stays, LIDs included. Fewer than n such cables: an error that says how many
-// can go.
+// DropLinks removes n random cables between switches, so that
+// switches that could reach each other over switches still can.
+// Everything else of f stays, LIDs included. If fewer than n
+// cables can go, the error states how many can.
 //
-// It is what taking one random cable after the other away and putting back
-// each one that disconnects would give, in one pass: the cables that would be
-// put back are a spanning forest, the one that Kruskal's algorithm finds when
-// it takes the cables in the opposite order.
+// The result is as if it removed random cables one by one and
+// put back each that disconnects, but takes one pass: the
+// cables put back would be a spanning forest, which Kruskal's
+// algorithm finds if it takes the cables in the opposite order.
 func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%d links to drop: want 0 or more", n)
@@ -25,7 +25,7 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	if n == 0 {
 		return f, nil
 	}
-	cables := text.Where(f.Channels(), func(p fabric.PortID) bool { return p < f.Peer(p) }) // the lower port of each
+	cables := text.Where(f.Channels(), func(p fabric.PortID) bool { return p < f.Peer(p) }) // by its lower port
 	newRand(seed).Shuffle(len(cables), func(i, j int) { cables[i], cables[j] = cables[j], cables[i] })
 
 	joined := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
@@ -38,10 +38,10 @@ func DropLinks(f *fabric.Fabric, n int, seed uint64) (*fabric.Fabric, error) {
 	return f.Without(spare[len(spare)-n:]...), nil
 }
 
-// Remaining returns the part of f that a subnet manager sees when cables are gone, each named by one
-// of its ports: the largest connected part of what is left, of equal ones that with the
-// lowest NodeID. All that is there has the LIDs and kinds that it has in f. A switch that is dead is
-// one without cables.
+// Remaining returns the part of f that a subnet manager sees
+// without some cables, each named by one of its ports: the largest
+// connected part; of equal ones, that with the lowest NodeID. LIDs
+// and kinds stay as in f. To remove a switch, remove its cables.
 func Remaining(f *fabric.Fabric, cables ...fabric.PortID) (*fabric.Fabric, error) {
 	g := f.Without(cables...)
 	var peers []fabric.NodeID

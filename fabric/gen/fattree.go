@@ -16,8 +16,8 @@ type FatTreeSpec struct {
 	HostsPerLeaf int // 1 to Radix-1; 0 for Radix/2
 }
 
-// FatTree makes a fat tree, K being the radix and U the number of cables
-// that go up from a leaf. U is K/2, or what HostsPerLeaf leaves free where
+// FatTree makes a fat tree, where K is the radix and U the number of cables
+// that go up from a leaf. U is K/2, or what HostsPerLeaf leaves free if
 // that is less: then the tree is oversubscribed.
 //
 // Two levels are K leaves below U spines, one cable between each two: K*K/2

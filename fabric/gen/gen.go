@@ -1,23 +1,23 @@
 // Package gen makes fabrics that belong to no routing engine: fat trees,
-// random irregular networks and the lattice networks of the SPAM paper. It
-// takes links away from any fabric, and it holds what the generators of
-// other packages (mesh, myrinet, banyan) share, so that all made fabrics are
+// random irregular networks and the lattice networks of the SPAM paper.
+// It removes links from any fabric, and has what the generators of other
+// packages (mesh, myrinet, banyan) share, so that all made fabrics are
 // numbered and labelled alike. It makes no promise to other modules.
 //
-// A made fabric looks to the tools like QDR hardware, since that is what any
-// ibsim makes of a cable: every one is 4xQDR, switches are InfiniScale IV and
-// channel adapters ConnectX-2 by vendor and device ID. No port has a LID.
+// A made fabric looks to the tools like QDR hardware, which every ibsim
+// can simulate: cables are 4xQDR, switches are InfiniScale IV and
+// channel adapters ConnectX-2 by vendor and device ID. No port has a
+// LID.
 //
-// GUIDs are those that ibsim gives to nodes that have none: channel adapters
-// from 0x100000, each taking its port count + 1, so that port p has the
-// adapter's GUID + p; switches from 0x200000, one each; both in the order in
-// which they were made. Aggregation nodes (Options) have GUIDs from 0x300000.
-// The ranges cannot meet: there are at most MaxUnicastLID adapter ports, which
-// take at most twice as many GUIDs.
+// GUIDs are those that ibsim gives to nodes that have none: channel
+// adapters from 0x100000, each taking its port count + 1, so that port p
+// has the adapter's GUID + p; switches from 0x200000, one each; both in
+// the order in which they were made. Aggregation nodes (Options) have
+// GUIDs from 0x300000. The ranges cannot meet: there are at most
+// MaxUnicastLID adapter ports, which take at most twice as many GUIDs.
 //
-// All numbers in node descriptions count from 0. Made fabrics depend on
-// their parameters and seed only, and the same ones give the same fabric in
-// every release.
+// All numbers in node descriptions count from 0. The same parameters and
+// seed give the same fabric in every release.
 package gen
 
 import (
@@ -37,13 +37,13 @@ const (
 	connectX2     = 0x673c // device ID of the QDR adapter
 )
 
-// link is every cable's: ibsim's default, and what versions that do not read
-// widths and speeds from the text make of every cable.
+// link is the link of every cable: ibsim's default, also in
+// versions that do not read widths and speeds.
 var link = fabric.Link{Width: 4, Speed: fabric.QDR}
 
-// Plan is a fabric in the making. The first thing that goes wrong is kept, and Fabric returns it.
+// Plan is a fabric being built. It keeps the first error, which Fabric returns.
 type Plan struct {
-	of         *fabric.Fabric // that Options change, without its LIDs; nil for a new one
+	of         *fabric.Fabric // fabric to change, without its LIDs; nil for a new one
 	nodes      []fabric.Node  // in the order in which they were made
 	cables     []cable
 	labels     map[end]string
@@ -75,7 +75,7 @@ func NewPlan(switches, caPorts int) (*Plan, error) {
 	return &Plan{labels: map[end]string{}, nextCA: firstCA, nextSwitch: firstSwitch}, nil
 }
 
-// replan returns f with what edit makes of its plan.
+// replan returns f after edit has changed its plan.
 func replan(f *fabric.Fabric, edit func(*Plan) error) (*fabric.Fabric, error) {
 	p := &Plan{of: f, nodes: make([]fabric.Node, f.NumNodes()), cables: make([]cable, 0, f.NumLinks()), labels: map[end]string{}, nextCA: firstCA, nextSwitch: firstSwitch}
 	for i := range fabric.NodeID(f.NumNodes()) {
@@ -101,7 +101,7 @@ func replan(f *fabric.Fabric, edit func(*Plan) error) (*fabric.Fabric, error) {
 	return p.Fabric()
 }
 
-// end finds a port of the fabric that is changed.
+// end returns the end at a port of p.of.
 func (p *Plan) end(at fabric.PortID) end {
 	return end{int(p.of.Node(p.of.Owner(at)).Order), p.of.Num(at)}
 }
@@ -134,7 +134,7 @@ func (p *Plan) node(n fabric.Node, ports int) int {
 	return len(p.nodes) - 1
 }
 
-// System makes one system of nodes: they share the system image GUID of the first.
+// System makes nodes one system: they share the system image GUID of the first.
 func (p *Plan) System(nodes []int) {
 	for _, n := range nodes {
 		p.nodes[n].SystemGUID = p.nodes[nodes[0]].GUID
@@ -152,7 +152,7 @@ func (p *Plan) Cable(node1, port1, node2, port2 int) {
 	}
 }
 
-// Fabric is what was planned.
+// Fabric builds the planned fabric.
 func (p *Plan) Fabric() (*fabric.Fabric, error) {
 	switches, ports := 0, 0
 	for i := range p.nodes {
@@ -185,6 +185,6 @@ func (p *Plan) Fabric() (*fabric.Fabric, error) {
 	return b.Build()
 }
 
-// newRand is the source of randomness for a seed. Its algorithm and stream
-// are part of what "same seed, same fabric" promises.
+// newRand returns the source of randomness for a seed. Its algorithm
+// and stream must never change: the same seed gives the same fabric.
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }

@@ -12,9 +12,9 @@ import (
 type hardware struct {
 	speed           fabric.Speed
 	switchID, caID  uint16 // device IDs
-	chip            string // as a switch without a name says it
-	model, director string // as a managed switch says it
-	adapter         string // as an adapter without a driver says it
+	chip            string // in the name of a switch as delivered
+	model, director string // in the name of a managed switch
+	adapter         string // in the name of an adapter without a driver
 }
 
 // generations lists what Mellanox and NVIDIA made for each speed, slowest first. Every made
@@ -28,8 +28,8 @@ var generations = []hardware{
 	{fabric.XDR, 0xd2f4, 0x1023, "Quantum-3", "Q3400_RA", "Q3800", "ConnectX8"},
 }
 
-// setSpeeds gives each system of switches one of the speeds at random, the hardware for it,
-// and its cables the speed of the slower end. Adapters are as fast as their fastest cable.
+// setSpeeds gives each system of switches a random one of the speeds, with its hardware,
+// and each cable the speed of its slower end. Adapters are as fast as their fastest cable.
 func (p *Plan) setSpeeds(speeds []fabric.Speed, seed uint64) error {
 	var of []*hardware
 	for _, s := range speeds {

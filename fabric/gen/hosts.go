@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// adapterOf takes "adapter 3 host 1 unit 0" apart: the third adapter from 0 of a host. Others
-// are the first of theirs.
+// adapterOf parses "adapter 3 host 1 unit 0": n is 3, and the rest
+// is the host. Any other description is a host with adapter 0.
 func adapterOf(description string) (n int, host string) {
 	if rest, ok := strings.CutPrefix(description, "adapter "); ok {
 		number, host, _ := strings.Cut(rest, " ")
@@ -23,17 +23,17 @@ func adapterOf(description string) (n int, host string) {
 	return 0, description
 }
 
-// fill returns f without random hosts, all their adapters included, so that percent of a hundred are
-// left. A switch that has hosts keeps one.
+// fill removes random hosts from f, with all their adapters, so that
+// percent of a hundred are left. A switch with hosts keeps one.
 func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	if percent < 1 || percent > 100 {
 		return nil, fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)
 	}
-	// hosts has the adapters of each host, hosts in the order of their first adapters; of has
-	// the index by name.
+	// hosts has the adapters of each host, hosts in the order
+	// of their first adapters; of has a host's index by name.
 	var hosts [][]fabric.NodeID
 	of := map[string]int{}
-	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ { // the order of GUIDs
+	for n := fabric.NodeID(f.NumSwitches()); int(n) < f.NumNodes(); n++ { // by GUID
 		_, name := adapterOf(f.Node(n).Description)
 		if _, ok := of[name]; !ok {
 			of[name] = len(hosts)
@@ -41,7 +41,7 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 		}
 		hosts[of[name]] = append(hosts[of[name]], n)
 	}
-	on := make([]int, f.NumSwitches()) // cables to hosts, of each switch
+	on := make([]int, f.NumSwitches()) // by switch: number of cables to hosts
 	count := func(adapters []fabric.NodeID, change int) (bare bool) {
 		for _, a := range adapters {
 			for p := range f.Cabled(a) {
@@ -74,12 +74,12 @@ func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	return f.Part(text.Where(f.Nodes(), func(n fabric.NodeID) bool { return !gone[n] }))
 }
 
-// addServiceHosts puts hosts on the first free ports of switches that have none and are
-// next to one that has. The switches take turns.
+// addServiceHosts puts n hosts on the first free ports of switches without
+// hosts that are next to a switch with hosts. The switches take turns.
 func (p *Plan) addServiceHosts(n int) error {
 	f := p.of
 	hasHosts := func(s fabric.NodeID) bool { return len(f.EndPortsOn(s)) > 0 }
-	var free [][]end // ports, by switch
+	var free [][]end // free ports of each such switch
 	total, most := 0, 0
 	for _, s := range f.Switches() {
 		if hasHosts(s) || !slices.ContainsFunc(f.Neighbors(s), hasHosts) {

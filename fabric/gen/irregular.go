@@ -60,7 +60,7 @@ func Irregular(spec IrregularSpec) (*fabric.Fabric, error) {
 		p.Switch(max(degree+perSwitch, 1), "switch "+strconv.Itoa(s))
 	}
 	peers := regular(n, degree, spec.Seed)
-	used := make([]int, n) // ports that have a cable
+	used := make([]int, n) // by switch: ports with a cable
 	for s := range n {
 		for _, t := range peers[s*degree : (s+1)*degree] {
 			if int(t) > s {

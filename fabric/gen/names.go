@@ -10,10 +10,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// made is a description of a made switch, taken apart: "chip 1 leaf 3 pod 2" is the words
-// leaf and pod, which have numbers, of chip 1.
+// made is the parsed description of a made switch: "chip 1 leaf 3
+// pod 2" has chip 1, the words leaf and pod, and their numbers.
 type made struct {
-	chip  int // -1 for a switch of one chip
+	chip  int // -1 if the switch has one chip
 	words []string
 	nums  []string // "3", or "3,1" of coordinates
 }
@@ -31,7 +31,7 @@ func parseMade(description string) made {
 	return m
 }
 
-// label gives all ports their labels.
+// label labels all ports.
 func (p *Plan) label() {
 	for i := range p.nodes {
 		n, cages := &p.nodes[i], p.hardware(i).speed >= fabric.NDR
@@ -47,7 +47,8 @@ func (p *Plan) label() {
 	}
 }
 
-// switchLabel is the label of a port of a switch: cages have two ports from NDR on.
+// switchLabel returns the label of a port of a switch.
+// cages is true from NDR on, where a cage has two ports.
 func switchLabel(port, chip int, cages bool) string {
 	if !cages {
 		return strconv.Itoa(port)
@@ -65,8 +66,8 @@ func (p *Plan) hardware(node int) *hardware {
 	return &generations[0]
 }
 
-// rename gives all nodes names in a style. Mixed, one node in eight is as delivered, and
-// one adapter in eight has an older form of its number.
+// rename gives all nodes names in a style. In style mixed, one node in eight has
+// a name as delivered, and one adapter in eight has an older form of its number.
 func (p *Plan) rename(style string, seed uint64) error {
 	if !slices.Contains(Styles, style) {
 		return fmt.Errorf("names in style %q: want %s", style, strings.Join(Styles, ", "))
@@ -97,11 +98,11 @@ func (p *Plan) rename(style string, seed uint64) error {
 	return nil
 }
 
-// Styles are the names that Options can have.
+// Styles are the values of Options.Names.
 var Styles = []string{"site", "factory", "mixed"}
 
-// siteSwitch is a managed switch's name: MF0;pod02-leaf03:MQM9700/U1. Chips of directors
-// have the card, two line chips being on one, MF0;director01:MCS8500/L04/U2.
+// siteSwitch returns a managed switch's name: MF0;pod02-leaf03:MQM9700/U1. A director's
+// chip has its card, MF0;director01:MCS8500/L04/U2; two line chips are on one card.
 func siteSwitch(description string, h *hardware) string {
 	m := parseMade(description)
 	unit := max(m.chip, 0) + 1
@@ -126,8 +127,8 @@ func siteSwitch(description string, h *hardware) string {
 	return fmt.Sprintf("MF0;%s:%s/U%d", strings.Join(parts, "-"), h.model, unit)
 }
 
-// siteAdapter is the name of an adapter: node0012 mlx5_3, or node0012 HCA-4. Hosts are
-// numbered from 1, those for storage apart.
+// siteAdapter returns the name of an adapter: node0012 mlx5_3, or node0012
+// HCA-4. Hosts are numbered from 1, those for storage separately.
 func siteAdapter(description string, numbers map[string]int, hca bool) string {
 	n, host := adapterOf(description)
 	role := "node"

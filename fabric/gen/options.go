@@ -7,39 +7,39 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Options make a generated fabric of any kind more like those that operators run. The zero value
-// changes nothing. Options apply in the order of the fields, whatever the kind.
+// Options make a generated fabric of any kind more like real ones. The
+// zero value changes nothing. Options apply in the order of the fields.
 type Options struct {
-	Seed uint64 // of everything random
-	// Fill is how many of a hundred hosts are there, the others being gone at random; a switch
-	// that has hosts keeps one. 0 is 100.
+	Seed uint64 // for all random choices
+	// Fill is the number of hosts in a hundred that stay; others are
+	// removed at random, but a switch with hosts keeps one. 0 is 100.
 	Fill int
-	// ServiceHosts is how many hosts more there are on free ports of spines, switches without
-	// hosts that are next to one with hosts. They take turns.
+	// ServiceHosts is the number of hosts to add on free ports of spines,
+	// switches without hosts that are next to one with hosts. They take turns.
 	ServiceHosts int
-	// Planes makes as many chips of each switch, which share its system image GUID, and a
-	// port for each of them of each port of an adapter; a cable has a lane to each chip. XDR
-	// has four. Nothing joins the planes but adapters. 0 and 1 change nothing.
+	// Planes splits each switch into that number of chips, which share its system
+	// image GUID; each port of an adapter gets a port, and each cable a lane, for
+	// each chip. XDR has four. Only adapters join the planes. 0 and 1 change nothing.
 	Planes    int
-	DropLinks int // random cables between switches that are taken away, as DropLinks does
-	// Speeds are those of switches and their hosts, from QDR to XDR; of several each system has
-	// one at random, and a cable that of its slower end. The hardware is what these speeds
-	// need. None changes nothing.
+	DropLinks int // number of random cables that DropLinks removes
+	// Speeds are those of switches and their hosts, from QDR to XDR. If there
+	// are several, each system has a random one, and a cable that of its
+	// slower end. Nodes become hardware of their speed. None changes nothing.
 	Speeds []fabric.Speed
 	// Labels gives each port the label that is printed beside it: 12 to the ports
 	// of switches up to HDR, 1/6/2 (ASIC, cage and port) from NDR on, B40D0F0/0/0/1 (bus,
 	// device, function, ..) to adapters.
 	Labels bool
-	// Names are how nodes describe themselves: "site" as a site with careful people has it,
-	// "factory" as they are delivered, "mixed" something of both. "" leaves the names that say
-	// where in the made fabric a node is.
+	// Names is the style of descriptions: "site" as at a careful
+	// site, "factory" as delivered, "mixed" some of both. ""
+	// keeps names that tell a node's place in the made fabric.
 	Names string
-	// AggregationNodes adds to each switch a last port, and on it the channel adapter by which
-	// the switch takes part in SHARP. The adapter belongs to the system of its switch.
+	// AggregationNodes adds a last port to each switch, and on it the channel adapter by
+	// which the switch takes part in SHARP. The adapter belongs to the system of its switch.
 	AggregationNodes bool
 }
 
-// AggregationNode is how all adapters inside switches describe themselves.
+// AggregationNode is the description of all adapters inside switches.
 const AggregationNode = "Mellanox Technologies Aggregation Node"
 
 const firstAggregation fabric.GUID = 0x300000
@@ -47,8 +47,8 @@ const firstAggregation fabric.GUID = 0x300000
 // aggregationDevice is the device ID of all adapters inside switches.
 const aggregationDevice = 0xcf09
 
-// Apply returns f as the options change it. An error names an option that cannot be met, and
-// the values that could. Unless options change only cables and which hosts there are, f's LIDs are lost.
+// Apply returns f changed by the options. If an option cannot be met, the error names
+// it and possible values. The LIDs of f stay if only Fill and DropLinks are set.
 func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 	drafted := func(change func(*Plan) error) func(*fabric.Fabric) (*fabric.Fabric, error) {
 		return func(f *fabric.Fabric) (*fabric.Fabric, error) { return replan(f, change) }
@@ -77,15 +77,15 @@ func (o Options) Apply(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// split makes the planes of the fabric. The chips of a switch take its place in the
-// order of the nodes, and GUIDs are numbered again.
+// split makes the planes of the fabric. The chips of a switch take
+// its place in the order of the nodes, and GUIDs are assigned again.
 func (p *Plan) split(planes int) error {
 	if planes < 1 || planes > int(fabric.MaxPortNum) {
 		return fmt.Errorf("%d planes: want 1 to %d", planes, fabric.MaxPortNum)
 	}
 	old := *p
 	*p = Plan{labels: map[end]string{}, nextCA: firstCA, nextSwitch: firstSwitch}
-	first := make([]int, len(old.nodes))          // by old node: its chip 0, or itself
+	first := make([]int, len(old.nodes))          // by old node: index of its chip 0, or itself
 	moved := make(map[fabric.GUID]fabric.GUID, 8) // by GUID of an old switch: that of its chip 0
 	for i, n := range old.nodes {
 		first[i] = len(p.nodes)

@@ -9,20 +9,20 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// TreeSpec describes a tree of two or three levels: leaves with the hosts, spines, and
-// core switches where Cores is not 0.
+// TreeSpec describes a tree of two or three levels: leaves
+// with the hosts, spines, and core switches if Cores is not 0.
 type TreeSpec struct {
 	Ports int   // of every switch
-	Pods  []int // by pod: its units. Pods meet in core switches only
+	Pods  []int // units of each pod. Pods meet in core switches only
 	Hosts int   // of each unit
-	// Rails is how many leaves a unit has: each host of the unit has an adapter on each of
-	// them. 0 is 1, a unit of one leaf.
+	// Rails is the number of leaves of a unit: each host of the unit
+	// has an adapter on each of them. 0 is 1, a unit of one leaf.
 	Rails int
 	// RailSpines gives each rail of a pod spines of its own: rails meet in core switches only.
 	RailSpines bool
 	Spines     int // of each pod, or of each rail of a pod with RailSpines
 	Parallel   int // cables between a leaf and each of its spines; 0 for 1
-	Groups     int // of core switches, each above as many spines of each pod; 0 for Spines
+	Groups     int // of core switches, each above equally many spines of each pod; 0 for Spines
 	Cores      int // core switches of each group; 0 for a tree of two levels
 	// Directors makes a chassis of each group: its core switches are the spine chips, the
 	// spines below it the line chips. A tree of two levels is one chassis with hosts on the
@@ -43,8 +43,8 @@ func PodSizes(pods int, leaves []int) ([]int, error) {
 	return leaves, nil
 }
 
-// Director makes the tree of Groups directors of Cores spine chips each, that have
-// this many line chips for each pod. Without, the leaves are the line chips of one director.
+// Director makes the tree of Groups directors with Cores spine chips each, and lines
+// line chips for each pod. If lines is 0, the leaves are the line chips of one director.
 func Director(spec TreeSpec, lines int) (*fabric.Fabric, error) {
 	spec.Directors = true
 	switch {
@@ -61,18 +61,18 @@ func Director(spec TreeSpec, lines int) (*fabric.Fabric, error) {
 	return Tree(spec)
 }
 
-// Tree makes a tree. Switches have the ports that the spec gives them, whether it needs
-// them or not: a director whose pods leave ports of its spine chips free is filled in part.
+// Tree makes a tree. Switches have the ports of the spec, needed or not: a
+// director whose pods leave ports of its spine chips free is filled in part.
 //
-// A leaf has one cable, or Parallel ones, to each spine of its pod, or of its rail of the
-// pod; a spine has one to each core switch of its group. GUIDs are numbered leaves first, by
-// pod, unit and rail, then the spines by pod, the core switches by group, the hosts by pod and
-// unit.
+// A leaf has one cable, or Parallel ones, to each spine of its pod, or of
+// its rail of the pod; a spine has one to each core switch of its group.
+// GUIDs are numbered leaves first, by pod, unit and rail, then the spines by
+// pod, the core switches by group, the hosts by pod and unit.
 //
-// Ports, from 1: a leaf has its hosts on the first, and its spines in order on the last,
-// once for each parallel cable; a spine has its leaves in order, parallel cables side by
-// side, and its core switches behind the leaves of the largest pod; a core switch has its
-// spines by pod and rail.
+// Ports, from 1: a leaf has its hosts on the first, and its spines in order
+// on the last, once for each parallel cable; a spine has its leaves in
+// order, parallel cables side by side, and its core switches behind the
+// leaves of the largest pod; a core switch has its spines by pod and rail.
 func Tree(spec TreeSpec) (*fabric.Fabric, error) {
 	t := &tree{TreeSpec: spec}
 	if err := t.prepare(); err != nil {
@@ -98,7 +98,7 @@ type tree struct {
 	TreeSpec
 	p      *Plan
 	leaves int   // of all pods
-	each   int   // spines of a block below each group
+	each   int   // spines of a block in each group
 	leaf   []int // by pod, unit and rail
 	blocks []block
 	core   []int // by group
@@ -106,7 +106,7 @@ type tree struct {
 
 // block is a part of a pod whose leaves have the same spines: a pod or a rail of it.
 type block struct {
-	suffix      string // what follows the names of its spines
+	suffix      string // end of the names of its spines
 	size        int    // leaves
 	leaf, spine []int
 }
@@ -152,7 +152,7 @@ func (t *tree) prepare() error {
 	return t.checkPorts()
 }
 
-// checkPorts says on what switch there are more cables than ports.
+// checkPorts returns an error if a switch has more cables than ports.
 func (t *tree) checkPorts() error {
 	for _, level := range []struct {
 		name string
@@ -169,12 +169,12 @@ func (t *tree) checkPorts() error {
 	return nil
 }
 
-// most is how many leaves the largest block has.
+// most returns the number of leaves of the largest block.
 func (t *tree) most() int {
 	return slices.MaxFunc(t.blocks, func(a, b block) int { return a.size - b.size }).size
 }
 
-// podName is the part that names the pod in the name of a switch.
+// podName returns the pod's part of the name of a switch.
 func (t *tree) podName(pod int) string {
 	if t.Cores == 0 {
 		return ""
@@ -182,7 +182,7 @@ func (t *tree) podName(pod int) string {
 	return " pod " + strconv.Itoa(pod)
 }
 
-// leafName is the name of the leaf of a rail and a unit.
+// leafName returns the name of the leaf of a rail and a unit.
 func (t *tree) leafName(pod, unit, rail int) string {
 	switch {
 	case t.Directors && t.Cores == 0:
@@ -193,7 +193,7 @@ func (t *tree) leafName(pod, unit, rail int) string {
 	return "leaf " + strconv.Itoa(unit) + t.podName(pod)
 }
 
-// spineName is the name of the s-th spine of a block, which in a director is a line chip.
+// spineName returns the name of spine s of block b, which in a director is a line chip.
 func (t *tree) spineName(b, s int) string {
 	switch {
 	case t.Directors && t.Cores == 0:

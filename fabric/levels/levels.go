@@ -1,11 +1,11 @@
-// Package levels finds the levels of the switches of a tree. The audit of cables, the
-// fattree engine and the page take them from here. It makes no promise to other modules.
+// Package levels finds the levels of the switches of a tree, for the audit of cables,
+// the fattree engine and the page. It makes no promise to other modules.
 //
-// In a tree a cable joins neighbouring levels and hosts are on leaves, but real trees have
-// bare leaves, hosts on spines, cables between spines, and parts that hang somewhere else
-// than the rest. So hosts say where the leaves are where there are many, the distance
-// from these gives the others a level, and then switches without hosts that are cabled as
-// those two levels lower take their level. Names and system image GUIDs do not matter.
+// In a tree a cable joins neighbouring levels and hosts are on leaves, but real trees
+// have bare leaves, hosts on spines, cables between spines, and parts that hang
+// elsewhere than the rest. So switches with many hosts become leaves, the others get
+// levels by distance from these, and then switches without hosts that are cabled like
+// those two levels lower move to that level. Names and system image GUIDs do not matter.
 package levels
 
 import (
@@ -45,8 +45,8 @@ func Of(f *fabric.Fabric) []int32 {
 	return level
 }
 
-// Share is the share of the cables between switches that join neighbouring levels, 1
-// without such cables.
+// Share returns the share of the cables between switches that
+// join neighbouring levels, 1 if there are no such cables.
 func Share(f *fabric.Fabric, level []int32) float64 {
 	all := f.Channels()
 	if len(all) == 0 {
@@ -58,7 +58,7 @@ func Share(f *fabric.Fabric, level []int32) float64 {
 	})) / float64(len(all))
 }
 
-// Hosts counts by switch the ports of nodes that count for the shape: see fabric.Kind.
+// Hosts counts, by switch, the ports of nodes that count for the shape: see fabric.Kind.
 func Hosts(f *fabric.Fabric) []int {
 	return text.Each(f.Switches(), func(s fabric.NodeID) int {
 		return text.CountIf(f.HostsOn(s), func(p fabric.PortID) bool { return f.PortCounts(p, fabric.ForShape) })
@@ -69,10 +69,10 @@ func Hosts(f *fabric.Fabric) []int {
 type ranker struct {
 	f        *fabric.Fabric
 	near     [][]fabric.NodeID // by switch: its neighbours, each once, by NodeID
-	part     []int32           // by switch: what cables join
+	part     []int32           // by switch: its connected part
 	hosts    []int             // by switch
 	isLeaf   []bool            // by switch: it has as many hosts as leaves have, and is no spine with hosts
-	pendants []fabric.NodeID   // of these, switches with one neighbour
+	pendants []fabric.NodeID   // leaves with one neighbour, if there are others
 	level    []int32           // by switch
 	shared   []int32           // by switch; 0 outside compare
 	touched  []fabric.NodeID   // scratch of compare
@@ -80,7 +80,7 @@ type ranker struct {
 
 func (r *ranker) neighbors(s fabric.NodeID) []fabric.NodeID { return r.near[s] }
 
-// rank finds the levels that follow from some leaves.
+// rank returns the levels that follow from some leaves.
 func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 	search := graph.NewSearch[fabric.NodeID](len(r.near))
 	for {
@@ -99,9 +99,9 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 			break
 		}
 	}
-	for c := int32(2); c < slices.Max(r.level); c++ { // nothing on level 2 is cabled as a leaf
+	for c := int32(2); c < slices.Max(r.level); c++ { // on level 2, no switch is cabled like a leaf
 		if r.foldDown(c) {
-			c = 0 // what came down may have left others alone
+			c = 0 // the rest may fold differently now
 		}
 	}
 	r.raiseBare()
@@ -111,8 +111,8 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 	return r.level
 }
 
-// costs counts by part what levels do not explain: cables that do not join neighbouring ones,
-// and hosts above leaves.
+// costs counts, by part, what levels do not explain: cables
+// that do not join neighbouring ones, and hosts above leaves.
 func (r *ranker) costs(level []int32, parts int) []int {
 	cost := make([]int, parts)
 	for _, s := range r.f.Switches() {
@@ -129,9 +129,9 @@ func (r *ranker) costs(level []int32, parts int) []int {
 	return cost
 }
 
-// ofOneColour keeps the leaves of one colour of each part, which have most hosts.
-// Neighbours have different colours where that is possible, so every second level of a tree has the same.
-// Leaves that are joined to core switches have the colour of spines.
+// ofOneColour keeps, in each part, the leaves of the colour that has most hosts.
+// Neighbours have different colours if possible, so every second level of a tree
+// has the same. Leaves that are joined to core switches have the colour of spines.
 func (r *ranker) ofOneColour(leaves []fabric.NodeID, parts int) []fabric.NodeID {
 	search := graph.NewSearch[fabric.NodeID](len(r.near))
 	for _, s := range r.f.Switches() {
@@ -146,10 +146,10 @@ func (r *ranker) ofOneColour(leaves []fabric.NodeID, parts int) []fabric.NodeID 
 	})
 }
 
-// findLeaves fills in isLeaf and pendants, and lists the leaves that are no pendants. Leaves
-// are the switches of each part that have at least half as many hosts as the switch of the
-// median host, spines with hosts apart. Those with one neighbour are pendants, if others are
-// left: they are below their neighbour, wherever that is.
+// findLeaves fills in isLeaf and pendants, and lists the leaves that are no pendants.
+// Leaves are the switches of each part that have at least half as many hosts as the
+// switch of the median host, except spines with hosts. Those with one neighbour are
+// pendants, if others are left: they are put below their neighbour, on any level.
 func (r *ranker) findLeaves(parts int) (leaves []fabric.NodeID) {
 	counts := make([][]int, parts)
 	for s, h := range r.hosts {
@@ -191,8 +191,8 @@ func (r *ranker) isHostedSpine(s fabric.NodeID, many []bool) bool {
 	return 5*cables >= 2*len(to) && len(distinct) >= 2
 }
 
-// MedianHost is the number of hosts of the switch that has the median host, 0 without any.
-// It sorts the numbers of hosts.
+// MedianHost sorts hosts by the number of hosts on their switch,
+// and returns the middle host's; 0 without hosts. It sorts counts.
 func MedianHost[N int | int32](counts []N) N {
 	slices.Sort(counts)
 	left := N(0)
@@ -207,10 +207,10 @@ func MedianHost[N int | int32](counts []N) N {
 	return 0
 }
 
-// foldDown looks at the parts into which the switches above level c fall. A part belongs
-// below level c if most of its lowest switches, on level c+1, are cabled as switches of
-// level c-1, or if c is above spines and most hosts of the part are on leaves, or on what
-// would be leaves. It is mirrored there. foldDown returns whether any was.
+// foldDown looks at the connected parts of the switches above level c. A part belongs
+// below level c if most of its lowest switches, on level c+1, are cabled like switches
+// of level c-1, or if c is above spines and most hosts of the part are on leaves, or on
+// what would be leaves. It is mirrored there. foldDown returns true if it moved any.
 func (r *ranker) foldDown(c int32) bool {
 	any := false
 	search := graph.NewSearch[fabric.NodeID](len(r.near))
@@ -225,7 +225,7 @@ func (r *ranker) foldDown(c int32) bool {
 		search.Extend(above, s)
 		part := search.Order[from:]
 		lowest, below := 0, 0
-		leaf, other := 0, 0 // hosts on what would be leaves, and on the others
+		leaf, other := 0, 0 // hosts on leaves or what would be leaves, and on others
 		for _, t := range part {
 			if r.level[t] == 2*c || r.isLeaf[t] {
 				leaf += r.hosts[t]
@@ -250,16 +250,16 @@ func (r *ranker) foldDown(c int32) bool {
 	return any
 }
 
-// isLikeBelow returns true if s, on level c+1, has three quarters of its neighbours on level c
-// in common with one switch of level c-1, and has hosts or is not more like another one of
-// its own level.
+// isLikeBelow returns true if s, on level c+1, shares three quarters
+// of its neighbours on level c with one switch of level c-1, and has
+// hosts or is not more like another switch of its own level.
 func (r *ranker) isLikeBelow(s fabric.NodeID, c int32) bool {
 	below, beside, contained := r.compare(s, c, c-1)
 	return contained && (below >= beside || r.hosts[s] > 0)
 }
 
-// raiseBare puts leaves without hosts that are cabled as a switch of level 2, and more so than
-// as a leaf, on that level: folding took them down with their neighbours.
+// raiseBare puts leaves without hosts on level 2 if they are cabled like a switch
+// there, and more so than like a leaf: folding took them down with their neighbours.
 func (r *ranker) raiseBare() {
 	for _, s := range r.f.Switches() {
 		if r.level[s] != 0 || r.hosts[s] > 0 || r.countNear(s, 1) < len(r.near[s]) {
@@ -271,9 +271,9 @@ func (r *ranker) raiseBare() {
 	}
 }
 
-// compare says how much s is like another switch of its own level, and like one of level
-// other: the share of the neighbours on level c of both that they have in common. A switch
-// contains s if it has three quarters of the neighbours of s.
+// compare returns how much s is like a switch of level other (most) and like another one
+// of its own level (beside): the share of their neighbours on level c that both have.
+// contained is true if a switch of level other has three quarters of the neighbours of s.
 func (r *ranker) compare(s fabric.NodeID, c, other int32) (most, beside float64, contained bool) {
 	own := r.countNear(s, c)
 	touched := r.touched[:0]

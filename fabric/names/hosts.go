@@ -16,7 +16,7 @@ type Host struct {
 	Nodes []fabric.NodeID // its adapters, ascending
 }
 
-// LeftOut is adapters that are no hosts to a command.
+// LeftOut is a group of adapters that a command does not take for hosts.
 type LeftOut struct {
 	Reason string   `json:"reason"`
 	Nodes  []string `json:"nodes"` // names, in natural order
@@ -35,7 +35,7 @@ func ListLeftOut(f *fabric.Fabric, leftOut map[string][]fabric.NodeID) []LeftOut
 	return list
 }
 
-// Why an adapter is no host, where that is not its kind.
+// Reasons why an adapter is no host, other than its kind.
 const (
 	unnamed   = "no name of a host in the description"
 	ambiguous = "several adapters have this description"
@@ -43,8 +43,8 @@ const (
 	NotCabled = "not cabled to a switch"
 )
 
-// Hosts finds the hosts of a fabric, in natural order: adapters of some kinds by the names in
-// their descriptions, which Split finds. leftOut has all other adapters by the reason.
+// Hosts returns the hosts of a fabric, in natural order: adapters of some kinds, by
+// the host that Split finds in their names. leftOut has all other adapters, by reason.
 func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (hosts []Host, leftOut map[string][]fabric.NodeID) {
 	leftOut = make(map[string][]fabric.NodeID)
 	byName := make(map[string][]fabric.NodeID)
@@ -57,7 +57,7 @@ func Hosts(f *fabric.Fabric, pattern *regexp.Regexp, kinds ...fabric.Kind) (host
 			reason = kind.String()
 		case name == "" || name == "localhost":
 			reason = unnamed
-		case called.GUID != 0 && called.Text != name: // others are called so too: "localhost mlx5_0"
+		case called.GUID != 0 && called.Text != name: // others have this name, too: "localhost mlx5_0"
 			reason = ambiguous
 		default:
 			byName[name] = append(byName[name], n)
@@ -104,8 +104,8 @@ func Split(description string, pattern *regexp.Regexp) (host, adapter string) {
 	return Plain(description[from:to]), strings.Trim(adapter, " -_.:/")
 }
 
-// Plain is a text with the characters alone that names of hosts and switches have in Slurm; a
-// run of others becomes -.
+// Plain returns text with only the characters that names of
+// hosts and switches have in Slurm; a run of others becomes -.
 func Plain(s string) string {
 	clean := strings.Map(func(r rune) rune {
 		switch {

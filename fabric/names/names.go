@@ -23,7 +23,7 @@ import (
 // chip 1 of spine card 3.
 var systemName = regexp.MustCompile(`^[A-Za-z0-9]+;(.+):([^:/]+)((?:/[A-Za-z]+[0-9]+)+)$`)
 
-// Chip is where in a system a switch chip is.
+// Chip is the place of a switch chip in a system.
 type Chip struct {
 	System string // its name
 	Model  string
@@ -32,7 +32,7 @@ type Chip struct {
 	Unit   int  // number of the chip on the card or in the system
 }
 
-// ChipOf reads the description of a switch. The system is all of it when it says no more.
+// ChipOf reads the description of a switch. If it names no chip, all of it is the system.
 func ChipOf(description string) Chip {
 	m := systemName.FindStringSubmatch(description)
 	if m == nil {
@@ -64,7 +64,7 @@ var (
 	oneWord     = regexp.MustCompile(`(?i)^(.+?)[-_.](hca[-_]?\d+|mlx\d+(?:_\d+)?)$`)
 )
 
-// HostOf splits the description of an adapter; ok is false when it names no host.
+// HostOf splits the description of an adapter; ok is false if it names no host.
 func HostOf(description string) (host, name string, ok bool) {
 	words := strings.FieldsFunc(description, func(r rune) bool { return strings.ContainsRune("\t\n\f\r ", r) })
 	switch len(words) {
@@ -81,27 +81,27 @@ func HostOf(description string) (host, name string, ok bool) {
 }
 
 // Find lists the nodes that a text means, in the order of the text and without repetitions.
-// The text is a GUID with 0x in front, a name, or names with commas between them and numbers in
-// brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips, or a
-// host with all of its adapters; case does not matter. Two dots in a name that no node has stand for three
-// characters or more, as names are cut on terminals, if one node alone has such a name. Errors name a
-// known name that is like an unknown one.
+// The text is a GUID with 0x in front, a name, or names with commas between them and numbers
+// in brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips,
+// or a host with all of its adapters; case does not matter. If no node has a name with two
+// dots in it, they stand for three or more characters, as in names cut on terminals, and one
+// node must match. The error about an unknown name suggests a similar one.
 func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) { return NewFinder(f).Find(text) }
 
 // Finder finds nodes by many texts.
 type Finder struct {
 	f       *fabric.Fabric
 	known   map[string][]fabric.NodeID
-	unknown int // how many names were not found
+	unknown int // number of names not found
 }
 
-// maxNear is for how many unknown names a Finder looks for one like it, which takes time for all nodes.
+// maxNear is for how many unknown names a Finder looks for a similar one, among all nodes.
 const maxNear = 100
 
-// NewFinder takes time for all nodes.
+// NewFinder indexes the names of all nodes.
 func NewFinder(f *fabric.Fabric) *Finder { return &Finder{f: f, known: index(f)} }
 
-// Find is as the function Find.
+// Find does what the function Find does.
 func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 	if nodes, err := x.findOne(text); nodes != nil || err != nil {
 		return nodes, err // a description may have commas
@@ -133,7 +133,8 @@ func (x *Finder) Find(text string) ([]fabric.NodeID, error) {
 	return found, nil
 }
 
-// unknownError says that no node has a name, and which known name is like it, by two letters at most.
+// unknownError returns the error about an unknown name. It
+// suggests one that differs in two letters at most.
 func (x *Finder) unknownError(name string) error {
 	near, least := "", 3
 	if x.unknown++; x.unknown <= maxNear {
@@ -152,8 +153,8 @@ func (x *Finder) unknownError(name string) error {
 	return fmt.Errorf("no node is called %q; want a GUID, a name, or a list of names like n[1-4,7]", name)
 }
 
-// findOne finds the nodes of one name, GUID, or name that is cut in a text by two dots; no node is nil,
-// several with such a cut name are an error.
+// findOne finds the nodes of a name or GUID, or the one node of a name that is cut by
+// two dots. It returns nil if there is none, and an error if several match a cut name.
 func (x *Finder) findOne(text string) (nodes []fabric.NodeID, err error) {
 	if nodes := x.known[strings.ToLower(text)]; nodes != nil {
 		return nodes, nil
@@ -182,8 +183,8 @@ func (x *Finder) findOne(text string) (nodes []fabric.NodeID, err error) {
 	return nodes, nil
 }
 
-// Port finds a port by NODE:PORT, where PORT is its number or its label. The node has to be one
-// alone.
+// Port finds a port by NODE:PORT, where PORT is its number or
+// its label. NODE must mean one node.
 func (x *Finder) Port(text string) (fabric.PortID, error) {
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 {
@@ -211,9 +212,9 @@ func (x *Finder) Port(text string) (fabric.PortID, error) {
 	return fabric.NoPort, fmt.Errorf("%s has ports 1 to %d", x.f.Name(n), x.f.Node(n).NumPorts)
 }
 
-// Hosts lists the hosts that a text means, in its order, each with its adapters in natural order of their
-// names: a name, or names with commas between them and numbers in brackets. Errors are those of Find, or
-// about a switch.
+// Hosts lists the hosts that a text names, in its order, each with its adapters
+// in natural order of their names: a name, or names with commas between them
+// and numbers in brackets. Errors are those of Find, and one for a switch.
 func (x *Finder) Hosts(list string) (hosts []Host, err error) {
 	parts := []string{list}
 	if x.known[strings.ToLower(list)] == nil { // a name may have commas and brackets
@@ -271,9 +272,9 @@ func index(f *fabric.Fabric) map[string][]fabric.NodeID {
 	return known
 }
 
-// Fold names the hosts that nodes are of, as few words: how many there are, and their names
-// with numbers in brackets. A switch counts by its system, another node without the name of a host by
-// its own.
+// Fold returns the number of hosts that nodes belong to, and
+// the hosts' names with numbers in brackets. A switch counts by
+// its system, any other node without a host's name by its own.
 func Fold(f *fabric.Fabric, nodes []fabric.NodeID) (n int, list string) {
 	var hosts []string
 	for _, n := range nodes {

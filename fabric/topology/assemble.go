@@ -31,7 +31,7 @@ func (p *parser) resolve() (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// find gives the node that a key names, or -1.
+// find returns the index of the node with a key, or -1.
 func (p *parser) find(k key) int32 {
 	if k.kind == 0 {
 		return p.nameNode[k.value]
@@ -42,10 +42,10 @@ func (p *parser) find(k key) int32 {
 	return -1
 }
 
-// peerMarks stand in front of the other end in a line of a list, by form.
+// peerMarks precede the other end in a line of a list, by form.
 var peerMarks = [...]string{PortList: " - ", LinkInfo: "==>", NetDump: " : 0x", NodeList: ""}
 
-// column is where the other end stands in a line, for messages.
+// column returns where the other end begins in a line, for messages.
 func (p *parser) column(at place) int {
 	text := p.textOf(at)
 	if p.form == Stanzas {
@@ -58,7 +58,7 @@ func (p *parser) column(at place) int {
 	return 0
 }
 
-// matchCables sets portLine.back.
+// matchCables sets portLine.back, the line of the other end.
 func (p *parser) matchCables() error {
 	for i := range p.ports {
 		l := &p.ports[i]
@@ -107,7 +107,7 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	return nil
 }
 
-// astray says of how many lines of ports the peer is nowhere in the text; a lenient read tells each.
+// astray returns a hint if the peers of several lines are missing; a lenient read tells each.
 func (p *parser) astray() string {
 	n := 0
 	for i := 0; i < len(p.ports) && !p.lenient; i++ {
@@ -121,10 +121,10 @@ func (p *parser) astray() string {
 	return fmt.Sprintf("; so it is with %d lines: is the text cut short?", n)
 }
 
-// agreeOnLink gives both ends of a cable the same width and speed: what only
-// one line knows, or the slower of two that differ. ibnetdiscover itself prints
-// different speeds for the ends of an FDR10 link when it does not ask one of
-// the devices about FDR10.
+// agreeOnLink gives both ends of a cable the same width and
+// speed: what one line knows, or the slower of two that differ.
+// ibnetdiscover itself prints different speeds for the ends of
+// an FDR10 link if it does not ask one device about FDR10.
 func (p *parser) agreeOnLink(a, b *portLine) {
 	a.link, b.link = a.link.Or(b.link), b.link.Or(a.link)
 	if a.link == b.link {
@@ -146,7 +146,8 @@ func (p *parser) cabled(n *node) iter.Seq[*portLine] {
 	}
 }
 
-// checkTypes returns an error if the text gives its switches another type.
+// checkTypes returns an error if nodes seem to be mistyped
+// switches: their ports share a GUID or LID.
 func (p *parser) checkTypes() error {
 	var first *portLine
 	wrong, switches := 0, 0
@@ -173,12 +174,12 @@ func (p *parser) checkTypes() error {
 	return p.refusal(first.at, 0, "%w", MistypedError(n.guid, n.kind))
 }
 
-// anyLID is the LID that a port with a cable says it has, or else that its neighbour says.
+// anyLID returns the LID of a cabled port by its own line, or else by its neighbour's.
 func (p *parser) anyLID(l *portLine) fabric.LID { return cmp.Or(l.lid, p.ports[l.back].peerLID) }
 
-// resolvePortGUIDs finds the GUIDs of end ports. The line of the port itself counts
-// more than what its peer says, and ibsim's rule, node GUID + port number,
-// fills what neither says.
+// resolvePortGUIDs finds the GUIDs of end ports: by the
+// line of the port itself, else by its peer's line, else by
+// ibsim's rule, node GUID + port number.
 func (p *parser) resolvePortGUIDs() error {
 	lines, err := p.resolveSwitchGUIDs()
 	if err != nil {
@@ -238,7 +239,7 @@ func (p *parser) resolveSwitchGUIDs() (map[fabric.GUID]int32, error) {
 // endRef is an end port: index of its node, and of its line in ports, -1 for port 0 of a switch.
 type endRef struct{ node, line int32 }
 
-// endOf is the end port of a line of ports.
+// endOf returns the end port of a line of ports.
 func (p *parser) endOf(line int32) endRef {
 	node := p.ports[line].node
 	if p.nodes[node].kind == fabric.Switch {
@@ -247,7 +248,7 @@ func (p *parser) endOf(line int32) endRef {
 	return endRef{node, line}
 }
 
-// lids are the LIDs of an end port, and the line that has them.
+// lids returns the LIDs of an end port, and the line that has them.
 func (p *parser) lids(e endRef) (*lids, place) {
 	if e.line < 0 {
 		return &p.nodes[e.node].lids, p.nodes[e.node].header
@@ -255,7 +256,7 @@ func (p *parser) lids(e endRef) (*lids, place) {
 	return &p.ports[e.line].lids, p.ports[e.line].at
 }
 
-// endName is an end port as the text has it, for messages.
+// endName returns the name of an end port in the text, for messages.
 func (p *parser) endName(e endRef) string {
 	if e.line < 0 {
 		return p.nodeName(e.node)
@@ -298,8 +299,8 @@ func (p *parser) resolveLIDs() error {
 	return p.tellLIDs()
 }
 
-// hearLIDs collects the LIDs that lines give to their peers. A port's own line decides;
-// if it has no LID, the lines of its neighbours do, if they agree.
+// hearLIDs collects the LIDs that lines give to their peers. A port's own line
+// decides; if it has no LID, the lines of its neighbours decide, if they agree.
 func (p *parser) hearLIDs() {
 	for i := range p.ports {
 		b := &p.ports[i]
@@ -320,17 +321,16 @@ func (p *parser) hearLIDs() {
 	}
 }
 
-// badLID is a LID that no port can have, as a line says it, or 0.
+// badLID is a LID that no port can have, or 0, as text.
 type badLID struct {
 	text   string
 	at     place
 	column int
 	of     endRef
-	peer   bool // it is that of the peer of the port
+	peer   bool // it is the LID of the port's peer
 }
 
-// noteBadLID keeps a LID that no port can have, if x has one, but not a peer's LID 0: the
-// peer's own line reports that.
+// noteBadLID keeps x if it has a LID, except a peer's LID 0, which the peer's own line reports.
 func (p *parser) noteBadLID(x badLID) {
 	if x.text != "" && !(x.peer && x.text == "0") {
 		if x.column == 0 {
@@ -340,9 +340,9 @@ func (p *parser) noteBadLID(x badLID) {
 	}
 }
 
-// tellLIDs makes Problems of LIDs that no port can have, one for each end port. LID 0 is
-// among them where other ports have LIDs: the subnet manager has left that port out. A
-// strict read refuses it.
+// tellLIDs makes Problems of LIDs that no port can have, at most one
+// for each end port. LID 0 is one of them if other ports have LIDs:
+// the subnet manager has left that port out. A strict read refuses it.
 func (p *parser) tellLIDs() error {
 	some := false
 	for e := range p.endPorts() {
@@ -362,7 +362,7 @@ func (p *parser) tellLIDs() error {
 	return nil
 }
 
-// tellLID makes a Problem of a LID that no port can have, unless its port has one already.
+// tellLID makes a Problem of x, unless the port of x has one already.
 func (p *parser) tellLID(x *badLID, told map[endRef]bool) error {
 	e := x.of
 	if x.peer {
@@ -391,7 +391,7 @@ func (p *parser) tellLID(x *badLID, told map[endRef]bool) error {
 	return nil
 }
 
-// num is the number of an end port.
+// num returns the number of an end port.
 func (p *parser) num(e endRef) fabric.PortNum {
 	if e.line < 0 {
 		return fabric.ManagementPort
@@ -399,11 +399,10 @@ func (p *parser) num(e endRef) fabric.PortNum {
 	return p.ports[e.line].num
 }
 
-// lidOwners holds for each LID the number of the line that gives it to a port,
-// or 0.
+// lidOwners has, for each LID, the number of the line that gives it to a port, or 0.
 type lidOwners [int(fabric.MaxUnicastLID) + 1]int32
 
-// claim enters the LIDs of an end port, or takes its LID away if the port cannot have them.
+// claim enters the LIDs of an end port. A port that cannot have them loses its LID.
 func (p *parser) claim(owner *lidOwners, e endRef) error {
 	l, at := p.lids(e)
 	low, n := int(l.lid), 1<<l.lmc
@@ -437,7 +436,7 @@ func (p *parser) claim(owner *lidOwners, e endRef) error {
 	return nil
 }
 
-// tellTwice makes a Problem of a LID of an end port, which the port of an earlier line has too.
+// tellTwice makes a Problem of a LID of an end port that the port of an earlier line has, too.
 func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
 	for first := range p.endPorts() {
 		if _, has := p.lids(first); has.num == line {
@@ -450,7 +449,7 @@ func (p *parser) tellTwice(e endRef, at place, lid int, line int32) {
 	}
 }
 
-// lidColumn is where a LID stands in a line as a word, for messages; 0 when it is in another line.
+// lidColumn returns the column of a LID in a line, for messages; 0 if the line lacks it.
 func (p *parser) lidColumn(at place, lid string) int {
 	return strings.Index(string(p.textOf(at))+" ", " "+lid+" ") + 1
 }
@@ -508,7 +507,7 @@ func (p *parser) build() (*fabric.Fabric, error) {
 	return b.Build()
 }
 
-// nodeName is a node as the text has it, for messages.
+// nodeName returns the name of a node in the text, for messages.
 func (p *parser) nodeName(i int32) string {
 	n := &p.nodes[i]
 	if p.form != Stanzas {
@@ -517,7 +516,7 @@ func (p *parser) nodeName(i int32) string {
 	return quotedIn(p.textOf(n.header))
 }
 
-// portName is the port of a line as the text has it, for messages.
+// portName returns the name in the text of a line's port, for messages.
 func (p *parser) portName(l *portLine) string {
 	name := p.nodeName(l.node)
 	if p.form != Stanzas && l.guid != 0 {
@@ -526,7 +525,7 @@ func (p *parser) portName(l *portLine) string {
 	return fmt.Sprintf("%s[%d]", name, l.num)
 }
 
-// peerName is the name that a line gives to its other end.
+// peerName returns the name that a line gives to its other end.
 func (p *parser) peerName(l *portLine) string {
 	name := quotedIn(p.textOf(l.at))
 	if p.form != Stanzas {
@@ -535,7 +534,7 @@ func (p *parser) peerName(l *portLine) string {
 	return fmt.Sprintf("%s[%d]", name, l.peerNum)
 }
 
-// quotedIn is the first id in a line, with its quotes.
+// quotedIn returns the first id in a line, with its quotes.
 func quotedIn(s []byte) string {
 	l := Line{Text: s, At: max(0, bytes.IndexByte(s, '"'))}
 	return `"` + string(l.quoted()) + `"`

@@ -8,21 +8,21 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// comment holds what a comment says before or after a description.
+// comment holds the statements of a comment before or after a description.
 type comment struct {
 	lid      fabric.LID // the last one
-	bad      string     // one that no port can have, or 0
-	badAt    int        // where it stands
+	bad      string     // a LID that no port can have, or 0
+	badAt    int        // column of bad
 	lmc      uint8
 	enhanced bool
-	strict   bool // nothing else may be among it
-	junk     int  // where something else is, if strict
+	strict   bool // no other text is allowed
+	junk     int  // where other text is, if strict
 	link     fabric.Link
 	masks    linkMasks
 }
 
-// readComment reads "lid 7 lmc 0 4xNDR" and the like. Words that it does not know
-// are passed over, as "slot 3" and "(scp)" of ibnetdiscover -g.
+// readComment reads "lid 7 lmc 0 4xNDR" and the like. It skips words that
+// it does not know, such as "slot 3" and "(scp)" of ibnetdiscover -g.
 func (p *parser) readComment(l *Line, c *comment) error {
 	for l.SkipBlanks(); !l.Done(); l.SkipBlanks() {
 		from := l.At
@@ -62,15 +62,15 @@ func (p *parser) readWord(l *Line, c *comment) (known bool, err error) {
 	return false, nil
 }
 
-// readLID reads the number behind lid. One that no port can have is kept in bad, as the
-// LIDs of ports that no subnet manager has brought up: 65535, -1, or none.
+// readLID reads the number behind lid. A LID that no port can have is kept in bad,
+// such as those of ports that no subnet manager has brought up: 65535, -1, or none.
 func (p *parser) readLID(l *Line, c *comment) error {
 	v, start, word := commentNumber(l)
 	next := start.nextToken()
 	_, isLink := linkOf(next)
 	switch {
 	case word && (c.lid > 0 || len(next) > 0 && string(next) != "lmc" && !isLink):
-		return nil // of a description
+		return nil // lid is a word of a description
 	case !word && v <= uint64(fabric.MaxUnicastLID):
 		l.At = start.At + len(next)
 		c.lid = fabric.LID(v)
@@ -105,8 +105,8 @@ func (p *parser) readLMC(l *Line, c *comment) error {
 	return p.mend(p.line, start.At, "LMC dropped", "LMC %q: want 0 to %d", start.nextToken(), fabric.MaxLMC)
 }
 
-// commentNumber is the number that comes next in a comment, math.MaxUint64 for a word that
-// only begins like one. It is a word if it does not even do that, as 4xNDR.
+// commentNumber returns the next number in a comment, math.MaxUint64
+// if it is invalid. word is true if no number comes next, as in 4xNDR.
 func commentNumber(l *Line) (v uint64, start Line, word bool) {
 	start = *l
 	start.SkipBlanks()
@@ -121,17 +121,17 @@ func commentNumber(l *Line) (v uint64, start Line, word bool) {
 	return v, start, false
 }
 
-// masks are what ibsim lets a port run at, one bit each: IBA's LinkWidthEnabled,
-// LinkSpeedEnabled and LinkSpeedExtEnabled.
+// masks are what limits a port in ibsim, one bit per value: IBA's
+// LinkWidthEnabled, LinkSpeedEnabled and LinkSpeedExtEnabled.
 var masks = [...]linkMask{{"width", 'w', 31}, {"speed", 's', 7}, {"extspeed", 'e', 15}}
 
 type linkMask struct {
-	word   string // of a line in front of a header, for the ports of the nodes that follow
-	option byte   // of a port
+	word   string // in a line before a header, for the ports of the nodes that follow
+	option byte   // in a line of a port
 	most   uint64
 }
 
-// linkMasks has one of each of masks; 0 is not stated.
+// linkMasks has a value for each of masks; 0 is not stated.
 type linkMasks [len(masks)]int
 
 // ibsim's defaults, DEFAULT_LINKWIDTH and DEFAULT_LINKSPEED in sim.h.
@@ -149,15 +149,15 @@ func (p *parser) readMask(word []byte, at int, c *comment) error {
 		case m.option != word[0]:
 		case ok && l.Done() && v <= m.most:
 			c.masks[i] = int(v)
-		case c.strict: // else a word of a comment
+		case c.strict: // otherwise a word of a comment
 			return p.dropLine(at, "%q: want a number from 0 to %d", word, m.most)
 		}
 	}
 	return nil
 }
 
-// link is the best link of the masks, in ibsim's order of preference
-// (get_active_linkwidth and its like).
+// link returns the best link of the masks, in ibsim's order
+// of preference (get_active_linkwidth and its like).
 func (m linkMasks) link() fabric.Link {
 	if m == (linkMasks{}) {
 		return fabric.Link{}

@@ -25,8 +25,8 @@ const (
 	// are read as adapters. Without -l, two nodes with the same description, and with ports
 	// of the same number and LID, cannot be told apart: that is an error.
 	LinkInfo
-	// SubnetList is opensm-subnet.lst, and ibdiagnet's lst. It has GUIDs and vendors of nodes, and
-	// neither nodes without a cable, LMC nor the kind of port 0. Links that are down are left out.
+	// SubnetList is opensm-subnet.lst, and ibdiagnet's lst. It has GUIDs and vendors of nodes, but
+	// lacks nodes without a cable, LMC and the kind of port 0. Links that are down are left out.
 	SubnetList
 	// UFMLinks are the links of UFM. They have neither LIDs nor speeds; a node has as many ports
 	// as its highest one with a cable, and routers are taken for adapters.
@@ -35,25 +35,25 @@ const (
 	// from the rows of switches: the GUID there is taken for that of the node, and routers are taken
 	// for adapters.
 	NetDump
-	// NodeList is what ibswitches, ibhosts, ibrouters and ibnodes print: GUIDs and names, and
-	// no cables. ParseNames reads it, and Parse says so.
+	// NodeList is what ibswitches, ibhosts, ibrouters and ibnodes print:
+	// GUIDs and names, and no cables. ParseNames reads it; Parse refuses it.
 	NodeList
 )
 
-// recognizeWithin is how far Recognize looks, in bytes, errors of the sweep apart: there
-// may be thousands.
+// recognizeWithin is how many bytes Recognize reads, not
+// counting errors of the sweep, which may be thousands.
 const recognizeWithin = 64 << 10
 
-// Recognize tells the form of data, which may be only the beginning of a file, by the first
-// line that only one form has.
+// Recognize returns the form of data, which may be only the
+// beginning of a file, by the first line that only one form has.
 func Recognize(data []byte) Form {
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	form, _ := recognize(withLF(withoutEscapes(data[:min(len(data), 64*recognizeWithin)])), recognizeWithin)
 	return form
 }
 
-// recognize is Recognize where lines end with LF, in the first bytes, as many as within says. It also
-// returns where what tells the form begins.
+// recognize does that for text with LF line ends, in the first
+// within bytes. It also returns where the deciding line begins.
 func recognize(data []byte, within int) (Form, int) {
 	for at, left := 0, within; at < len(data) && left > 0; {
 		text, _ := cutLine(data[at:])
@@ -75,7 +75,7 @@ func recognize(data []byte, within int) (Form, int) {
 	return NoForm, 0
 }
 
-// ufmBegin is how a list of objects, or of none, begins in JSON.
+// ufmBegin matches the beginning of a list in JSON, empty or of objects.
 var ufmBegin = regexp.MustCompile(`^\[[ \t\n]*[{\]]`)
 
 // Words that lines of stanzas begin with.
@@ -84,8 +84,8 @@ const (
 	beforeWords = `(?:vendid|devid|sysimgguid|(?:switch|h?ca|rt)guids?)`
 )
 
-// formLine has for each form how the lines begin that only it has, in the order of forms. Links of UFM
-// are told by more than a line.
+// formLine matches the beginning of lines that only one form has,
+// in the order of forms. Links of UFM need more than a line.
 var formLine = regexp.MustCompile(`^(?:` +
 	`(# Topology file:|` + headerWords + `[ \t]*\d+[ \t]*"|` + beforeWords + `[ \t]*[=+].)|` +
 	`((?:SW|CA|R[Tt])[ \t]+\d+[ \t]+\d+[ \t]+0x)|` +
@@ -95,7 +95,7 @@ var formLine = regexp.MustCompile(`^(?:` +
 	`(".*",[ \t]*[^",]*,[ \t]*0x[0-9a-fA-F]{1,16},[ \t]*LID[ \t])|` +
 	`(` + headerWords + `[ \t]*:[ \t]*0x[0-9a-fA-F]{1,16}[ \t]*ports ))`)
 
-// formOf is the form that a line without blanks in front is of, NoForm where it may be of several.
+// formOf returns the form of a line without blanks in front, NoForm if it may be of several.
 func formOf(line []byte) Form {
 	m := formLine.FindSubmatchIndex(line)
 	for form := Stanzas; m != nil; form++ {

@@ -31,15 +31,15 @@ var (
 	// infoHead is a head: type and description of an adapter or router, or GUID, description and
 	// colon of a switch.
 	infoHead = regexp.MustCompile(`^(?:(CA|Router): (.*):|Switch: (0x\S*) ?(.*?)(:?))$`)
-	// infoBegin is how a row begins, though it may be broken.
+	// infoBegin matches the beginning of a row, even of a broken one.
 	infoBegin = regexp.MustCompile(`^(?:0x[0-9a-fA-F]{1,16}(?:[ \t]|$)|\d+[ \t]*(?:$|[ \t]\d+(?:$|\[)))`)
-	// infoRow is a row: GUID and description of -l, LID and port number, state of the link, and
-	// what is behind it: nothing that answers, nothing, or GUID, LID, port number and description.
+	// infoRow matches a row: GUID and description of -l, LID and port number, state of the link,
+	// and the other end: not answering, nothing, or GUID, LID, port number and description.
 	infoRow = regexp.MustCompile(`^(?:(0x\S*)[ \t]+)?(?:"(.*?)"[ \t]+)?(\d+)[ \t]+(\d+)` + chassis + `==\(([^"\[]*?)==>[ \t]*` +
 		`(?:("Port not available")|` + chassis + `(")|(?:(0x\S*)[ \t]+)?(\d+)[ \t]+(\d+)` + chassis + `"(.*)")`)
 )
 
-// chassis is the number of a port on its chassis, which is passed over.
+// chassis matches the number of a port on its chassis, which is ignored.
 const chassis = `\[[ \t]*\d*[ \t]*\][ \t]*`
 
 // The parts of infoRow.
@@ -58,7 +58,7 @@ const (
 func (p *parser) readLinkInfo() error {
 	rows := make([]listLine, 0, len(p.data)/112+16)
 	var head *listPort // of the rows that follow
-	dropped := false   // there is none because it was dropped
+	dropped := false   // the head was dropped
 	err := p.eachLine(func(l *Line) (err error) {
 		row := parts{l, infoRow.FindSubmatchIndex(l.Rest())}
 		if row.at == nil {
@@ -103,7 +103,8 @@ func (p *parser) readLinkInfo() error {
 	return p.listNodes(rows, false)
 }
 
-// name is a description without the leading blanks that -l puts before that of a row's own node.
+// name returns a description without the leading blanks
+// that -l puts before that of a row's own node.
 func (m parts) name(i int) string { return strings.TrimLeft(string(m.part(i).Rest()), " ") }
 
 // readInfoHead reads a head.
@@ -123,7 +124,7 @@ func (p *parser) readInfoHead(m parts) (*listPort, error) {
 	return &listPort{kind: fabric.Switch, guid: guid, name: m.name(4)}, err
 }
 
-// readInfoRow reads a row of the node that head says, nil for none.
+// readInfoRow reads a row of the node in head, nil for none.
 func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 	if m.has(rowGUID) {
 		if x.own.guid, err = p.readGUID0x(m.part(rowGUID), "line dropped"); err != nil {
@@ -163,17 +164,17 @@ func (p *parser) readInfoRow(m parts, head *listPort, x *listLine) (err error) {
 	return p.readEnd(m, rowPeer+1, &x.peer)
 }
 
-// linkRates are the lanes' rates as libibmad prints them, in Gbit/s without zeros behind
-// (mad_dump_linkspeed, mad_dump_linkspeedext).
+// linkRates has speeds by the rate of a lane as libibmad prints it, in
+// Gbit/s without zeros behind (mad_dump_linkspeed, mad_dump_linkspeedext).
 var linkRates = map[string]fabric.Speed{
 	"2.5": fabric.SDR, "5": fabric.DDR, "10": fabric.QDR, "14.0625": fabric.FDR, "25.78125": fabric.EDR,
 	"53.125": fabric.HDR, "106.25": fabric.NDR, "212.5": fabric.XDR,
 }
 
-// infoState is the state of a link: width, rate and whether that is FDR10.
+// infoState matches the state of a link: width, rate, and a mark of FDR10.
 var infoState = regexp.MustCompile(`^[ \t]*((?:\d+|\?\?)X)?(?:.*?[ \t(/]([0-9.]+) Gbps)?(.*FDR10)?`)
 
-// linkInfoOf reads " 4X 25.78125 Gbps Active/  LinkUp)". What it does not know is left 0.
+// linkInfoOf reads " 4X 25.78125 Gbps Active/  LinkUp)". What it does not know stays 0.
 func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 	m := infoState.FindSubmatch(text)
 	if width, ok := linkOf(bytes.ToLower(m[1])); ok {
@@ -189,16 +190,16 @@ func linkInfoOf(text []byte) (link fabric.Link, down bool) {
 	return link, bytes.Contains(text, []byte("Down"))
 }
 
-// maxAdapterPort is the highest number that a port of an adapter has.
+// maxAdapterPort is the highest port number of an adapter.
 const maxAdapterPort = 4
 
-// addAdapters adds rows for adapters if the text has rows of switches only (--switches-only). A port at the
-// other end of a switch's row whose node has no rows is taken for an adapter's; without -l its GUID is made
-// of its LID and port number.
+// addAdapters adds rows for adapters if the text has rows of switches only
+// (--switches-only). If the node at the other end of a switch's row has no rows, it
+// is taken for an adapter; without -l its GUID is made of its LID and port number.
 func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 	type node struct {
 		guid fabric.GUID
-		name string // without -l, with the LID
+		name string // with lid, if there is no -l
 		lid  fabric.LID
 	}
 	of := func(e *listPort, byGUID bool) node {
@@ -207,7 +208,7 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 		}
 		return node{name: e.name, lid: e.lid}
 	}
-	ports := make(map[node]map[fabric.PortNum]bool, len(rows)/8+1) // that have rows, or are named by those of others
+	ports := make(map[node]map[fabric.PortNum]bool, len(rows)/8+1) // by node: ports in its rows or in those of others
 	add := func(n node, num fabric.PortNum) {
 		if ports[n] == nil {
 			ports[n] = make(map[fabric.PortNum]bool)
@@ -261,7 +262,7 @@ func (p *parser) addAdapters(rows []listLine) ([]listLine, error) {
 		x.peer.kind = fabric.CA
 		y := *x
 		y.own, y.peer, y.peer.bad = x.peer, x.own, ""
-		x.peer.bad = "" // of one LID, the adapter's row tells
+		x.peer.bad = "" // the adapter's row reports a bad LID
 		rows = append(rows, y)
 		adapters++
 	}
@@ -277,9 +278,9 @@ type cableKey struct {
 	ownNum, peerNum   fabric.PortNum
 }
 
-// joinRows finds for each row the one of the other end of its cable, and with it GUID and
-// type of the port there. Without -l the descriptions, port numbers and LIDs of both ends
-// decide.
+// joinRows finds for each row that of the other end of its
+// cable, which has GUID and type of the port there. Without -l
+// the descriptions, port numbers and LIDs of both ends decide.
 func (p *parser) joinRows(rows []listLine) error {
 	byKey := make(map[cableKey][]int32, len(rows))
 	for i := range rows {
@@ -302,7 +303,7 @@ func (p *parser) joinRows(rows []listLine) error {
 	return nil
 }
 
-// tellSilent makes Problems of ports that are up, and nothing behind them answered.
+// tellSilent makes Problems of ports that are up, with nothing behind them that answered.
 func (p *parser) tellSilent(rows []listLine) {
 	for i := range rows {
 		if x := &rows[i]; x.silent {
@@ -314,7 +315,7 @@ func (p *parser) tellSilent(rows []listLine) {
 	}
 }
 
-// joinRow finds the row of the other end among those that name the same ports.
+// joinRow finds the row of the other end of x in list, the rows that name the same ports.
 func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
 	var found *listLine
 	agree := 0
@@ -337,5 +338,5 @@ func (p *parser) joinRow(rows []listLine, x *listLine, list []int32) error {
 	return nil
 }
 
-// sameLID returns true if two ports have the same LID, also where it cannot be.
+// sameLID returns true if two ports have the same LID, valid or not.
 func (l *listPort) sameLID(m *listPort) bool { return l.lid == m.lid && l.bad == m.bad }

@@ -39,10 +39,10 @@ func ParseNames(name string, data []byte) (map[fabric.GUID]string, []fabric.Prob
 type nameReader struct {
 	*parser
 	names map[fabric.GUID]string
-	lines map[fabric.GUID]int32 // where they are
+	lines map[fabric.GUID]int32 // by GUID: line with its name
 }
 
-// take enters a name. With same, a GUID may come again with the same name.
+// take enters a name. If same is true, a GUID may be repeated with the same name.
 func (n *nameReader) take(guid fabric.GUID, label string, same bool) error {
 	if guid == 0 {
 		return n.refusal(n.line, 0, "GUID 0 belongs to no node")

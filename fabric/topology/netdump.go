@@ -18,16 +18,17 @@ import (
 //	  #     : IB# : Sta  : PhysSta : MTU : LWA : LSA : FEC mode : Retran : Neighbor Guid : N# : NLID : Neighbor Description
 //	  1/1/1 : 1   : ACT  : LINK UP : 5   : 4x  : 100 : .. : NO-RTR : 0x0000000000000101 : B184D0F0/0/0/1 : 156 : "host 1"
 //
-// # and N# are the labels of a port and of the one at the other end. The number of that one is in the row
-// of the switch there with the label; the label of an adapter ends with it.
+// # and N# are the labels of a port and of its peer. The row of a switch with the label N# has
+// the peer's number; the label of an adapter's port ends with it.
 
-// netDumpHead is the head of a switch: description, GUID and LID. netDumpRow is how a row begins.
+// netDumpHead matches the head of a switch: description,
+// GUID and LID; netDumpRow, how a row begins.
 var (
 	netDumpHead = regexp.MustCompile(`^"(.*)",[ \t]*[^",]*,[ \t]*(0x[0-9a-fA-F]*),[ \t]*LID[ \t]+(\S*)[ \t]*$`)
 	netDumpRow  = regexp.MustCompile(`^[^ \t:]+[ \t]*:[ \t]`)
 )
 
-// netDumpColumns are the columns that are read, by name; the last one is behind all others.
+// netDumpColumns names the columns that are read. In a file the last of them comes last.
 var netDumpColumns = []string{"#", "ib#", "sta", "lwa", "lsa", "neighbor guid", "n#", "nlid", "neighbor description"}
 
 // The parts of a row.
@@ -44,8 +45,8 @@ const (
 func (p *parser) readNetDump() error {
 	var rows []listLine
 	var head *listPort // of the rows that follow
-	var columns []int  // of that switch
-	dropped := false   // there is none because it was dropped
+	var columns []int  // columns of that switch
+	dropped := false   // the head was dropped
 	err := p.eachLine(func(l *Line) (err error) {
 		isHead := l.Is('"')
 		if !isHead && !netDumpRow.Match(l.Rest()) {
@@ -102,9 +103,9 @@ func (p *parser) readNetDumpHead(l *Line) (head *listPort, columns []int, err er
 	return head, columns, p.takeLID(m.part(3), head)
 }
 
-// partsOf are the parts of a row, which colons are between; a part that is not there is missing.
+// partsOf splits a row at its colons; a part that is not there is missing.
 func partsOf(l *Line, columns []int) parts {
-	ends := []int{-1} // of all columns, by the colon
+	ends := []int{-1} // by column: offset of the colon before it
 	for at, c := range l.Rest() {
 		if c == ':' && len(ends) <= columns[len(columns)-1] {
 			ends = append(ends, at)
@@ -124,7 +125,7 @@ func partsOf(l *Line, columns []int) parts {
 	return m
 }
 
-// readNetDumpRow reads a row. The number of the port at the other end is left 0.
+// readNetDumpRow reads a row. The number of the port at the other end stays 0.
 func (p *parser) readNetDumpRow(m parts, x *listLine) (err error) {
 	if !m.has(columnPeer + 3) {
 		return p.dropLine(m.line.At, "the row is cut short: want all columns that the line below the head of the switch names")
@@ -159,7 +160,7 @@ func (p *parser) readNetDumpRow(m parts, x *listLine) (err error) {
 	return p.takeLID(m.part(columnPeer+2), &x.peer)
 }
 
-// netDumpLabel is the label of a port, "" for none.
+// netDumpLabel returns the label of a port, "" for none.
 func netDumpLabel(l *Line) string {
 	if text := l.Rest(); IsLabel(text) && string(text) != "N/A" {
 		return string(text)
@@ -167,8 +168,8 @@ func netDumpLabel(l *Line) string {
 	return ""
 }
 
-// netDumpEnds finds the number of the port at the other end of each row, and adds the rows of adapters, which
-// have none of their own.
+// netDumpEnds sets the number of the port at the other end of
+// each row, and adds rows of adapters, which the file lacks.
 func (p *parser) netDumpEnds(rows []listLine) ([]listLine, error) {
 	type port struct {
 		guid  fabric.GUID
@@ -197,16 +198,16 @@ func (p *parser) netDumpEnds(rows []listLine) ([]listLine, error) {
 			x.peer.kind, x.peer.num = fabric.CA, 1
 			number := Line{Text: []byte(tail[strings.LastIndexByte(tail, '/')+1:])}
 			if n := number.decimal(); n > 1 && n <= int(fabric.MaxPortNum) {
-				x.peer.guid, x.peer.num = 0, fabric.PortNum(n) // not the GUID of this port
+				x.peer.guid, x.peer.num = 0, fabric.PortNum(n) // the GUID is of another port
 			}
 			y := *x
 			y.own, y.peer, y.peer.bad = x.peer, x.own, ""
-			x.peer.bad = "" // of one LID, the adapter's row tells
+			x.peer.bad = "" // the adapter's row reports a bad LID
 			rows = append(rows, y)
 		default:
 			x.peer.kind = fabric.Switch
 			for _, j := range byLabel[port{x.peer.guid, x.peer.label}] {
-				// Of several ports with the label, it is the one that leads back.
+				// If several ports have the label, take the one that leads back.
 				y := &rows[j]
 				if x.peer.num == 0 || y.peer.guid == x.own.guid && y.peer.label == x.own.label {
 					x.peer.num = y.own.num

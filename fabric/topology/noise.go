@@ -16,10 +16,10 @@ import (
 // byteOrderMark stands at the beginning of UTF-8 text from some editors.
 const byteOrderMark = "\ufeff"
 
-// withLF is data with LF for every end of a line: CRLF, the CR CR LF of terminal logs, and
-// CR where there is no LF at all. A terminal goes back to the begin of a line with CR: at
-// the begin of a line it is left out. Elsewhere it is part of a description. Data without
-// any CR is returned as it is.
+// withLF returns data with LF for every end of a line: CRLF, the CR CR
+// LF of terminal logs, and CR if there is no LF at all. CRs at the begin
+// of a line, where a terminal writes them, are left out; elsewhere they
+// are part of a description. Data without CR is returned as it is.
 func withLF(data []byte) []byte {
 	if bytes.IndexByte(data, '\r') < 0 {
 		return data
@@ -38,13 +38,13 @@ func withLF(data []byte) []byte {
 	return out
 }
 
-// Plain is text as Parse reads it: without a byte order mark and colours, and with LF for
-// every end of a line.
+// Plain returns text as Parse reads it: without a byte order
+// mark and colours, and with LF for every end of a line.
 func Plain(data []byte) []byte {
 	return withLF(withoutEscapes(bytes.TrimPrefix(data, []byte(byteOrderMark))))
 }
 
-// checkPlain refuses what Plain takes away, for strict reads of a file.
+// checkPlain returns an error for what Plain removes; strict reads call it.
 func checkPlain(file string, data []byte) error {
 	for _, x := range []struct{ mark, err string }{
 		{byteOrderMark, "a byte order mark: want none"},
@@ -67,7 +67,7 @@ var (
 	timedOut    = regexp.MustCompile(`timed out|[tT]imeout|bad status 110`)
 )
 
-// kindOfNoise is the kind of Problem that a line is which is no topology text.
+// kindOfNoise returns the kind of Problem for a line that is no topology text.
 func kindOfNoise(text []byte) fabric.ProblemKind {
 	switch {
 	case !messageLine.Match(text):
@@ -82,14 +82,14 @@ func kindOfNoise(text []byte) fabric.ProblemKind {
 type foreign struct {
 	kind fabric.ProblemKind
 	at   place
-	text []byte // "" for the line
+	text []byte // "" for the whole line
 }
 
 // notTopology is the message about a foreign line.
 const notTopology = "not a line of topology text: want what ibnetdiscover prints on standard output"
 
-// passOver is for a line that is no topology text: where it may stand is not known before
-// the next line that is.
+// passOver keeps a line that is no topology text until the next
+// line shows if it may stand there. A strict read refuses it.
 func (p *parser) passOver(l *Line) error {
 	if p.strict {
 		return p.refusal(p.line, l.At, notTopology)
@@ -98,9 +98,9 @@ func (p *parser) passOver(l *Line) error {
 	return nil
 }
 
-// settleNoise is called before a line of topology text, and at the end: the foreign lines
-// since the last one are noise, unless they stand inside of a stanza. A lenient read drops them there,
-// but errors of the sweep are nothing of the fabric.
+// settleNoise is called before a line of topology text, and at the end. It takes the
+// foreign lines before it as noise. Inside of a stanza they are an error instead, or
+// dropped by a lenient read, which still takes errors of the sweep as noise.
 func (p *parser) settleNoise(inside bool) error {
 	dropped := 0
 	for _, x := range p.pending {

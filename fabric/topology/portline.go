@@ -108,10 +108,10 @@ func (p *parser) readPeerEnd(l *Line, port *portLine) (err error) {
 	return err
 }
 
-// readLabel reads a label in brackets: an index in labels, 0 if none comes next. What
-// stands in the only brackets behind a port number is a GUID where the node is no switch,
-// as ibnetdiscover prints it, unless it cannot be one; a label of a switch has at most
-// maxPlain letters, or slashes.
+// readLabel reads a label in brackets, and returns its index in labels,
+// 0 if there is none. If only one pair of brackets is behind a port
+// number, it is a label if it has slashes, or on a switch at most
+// maxPlain letters; otherwise it is a GUID, as ibnetdiscover prints it.
 func (p *parser) readLabel(l *Line, ofSwitch bool) int32 {
 	text := l.Rest()
 	n := bytes.IndexByte(text, ')')
@@ -136,7 +136,7 @@ func (p *parser) readLabel(l *Line, ofSwitch bool) int32 {
 	return p.labelOf(string(label))
 }
 
-// labelOf is the index of a label in labels.
+// labelOf returns the index of a label in labels.
 func (p *parser) labelOf(label string) int32 {
 	i, ok := p.labelNum[label]
 	if !ok {
@@ -150,8 +150,8 @@ func (p *parser) labelOf(label string) int32 {
 	return i
 }
 
-// maxPlain is how long a label without slashes can be, in bytes, and maxLabel how long one
-// with them. All that ibdiagnet prints are shorter.
+// maxPlain bounds labels without slashes, in bytes, maxLabel
+// those with slashes. All that ibdiagnet prints are shorter.
 const (
 	maxPlain = 8
 	maxLabel = 32
@@ -210,8 +210,8 @@ func (p *parser) readOptions(l *Line, c *comment) error {
 	return nil
 }
 
-// readPortComment reads the comment of a port line. Only for a port of a CA or router the comment also
-// has statements about the port itself; they stand before the description of the peer.
+// readPortComment reads the comment of a port line. For a port of a CA or router,
+// it also has statements about the port itself, before the description of the peer.
 func (p *parser) readPortComment(l *Line, own, peer *comment) error {
 	if !l.Skip("#") {
 		return nil
@@ -226,7 +226,7 @@ func (p *parser) readPortComment(l *Line, own, peer *comment) error {
 	} else if n := max(0, bytes.LastIndex(l.Rest(), []byte(" lid "))); n > 0 || !ownLID {
 		before.Text, own.strict = l.Text[:l.At+n], true
 		l.At += n
-	} else { // there is no LID of the peer
+	} else { // the peer has no LID
 		err := p.readComment(l, own)
 		peer.link = own.link
 		return err

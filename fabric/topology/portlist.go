@@ -20,7 +20,7 @@ type listLine struct {
 	own, peer listPort
 	link      fabric.Link
 	linked    bool
-	silent    bool // the port is up, and nothing behind it answered
+	silent    bool // the port is up, but nothing behind it answered
 }
 
 // listPort is a port as a list has it. A switch has the same GUID on all its ports.
@@ -28,15 +28,15 @@ type listPort struct {
 	guid  fabric.GUID
 	name  string // description of the node
 	label string // "" for none
-	bad   string // a LID that no port can have, or 0, "" for none
+	bad   string // a LID that no port can have, or 0; "" for none
 	kind  fabric.NodeType
 	num   fabric.PortNum
 	lid   fabric.LID
 	statedNode
 }
 
-// statedNode is the node of a port. Only subnet lists have it; from other forms comes its GUID
-// alone, by placePorts.
+// statedNode is the node of a port. Only subnet lists have
+// all of it; for other forms, placePorts sets the GUID.
 type statedNode struct {
 	node, system fabric.GUID
 	vendor       uint32
@@ -88,7 +88,8 @@ func (p *parser) readList() error {
 // separator is between two descriptions, with the quotes of both.
 const separator = "' - '"
 
-// brokenList matches a line that begins as one of a port list, though it may be cut, or lack a blank.
+// brokenList matches a line that begins like one of a port
+// list, even if it is cut or lacks a blank.
 var brokenList = regexp.MustCompile(`^(?:SW|CA|R[Tt])(?:[ \t0-9]|$)`)
 
 // isStanza returns true if a line belongs to a stanza.
@@ -122,7 +123,7 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 		x.link = fabric.Link{}
 		return nil
 	}
-	// Descriptions are not escaped: they are split at the first place where that can be.
+	// Descriptions are not escaped: split at the first possible place.
 	text := x.own.name
 	if x.own.name, x.peer.name, ok = strings.Cut(text, separator); !ok {
 		return p.dropLine(m.part(names).At-1, "want the descriptions of both nodes: 'one' - 'other'")
@@ -133,7 +134,7 @@ func (p *parser) readListLine(l *Line, x *listLine) error {
 	return p.readListPort(m, peer, &x.peer)
 }
 
-// readListPort reads the parts of a port.
+// readListPort reads a port, whose parts begin with number at.
 func (p *parser) readListPort(m parts, at int, to *listPort) (err error) {
 	to.kind = listKind(m.part(at).Rest())
 	if err := p.readEnd(m, at+1, to); err != nil {
@@ -172,7 +173,7 @@ func (p *parser) readGUID0x(l *Line, lost string) (fabric.GUID, error) {
 	return 0, p.failHere(start.At, lost, "GUID %q: want 0x and 1 to 16 hexadecimal digits, not 0", start.Rest())
 }
 
-// parts are those of a line that a pattern names: from and to, by number.
+// parts are parts of a line by number: where each begins and ends, -1 for none.
 type parts struct {
 	line *Line
 	at   []int
@@ -181,7 +182,7 @@ type parts struct {
 // has returns true if a part is there.
 func (m parts) has(i int) bool { return m.at[2*i] >= 0 }
 
-// part is one of the parts, to be read.
+// part returns part i, to be read.
 func (m parts) part(i int) *Line {
 	if !m.has(i) {
 		return &Line{}
@@ -202,9 +203,9 @@ func ends(lines []listLine) iter.Seq[*listPort] {
 	}
 }
 
-// inferKinds finds the types of nodes that lines do not say: a GUID with several ports is that of
-// a switch, as ports of adapters have each their own, unless known says otherwise of a port. Routers cannot
-// be told from adapters.
+// inferKinds finds the types of nodes that lines do not state. known returns the
+// type of a port, if known, else 0. A GUID with several ports is that of a switch,
+// since ports of adapters have each their own. Routers cannot be told from adapters.
 func inferKinds(lines []listLine, known func(*listPort) fabric.NodeType) {
 	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines)/8+1)
 	first := make(map[fabric.GUID]fabric.PortNum, len(lines)/8+1)
@@ -231,7 +232,8 @@ func (p *parser) takeLID(l *Line, to *listPort) error {
 	return p.setLID(to, l.decimal(), string(text[:min(len(text), 32)]), at)
 }
 
-// setLID gives a port a LID, or keeps the text of one that it cannot have, which a strict read refuses.
+// setLID sets the LID of a port, or keeps the text of an
+// invalid one, which a strict read refuses.
 func (p *parser) setLID(to *listPort, lid int, text string, column int) error {
 	bad := lid < 0 || lid > int(fabric.MaxUnicastLID)
 	if bad && p.strict {
@@ -283,8 +285,8 @@ func placePorts(lines []listLine, bothEnds bool) {
 	}
 }
 
-// listNodes makes nodes and port lines of the lines of a list. With bothEnds, each line says as much of its
-// peer as of its own port, so that one line is enough for a cable.
+// listNodes makes nodes and port lines of the lines of a list. With bothEnds, each line has
+// as much about its peer as about its own port, so that one line is enough for a cable.
 func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
 	if p.form != SubnetList && p.form != NetDump {
 		placePorts(lines, bothEnds)
@@ -329,16 +331,16 @@ func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
 			}
 		}
 	}
-	for i := range lines { // the other ends of cables that are there from one end
+	for i := range lines { // other ends of cables that are listed at one end
 		if of[i] < 0 || !lines[i].linked || !bothEnds {
 			continue
 		}
 		l := lines[i]
 		l.own, l.peer = l.peer, l.own
-		l.peer.lid, l.peer.bad = 0, "" // its own line has told
+		l.peer.lid, l.peer.bad = 0, "" // its own line has reported it
 		n := p.byGUID[l.own.node]
 		slot := &first[p.nodes[n].base+int(l.own.num)]
-		if *slot == 0 || !lines[*slot-1].linked { // its own line may say that it is down
+		if *slot == 0 || !lines[*slot-1].linked { // its own line may state that it is down
 			*slot = int32(i + 1)
 			p.enterPort(&l, n)
 		}
@@ -346,8 +348,8 @@ func (p *parser) listNodes(lines []listLine, bothEnds bool) error {
 	return nil
 }
 
-// enterNode finds or makes the node of a port of a line. It is -1 where a lenient read drops the
-// line, because one before says something else.
+// enterNode finds or makes the node of a port of a line. It returns -1 if
+// a lenient read drops the line, because an earlier one contradicts it.
 func (p *parser) enterNode(l *listLine, e *listPort) (int32, error) {
 	i, known := p.byGUID[e.node]
 	if !known {
@@ -388,8 +390,8 @@ func merge[T comparable](have *T, v T) bool {
 	return v != none && *have != v
 }
 
-// enterPort makes the port line of a line of node i, if it has a cable, and takes the LID of a
-// switch.
+// enterPort makes the port line of a line of node i, if it
+// has a cable, and sets the LID of a switch.
 func (p *parser) enterPort(l *listLine, i int32) {
 	n := &p.nodes[i]
 	if n.kind == fabric.Switch && l.own.lid != 0 {

@@ -17,20 +17,20 @@ func (p *parser) problem(kind fabric.ProblemKind, at place, column int, message 
 	return &p.problems[len(p.problems)-1]
 }
 
-// refusal is the error about a line.
+// refusal returns the error about a line.
 func (p *parser) refusal(at place, column int, format string, args ...any) error {
 	return &fabric.ParseError{File: p.file, Line: int(at.num), Column: column, Text: string(p.textOf(at)), Err: fmt.Errorf(format, args...)}
 }
 
-// MistypedError is the error about a node that is no switch, with two ports that have one GUID, or one LID
-// where the text gives no GUIDs. A reader that finds as many such nodes as switches, or more, returns it also
-// where it is lenient: it would go on without the switches.
+// MistypedError returns the error about a node that is no switch by its type, but has two
+// ports with one GUID, or one LID if the text has no GUIDs. A reader that finds as many such
+// nodes as switches, or more, returns it even if it is lenient: it would lose the switches.
 func MistypedError(guid fabric.GUID, kind fabric.NodeType) error {
 	return fmt.Errorf("switches are listed as another type: node %s is a %s here, but its ports have one GUID or LID, as only those of a switch have; want a list with the types of the nodes", guid, kind)
 }
 
-// fail is for what cannot be used: an error, or in a lenient read a Problem
-// that says what is lost by it, and errDropped.
+// fail reports what cannot be used: as an error, or in a lenient read
+// as a Problem, which states what is lost; it then returns errDropped.
 func (p *parser) fail(at place, column int, lost, format string, args ...any) error {
 	if p.lenient {
 		p.problem(fabric.Dropped, at, column, fmt.Errorf(format, args...).Error()+"; "+lost)
@@ -39,22 +39,22 @@ func (p *parser) fail(at place, column int, lost, format string, args ...any) er
 	return p.refusal(at, column, format, args...)
 }
 
-// failHere is fail for the line being read.
+// failHere calls fail for the line being read.
 func (p *parser) failHere(column int, lost, format string, args ...any) error {
 	return p.fail(p.line, column, lost, format, args...)
 }
 
-// dropLine is failHere for what costs the line.
+// dropLine calls failHere if the line is lost.
 func (p *parser) dropLine(column int, format string, args ...any) error {
 	return p.failHere(column, "line dropped", format, args...)
 }
 
-// dropLink is fail for what costs the link that a line is of.
+// dropLink calls fail if the link of a line is lost.
 func (p *parser) dropLink(at place, format string, args ...any) error {
 	return p.fail(at, p.column(at), "link dropped", format, args...)
 }
 
-// mend is fail for what a lenient read can go on without: nil then.
+// mend calls fail for what a lenient read can do without: it then returns nil.
 func (p *parser) mend(at place, column int, lost, format string, args ...any) error {
 	if err := p.fail(at, column, lost, format, args...); err != errDropped {
 		return err
@@ -62,7 +62,7 @@ func (p *parser) mend(at place, column int, lost, format string, args ...any) er
 	return nil
 }
 
-// note is for a contradiction that is resolved in any case.
+// note reports a contradiction that is resolved in any read.
 func (p *parser) note(at place, column int, format string, args ...any) {
 	p.problem(fabric.Contradiction, at, column, fmt.Sprintf(format, args...))
 }

@@ -16,11 +16,11 @@ func cutLine(data []byte) (line, rest []byte) {
 	return data, nil
 }
 
-// Line is a line of text that is read from left to right. Methods that want something set Bad
-// where it does not come next; from then on they and Skip read nothing, and numbers are 0.
+// Line is a line of text that is read from left to right. Methods that want something set
+// Bad if it does not come next; then they and Skip read nothing more, and numbers are 0.
 type Line struct {
 	Text []byte // without its end
-	At   int    // what is read so far, in bytes
+	At   int    // number of bytes read
 	Bad  bool
 }
 
@@ -116,7 +116,7 @@ var HexDigit = func() (t [256]uint8) {
 	return t
 }()
 
-// Want wants s.
+// Want reads s; anything else sets Bad.
 func (l *Line) Want(s string) { l.Bad = !l.Skip(s) }
 
 // Blanks wants blanks and tabs, one or more.
@@ -126,7 +126,7 @@ func (l *Line) Blanks() {
 	l.Bad = l.Bad || l.At == from
 }
 
-// Decimal wants a number of 1 to 9 decimal digits, or less where digits says so.
+// Decimal wants a number of 1 to digits decimal digits, 9 at most.
 func (l *Line) Decimal(digits int) int {
 	from := l.At
 	n := l.decimal()
@@ -140,7 +140,7 @@ func (l *Line) Hex(digits int) uint64 {
 	return l.take(from, digits, v)
 }
 
-// Hex0x is Hex with 0x in front.
+// Hex0x wants 0x, and digits as Hex does.
 func (l *Line) Hex0x(digits int) uint64 {
 	l.Want("0x")
 	return l.Hex(digits)
@@ -149,7 +149,7 @@ func (l *Line) Hex0x(digits int) uint64 {
 // GUID wants a GUID with 0x in front.
 func (l *Line) GUID() fabric.GUID { return fabric.GUID(l.Hex0x(16)) }
 
-// take returns v if its digits, from a place on, are not too many or none.
+// take returns v, read since from; it sets Bad if there are no digits, or too many.
 func (l *Line) take(from, digits int, v uint64) uint64 {
 	if n := l.At - from; l.Bad || n == 0 || n > digits {
 		l.Bad = true
@@ -183,7 +183,7 @@ func (l *Line) number() (v uint64, ok bool) {
 	return v, err == nil
 }
 
-// quoted reads what stands in quotes, nil if nothing does.
+// quoted reads text in quotes; nil if none comes next.
 func (l *Line) quoted() []byte {
 	if !l.Is('"') {
 		return nil
@@ -209,7 +209,7 @@ func (l *Line) portNumber() int {
 	return n
 }
 
-// nextBracket is the text up to a closing bracket, for messages.
+// nextBracket returns the text up to a closing bracket, for messages.
 func (l *Line) nextBracket() []byte {
 	if n := bytes.IndexByte(l.Rest(), ']'); n >= 0 && n < 24 {
 		return l.Text[l.At : l.At+n+1]
@@ -249,8 +249,8 @@ func guidID(id []byte) (key, bool) {
 	return key{value: v, kind: fabric.NodeType(max(kind, 0))}, kind > 0 && ok && l.Done()
 }
 
-// linkOf reads 4xNDR. A width or speed that is not known is left 0, as those
-// that ibnetdiscover prints ?? or ??? for.
+// linkOf reads 4xNDR. A width or speed that it does not
+// know is 0, such as ?? and ??? of ibnetdiscover.
 func linkOf(word []byte) (link fabric.Link, ok bool) {
 	l := Line{Text: word}
 	switch width := l.decimal(); {

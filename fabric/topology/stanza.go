@@ -97,8 +97,7 @@ func (p *parser) readOther(l *Line) error {
 		p.vendor = uint32(v)
 		return err
 	case "devid":
-		// ibsim keeps it for the nodes that follow, but not vendid and
-		// sysimgguid (new_node).
+		// In ibsim it stays for the nodes that follow, unlike vendid and sysimgguid (new_node).
 		v, err := p.readNumber(l, 1<<16-1)
 		p.device = uint16(v)
 		return err
@@ -132,7 +131,7 @@ var headerKinds = map[string]fabric.NodeType{"Switch": fabric.Switch, "Ca": fabr
 // before matches the first word of a line that stands before a header.
 var before = regexp.MustCompile(`^` + beforeWords + `$`)
 
-// refuse says why a line cannot be used, or passes over what is no topology text at all.
+// refuse reports why a line cannot be used, or passes over a line that is no topology text.
 func (p *parser) refuse(l Line) error {
 	at := l.At
 	quoted, inList := bytes.IndexByte(l.Rest(), '"') >= 0, formOf(l.Rest()) == PortList
@@ -154,12 +153,11 @@ func (p *parser) refuse(l Line) error {
 // anyHeader is a word, a number and a quoted id, as in the first line of a stanza.
 var anyHeader = regexp.MustCompile(`^[A-Za-z]+[ \t]*\d+[ \t]*"`)
 
-// noNode makes port lines fall away until the next header, because the one
-// before them is not used.
+// noNode makes port lines be ignored until the next header,
+// because the one before them is not used.
 func (p *parser) noNode() { p.current, p.dropped = -1, true }
 
-// noStanza is called for a line that stands between stanzas: port lines after it
-// belong to no node.
+// noStanza is called for a line between stanzas: port lines after it belong to no node.
 func (p *parser) noStanza() { p.current, p.dropped = -1, false }
 
 // readNumber reads =N, hexadecimal with 0x or decimal.
@@ -198,7 +196,7 @@ func (p *parser) readGUID(l *Line, kind fabric.NodeType) error {
 	start := *l
 	v, ok := l.number()
 	if !relative && (!start.Is('0') || l.At == start.At+1) {
-		ok = false // a GUID without 0x may be in either base
+		ok = false // the base is unclear without 0x
 	}
 	if !ok {
 		return p.dropLine(start.At, "GUID %q: want 0x and 1 to 16 hexadecimal digits", start.nextToken())
@@ -256,7 +254,7 @@ func (p *parser) readHeader(l *Line, kind fabric.NodeType) error {
 	return nil
 }
 
-// nodeID is the id of a node, and where it stands.
+// nodeID is the id of a node, and its column.
 type nodeID struct {
 	text []byte
 	at   int
@@ -286,7 +284,7 @@ func (p *parser) readNodeID(l *Line, n *node) (id nodeID, err error) {
 	return id, nil
 }
 
-// identify gives a node its key and GUID.
+// identify sets the key and GUID of a node.
 func (p *parser) identify(n *node, id nodeID) error {
 	const lost = "stanza dropped"
 	c := &p.guids[n.kind]
@@ -304,7 +302,7 @@ func (p *parser) identify(n *node, id nodeID) error {
 		}
 	}
 	if of := fabric.GUID(n.id.value); fromID && n.guid != of && c.port == of {
-		// switchguid=0xSYSTEM(NODE) of ibdiagnet, where ibnetdiscover has 0xNODE(PORT)
+		// ibdiagnet's switchguid=0xSYSTEM(NODE); ibnetdiscover has 0xNODE(PORT)
 		if n.system == 0 {
 			n.system = n.guid
 		}
@@ -338,14 +336,13 @@ func (p *parser) identify(n *node, id nodeID) error {
 	return nil
 }
 
-// readNodeComment reads the comment of a header, with the description, or makes up for
-// its absence.
+// readNodeComment reads the comment of a header, with the description, which defaults to the id.
 func (p *parser) readNodeComment(l *Line, n *node, id []byte) error {
 	l.Skip("#")
 	l.SkipBlanks()
-	desc := id // as ibsim's new_node
+	desc := id // the default of ibsim's new_node
 	if last := bytes.LastIndexByte(l.Text, '"'); l.Is('"') && last > l.At {
-		desc = l.Text[l.At+1 : last] // it may have quotes in it
+		desc = l.Text[l.At+1 : last] // it may contain quotes
 		l.At = last + 1
 	} else if !l.Done() {
 		end := unquotedEnd(l)
@@ -366,8 +363,8 @@ func (p *parser) readNodeComment(l *Line, n *node, id []byte) error {
 	return nil
 }
 
-// unquotedEnd is where a description without quotes ends, as in old captures: where
-// ibsim ends it (parse_node_desc).
+// unquotedEnd returns where a description without quotes,
+// as in old captures, ends for ibsim (parse_node_desc).
 func unquotedEnd(l *Line) int {
 	for _, stop := range []string{" enhanced port ", " base port ", " lid ", " lmc "} {
 		if n := bytes.Index(l.Text[l.At-1:], []byte(stop)); n >= 0 {
@@ -377,7 +374,7 @@ func unquotedEnd(l *Line) int {
 	return len(l.Text)
 }
 
-// name is the key of an id that is not made of a GUID.
+// name returns the key of an id that is not made of a GUID.
 func (p *parser) name(id []byte) key {
 	n, ok := p.names[string(id)]
 	if !ok {

@@ -22,14 +22,14 @@ import (
 // In the second record OpenSM shifts the device ID up by 16 bits. Files from years before 2006
 // have no SPD; ibdiagnet may have more fields behind it.
 
-// SubnetSpeeds gives the text of SPD for each Speed. OpenSM 3.3.23 has texts up to 50 and prints ??
-// for faster links; ibdiagnet also prints 100 and 200.
+// SubnetSpeeds has the text of SPD for each Speed. OpenSM 3.3.23 has texts up
+// to 50 and prints ?? for faster links; ibdiagnet also prints 100 and 200.
 var SubnetSpeeds = [...]string{
 	fabric.SpeedUnknown: "??", fabric.SDR: "2.5", fabric.DDR: "5", fabric.QDR: "10", fabric.FDR10: "FDR10", fabric.FDR: "14",
 	fabric.EDR: "25", fabric.HDR: "50", fabric.NDR: "100", fabric.XDR: "200",
 }
 
-// errRecord says how a record must look.
+// errRecord describes a valid record.
 var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUID:.. VenID:.. DevID:.. Rev:.. {description} LID:0001 PN:01 }, and the same of the neighbour")
 
 // record matches a line of a subnet list, whole or damaged.
@@ -70,7 +70,7 @@ func (p *parser) readSubnetList() error {
 	return p.listNodes(lines, true)
 }
 
-// readSubnetLine reads a line of a subnet list. Its errors are about the place that l is at.
+// readSubnetLine reads a line of a subnet list. An error is about the place l.At.
 func (x *listLine) readSubnetLine(l *Line) error {
 	if err := x.own.readRecord(l); err != nil {
 		return err
@@ -84,7 +84,8 @@ func (x *listLine) readSubnetLine(l *Line) error {
 	return x.readState(l)
 }
 
-// field is a field of a record: its name, how many hexadecimal digits it may have, and its range.
+// field is a field of a record: its name, its greatest number
+// of hexadecimal digits, and its range.
 type field struct {
 	name        string
 	digits      int
@@ -119,13 +120,13 @@ func (l *Line) readFields(fields []field, v []uint64) error {
 	return nil
 }
 
-// failAt has l at a place and returns the error about it.
+// failAt moves l to at, and returns the error about that place.
 func (l *Line) failAt(at int, format string, args ...any) error {
 	l.At = at
 	return fmt.Errorf(format, args...)
 }
 
-// readRecord reads a record. Its description ends at the first place that looks like it.
+// readRecord reads a record. Its description ends at the first text that looks like its end.
 func (e *listPort) readRecord(l *Line) error {
 	if !l.Skip("{ ") {
 		return errRecord

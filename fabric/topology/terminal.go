@@ -11,18 +11,18 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Terminals print the text in columns and colours, and their logs and copies keep that.
-// This file makes the text of it that the tool printed. Numbers of lines stay.
+// Terminals print the text in columns and colours, and their logs and copies keep
+// that. This file restores the text that the tool printed. Line numbers stay.
 
 // escape begins a control sequence of a terminal (ECMA-48).
 const escape = "\x1b"
 
-// escapes are control sequences: "[", parameters, intermediates and one that ends it; "]" up to BEL or
-// ESC \; or intermediates and one that ends it. None goes beyond its line.
+// escapes matches control sequences: "[", parameters, intermediates and a final byte;
+// "]" up to BEL or ESC \; or intermediates and a final byte. None goes beyond its line.
 var escapes = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*.?|\][^\a\\\n]*[\a\\]?|[ -/]*.?)`)
 
-// withoutEscapes is data without control sequences: colours, titles of windows, modes.
-// Data without any is returned as it is.
+// withoutEscapes returns data without control sequences: colours,
+// titles of windows, modes. Data without any is returned as it is.
 func withoutEscapes(data []byte) []byte {
 	if bytes.IndexByte(data, escape[0]) < 0 {
 		return data
@@ -30,12 +30,12 @@ func withoutEscapes(data []byte) []byte {
 	return escapes.ReplaceAll(data, nil)
 }
 
-// The least and the greatest width of a terminal that unwrapped looks for, in columns.
+// The least and the greatest width of terminals that unwrap handles, in columns.
 const (
 	minColumns = 60
 	maxColumns = 400
-	// maxTrimmed is the most blanks that a copied row may have lost at its end, where tabs
-	// stood before a comment.
+	// maxTrimmed is the greatest number of blanks that a copied
+	// row may have lost at its end, from tabs before a comment.
 	maxTrimmed = 16
 )
 
@@ -55,7 +55,7 @@ func (p *parser) unwrap() {
 	if columns < minColumns || columns > maxColumns {
 		return
 	}
-	goOn, stop := 0, 0 // longest rows that go on, and that do not
+	goOn, stop := 0, 0 // longest rows that go on in the next row, and others
 	for i := range len(lines) - 1 {
 		if len(lines[i]) < columns || utf8.RuneCount(lines[i]) != columns || !beginsRecord(lines[i]) {
 			continue
@@ -107,8 +107,8 @@ func hasOddRow(data []byte) bool {
 	return false
 }
 
-// whole returns true if a row ends in a link, 4xNDR, as port lines do: the next row is then not
-// its rest, unless 4xFDR and the next row make 4xFDR10.
+// whole returns true if a row ends in a link, 4xNDR, as port lines do:
+// the next row is then not its rest, unless both together end in 4xFDR10.
 func whole(row, next []byte) bool {
 	width, speed, ok := strings.Cut(string(row[bytes.LastIndexByte(row, ' ')+1:]), "x")
 	s, known := fabric.ParseSpeed(speed)
@@ -131,13 +131,13 @@ func beginsRecord(row []byte) bool {
 	return form != NoForm && form != UFMLinks || otherRecord.Match(row)
 }
 
-// otherRecord are the beginnings of lines that formOf does not tell.
+// otherRecord matches the beginnings of lines that formOf does not know.
 var otherRecord = regexp.MustCompile(`^(?:\[[ \t]*\d[^"#]*"|(?:0x[0-9a-fA-F]{1,16}[ \t]|\d+[ \t]+\d+\[).*==\(|Chassis |Hostname: |Non-Chassis Nodes)`)
 
-// cutMessages takes errors of the sweep out of lines that they stand in. What stands in front
-// of one goes on in the next line, unless that begins as a line of its own.
+// cutMessages takes errors of the sweep out of lines that they interrupt. The text
+// before an error goes on in the next line, unless that begins like a line of its own.
 func (p *parser) cutMessages() {
-	begins := []string{"ibwarn: [", "iberror: [", "ibpanic: [", "ibdebug: [", ".c:"} // what message looks for
+	begins := []string{"ibwarn: [", "iberror: [", "ibpanic: [", "ibdebug: [", ".c:"} // what message matches
 	if !slices.ContainsFunc(begins, func(s string) bool { return bytes.Contains(p.data, []byte(s)) }) {
 		return
 	}
@@ -166,8 +166,8 @@ func (p *parser) cutMessages() {
 	p.data = out
 }
 
-// messageIn is where in a line an error of the sweep begins, -1 for none or where it is the whole
-// line. None ends before from; one may begin two words in front of it.
+// messageIn returns where in a line an error of the sweep begins, -1 if there
+// is none or it is the whole line. It searches from the word before from on.
 func messageIn(text []byte, from int) int {
 	window := max(from-128, 0)
 	from = window + bytes.LastIndexByte(bytes.TrimRight(text[window:from], " "), ' ') + 1
@@ -178,7 +178,7 @@ func messageIn(text []byte, from int) int {
 	if n := from + at[0]; !bytes.HasPrefix(text[n:], []byte("/src/")) {
 		return n
 	}
-	return from + at[0] + 1 // behind a name that ends in a slash
+	return from + at[0] + 1 // the name in front ends in a slash
 }
 
 // cutShort matches a port line, a header, or a line before a header, that lacks its end.

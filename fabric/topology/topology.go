@@ -5,7 +5,7 @@
 // Sources of the format of ibnetdiscover: infiniband-diags/ibnetdiscover.c of rdma-core
 // (out_switch, out_ca, out_switch_port, out_ca_port, dump_ports_report) for
 // what is printed, ibsim/sim_net.c of ibsim (parse_netconf and below) for what
-// is accepted. Quirks of either are named where the code answers to them.
+// is accepted. Comments name quirks where the code meets them.
 //
 // A cable is written twice, once at each of its ends, and both must agree.
 package topology
@@ -19,22 +19,22 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Options are how a text is read.
+// Options tell how a text is read.
 type Options struct {
-	// Lenient drops what is broken and lists it, instead of refusing the text.
+	// Lenient drops broken text and lists it, instead of refusing all.
 	Lenient bool
-	// Strict refuses all that the tool itself does not print, as foreign lines, lost tabs
-	// and other ends of lines, and LIDs that no port can have. It goes before Lenient.
+	// Strict refuses all that the tool itself does not print: foreign lines, lost
+	// tabs, other ends of lines, LIDs that no port can have. It overrides Lenient.
 	Strict bool
-	// TwiceLIDs makes Problems of LIDs that several ports have, and drops all but the first, where otherwise
-	// the text is refused.
+	// TwiceLIDs drops LIDs that an earlier port has, and makes
+	// Problems of them instead of an error.
 	TwiceLIDs bool
-	// Lines, if it is not nil, is filled with where the text has nodes and ports.
+	// Lines, if not nil, gets the lines of nodes and ports in the text.
 	Lines *Lines
 }
 
-// Lines says where a text has nodes and ports, as numbers of lines from 1: the header of a
-// node, or in a port list the first line with it, and the line of a port.
+// Lines has the lines, from 1, of nodes and ports in a text: the header
+// of a node, or in a list the first line with it, and the line of a port.
 type Lines struct {
 	Nodes map[fabric.GUID]int
 	Ports map[NodePort]int
@@ -46,7 +46,7 @@ type NodePort struct {
 	Port fabric.PortNum
 }
 
-// fillLines tells where nodes and ports are.
+// fillLines sets the lines of nodes and ports.
 func (p *parser) fillLines(to *Lines) {
 	to.Nodes, to.Ports = make(map[fabric.GUID]int, len(p.nodes)), make(map[NodePort]int, len(p.ports))
 	for i := range p.nodes {
@@ -78,11 +78,11 @@ func (p *parser) fillLines(to *Lines) {
 // port GUID less the port number, as in ibsim, which keeps the ports of a CA
 // together. Where that contradicts another line of the list, each CA port is a
 // node of its own, with the port's GUID. Port lists lack vendor, device, LMC and
-// the kind of port 0 besides, and a node has as many ports as are listed.
+// the kind of port 0, and a node has as many ports as are listed.
 //
 // What iblinkinfo prints and the links of UFM lack the same, and more: see Form. A subnet list
-// has the GUIDs of nodes; where two of its lines describe a node otherwise, the first counts, but
-// 0 never does, and there is a Contradiction. Its links that are down are left out.
+// has the GUIDs of nodes. If two of its lines describe a node differently, the first value that is
+// not 0 counts, and there is a Contradiction. Links that are down are left out.
 func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Problem, error) {
 	p := newParser(name, data)
 	p.lenient, p.strict, p.twiceLIDs = opt.Lenient && !opt.Strict, opt.Strict, opt.TwiceLIDs
@@ -109,8 +109,8 @@ func Parse(name string, data []byte, opt Options) (*fabric.Fabric, []fabric.Prob
 	return f, p.problems, nil
 }
 
-// ParseWritten is Parse for what Append and AppendLabelled make. A program that reads nothing else
-// links no other form.
+// ParseWritten parses what Append and AppendLabelled make.
+// A program that reads nothing else links no other form.
 func ParseWritten(name string, data []byte) (*fabric.Fabric, error) {
 	p := newParser(name, data)
 	p.form = Stanzas
@@ -137,7 +137,7 @@ type parser struct {
 
 	line    place     // being read
 	pending []foreign // foreign lines since the last line of topology text
-	noise   []foreign // all others
+	noise   []foreign // other foreign lines
 
 	nodes    []node
 	ports    []portLine
@@ -146,9 +146,9 @@ type parser struct {
 	names    map[string]int32      // ids that are not made of a GUID, numbered
 	nameNode []int32               // by that number: index in nodes, or -1
 
-	// What the next lines of a text without port lists refer to.
-	current int32 // node that port lines belong to, -1 without
-	dropped bool  // there is none because its header was dropped
+	// State for the next lines of stanzas.
+	current int32 // node that port lines belong to, -1 for none
+	dropped bool  // no current node, since its header was dropped
 	begun   bool  // a line of the next stanza is there, but not its header
 	guids   [4]guidCounter
 	vendor  uint32
@@ -157,7 +157,7 @@ type parser struct {
 	masks   linkMasks // by width, speed and extspeed lines
 
 	labels   []string         // of ports, each once; labels[0] is ""
-	labelNum map[string]int32 // the reverse
+	labelNum map[string]int32 // index in labels
 	badLIDs  []badLID
 }
 
@@ -174,25 +174,25 @@ type key struct {
 	kind  fabric.NodeType // 0 for a name
 }
 
-// lids holds what the text says about the LIDs of an end port.
+// lids is what the text has about the LIDs of an end port.
 type lids struct {
-	lid, heard fabric.LID // what it says itself, and what its neighbours say; 0 for nothing
+	lid, heard fabric.LID // by its own line, and by those of its neighbours; 0 for none
 	lmc        uint8
-	disagree   bool // its neighbours say different things
+	disagree   bool // its neighbours' lines disagree
 }
 
 type node struct {
 	id        key
 	guid      fabric.GUID
-	portGUID  fabric.GUID // of switch port 0, 0 when not stated
+	portGUID  fabric.GUID // of switch port 0, 0 if not stated
 	system    fabric.GUID
 	header    place
 	desc      string
-	base      int // of its slots
+	base      int // index of its first slot
 	vendor    uint32
 	device    uint16
 	lids           // of switch port 0
-	odd       bool // a record that describes it otherwise is a Problem already
+	odd       bool // a Problem about another description of it exists
 	kind      fabric.NodeType
 	ports     fabric.PortNum
 	enhanced0 bool
@@ -202,10 +202,10 @@ type node struct {
 type portLine struct {
 	at       place
 	peer     key         // the node at the other end
-	guid     fabric.GUID // of this port, 0 when not stated
-	peerGUID fabric.GUID // of the peer's, 0 when not stated
+	guid     fabric.GUID // of this port, 0 if not stated
+	peerGUID fabric.GUID // of the peer's, 0 if not stated
 	node     int32
-	back     int32 // index of the line of the other end, -1 when dropped
+	back     int32 // index of the line of the other end, -1 if dropped
 	lids
 	peerLID fabric.LID
 	label   int32 // index in parser.labels
@@ -217,7 +217,7 @@ type portLine struct {
 // errDropped is returned by fail in a lenient read, up to the loop over lines.
 var errDropped = errors.New("dropped")
 
-// textOf is the line at a place.
+// textOf returns the line at a place.
 func (p *parser) textOf(at place) []byte {
 	line, _ := cutLine(p.data[at.off:])
 	return line
@@ -247,7 +247,7 @@ func (p *parser) read() error {
 	return p.checkRead(err)
 }
 
-// checkRead returns the error of reading lines, or what is wrong with all of them.
+// checkRead returns the error of reading lines, or one about all of them.
 func (p *parser) checkRead(err error) error {
 	if err != nil {
 		return err
@@ -268,13 +268,13 @@ func (p *parser) checkRead(err error) error {
 	return nil
 }
 
-// eachLine has read called for each line that is neither empty nor a comment, from its
-// first word on.
+// eachLine calls read for each line that is neither empty nor
+// a comment, from its first word on.
 func (p *parser) eachLine(read func(*Line) error) error {
 	return p.eachLineIn(place{}, len(p.data), read)
 }
 
-// eachLineIn is eachLine from a place to an offset; num of the place is that of the line before.
+// eachLineIn is eachLine from a place to an offset; from.num is the number of the line before.
 func (p *parser) eachLineIn(from place, to int, read func(*Line) error) error {
 	var l Line
 	for p.line = from; from.off < to; {

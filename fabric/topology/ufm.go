@@ -24,8 +24,8 @@ import (
 // The port is named by GUID and number in source_port_name, or in name, where the two ends
 // may stand in either order.
 
-// readUFM reads the links of UFM. Around the JSON may be foreign lines: what curl prints, and
-// a prompt behind the last bracket. begin is where the first stands.
+// readUFM reads the links of UFM. Foreign lines may surround the JSON: what curl prints,
+// and a prompt behind the last bracket. begin is the offset of the first bracket.
 func (p *parser) readUFM(begin int) error {
 	if err := p.passOverText(0, begin); err != nil {
 		return err
@@ -72,7 +72,7 @@ func (p *parser) lineOf(from place, at int) place {
 	return from
 }
 
-// passOverText passes over foreign lines.
+// passOverText passes over foreign lines between two offsets.
 func (p *parser) passOverText(from, to int) error {
 	at := place{from, p.lineOf(place{num: 1}, from).num - 1}
 	if err := p.eachLineIn(at, to, p.passOver); err != nil {
@@ -81,7 +81,7 @@ func (p *parser) passOverText(from, to int) error {
 	return p.settleNoise(false)
 }
 
-// readUFM reads a link. UFM has strings, some of its versions numbers for ports.
+// readUFM reads a link. Its values are strings; in some versions, ports are numbers.
 func (x *listLine) readUFM(raw json.RawMessage) (err error) {
 	var link map[string]any
 	var bad error
@@ -139,8 +139,8 @@ func ufmPort(s string) (e listPort, ok bool) {
 	return e, err == nil
 }
 
-// identify replaces GUIDs of systems by the GUIDs of the ports themselves, if the link has these: in
-// its own name, or in the names of its ports.
+// identify replaces GUIDs of systems by those of the ports themselves,
+// if the link has them in its own name, or in the names of its ports.
 func (x *listLine) identify(name, sourceName, destName string) error {
 	source, dest := &x.own, &x.peer
 	first, second, named := strings.Cut(name, ":")
@@ -173,13 +173,13 @@ func (x *listLine) identify(name, sourceName, destName string) error {
 	return nil
 }
 
-// adapterPort begins what UFM calls a port of an adapter, such as HCA-2/1.
+// adapterPort begins UFM's name of a port of an adapter, such as HCA-2/1.
 const adapterPort = "HCA-"
 
-// inferUFM finds what UFM does not say outright. The description of a switch has the port
-// behind a colon, "leaf 1:1/3/1", and the one of an adapter has not. UFM before 6.12 has no
-// descriptions: there the ports of adapters have names like HCA-2/1. A GUID with several
-// ports is a switch in any case, since the ports of adapters have each their own.
+// inferUFM finds what UFM does not state. The description of a switch has the port
+// behind a colon, "leaf 1:1/3/1", that of an adapter has not. UFM before 6.12 has no
+// descriptions: there, ports of adapters have names like HCA-2/1. A GUID with
+// several ports is always a switch, since the ports of adapters have each their own.
 func inferUFM(lines []listLine) {
 	inferKinds(lines, func(e *listPort) fabric.NodeType {
 		name, ofSwitch := e.switchName()
@@ -196,13 +196,13 @@ func inferUFM(lines []listLine) {
 			e.name, _ = e.switchName()
 		}
 		if strings.HasPrefix(e.label, adapterPort) || !strings.Contains(e.label, "/") || !IsLabel([]byte(e.label)) {
-			e.label = "" // the number of the port, or that of an adapter in its host
+			e.label = "" // a number: of the port, or of an adapter in its host
 		}
 	}
 }
 
-// switchName is the description without the port of a switch behind it, and whether it has
-// one.
+// switchName returns the description without the port of a
+// switch behind it; ofSwitch is true if it had one.
 func (e *listPort) switchName() (name string, ofSwitch bool) {
 	for _, port := range []string{e.label, strconv.Itoa(int(e.num))} {
 		if name, ok := strings.CutSuffix(e.name, ":"+port); ok && port != "" {

@@ -28,9 +28,9 @@ const (
 	GroupsLimit = 64 << 20
 )
 
-// Parse reads the one document of a file of at most limit bytes; name is the file's and what the kind of it, for
-// messages, and want what should be in it. Errors of Parse and of the methods are
-// *fabric.ParseError with the line.
+// Parse reads a file of one document and at most limit bytes. For messages,
+// name is the file's name, what is its kind, and want its contents. Errors
+// of Parse and of the methods are *fabric.ParseError with the line.
 func Parse(name string, data []byte, limit int, what, want string) (*File, *yaml.Node, error) {
 	r := &File{Name: name, lines: bytes.Split(data, []byte("\n"))}
 	if len(data) > limit {
@@ -72,11 +72,11 @@ type File struct {
 	lines [][]byte
 }
 
-// Fail is an error at a node of the file.
+// Fail returns an error at a node of the file.
 func (r *File) Fail(n *yaml.Node, format string, args ...any) error {
 	e := &fabric.ParseError{File: r.Name, Err: fmt.Errorf(format, args...)}
 	if n != nil && n.Line > 0 {
-		// YAML has lines end at more characters than editors do.
+		// In YAML more characters end a line than in editors.
 		e.Line = min(n.Line, len(r.lines))
 		e.Text = strings.TrimRight(string(r.lines[e.Line-1]), "\r")
 		e.Column = len(e.Text)
@@ -93,11 +93,11 @@ func (r *File) Fail(n *yaml.Node, format string, args ...any) error {
 
 var (
 	yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
-	// fromZero are the errors of the library whose lines count from 0.
+	// fromZero matches errors of the library whose lines count from 0.
 	fromZero = regexp.MustCompile(`^(did not find expected (key|node|'|<)|unknown anchor|found duplicate %|found incompatible)`)
 )
 
-// yamlError gives an error of the YAML reader its place.
+// yamlError adds the place to an error of the YAML reader.
 func (r *File) yamlError(err error) error {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -117,7 +117,7 @@ func (r *File) yamlError(err error) error {
 	return r.Fail(&yaml.Node{Line: n, Column: 1}, "%s; want YAML", m[2])
 }
 
-// plain refuses anchors, aliases and tags, which such a file needs for nothing.
+// plain refuses anchors, aliases and tags: such a file needs none.
 func (r *File) plain(n *yaml.Node) error {
 	switch {
 	case n.Kind == yaml.AliasNode || n.Anchor != "":
@@ -133,7 +133,8 @@ func (r *File) plain(n *yaml.Node) error {
 	return nil
 }
 
-// Entries reads the entries of a mapping, each key once. what is the mapping, for messages.
+// Entries calls read for each entry of a mapping; a key may
+// occur once. what names the mapping, for messages.
 func (r *File) Entries(n *yaml.Node, what string, read func(key, value *yaml.Node) error) error {
 	if n.Kind != yaml.MappingNode {
 		return r.Fail(n, "%s; want %s", KindName(n), what)
@@ -155,7 +156,7 @@ func (r *File) Entries(n *yaml.Node, what string, read func(key, value *yaml.Nod
 	return nil
 }
 
-// Mapping reads a mapping with some keys, each once.
+// Mapping reads a mapping that may have the given keys, each once.
 func (r *File) Mapping(n *yaml.Node, keys map[string]func(*yaml.Node) error) error {
 	want := strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
 	return r.Entries(n, "a mapping with "+want, func(key, value *yaml.Node) error {
@@ -211,7 +212,7 @@ func (r *File) Number(n *yaml.Node, least, most int) (int, error) {
 	return v, nil
 }
 
-// Beside is a file as another one names it.
+// Beside returns the path of file, which other names: it is relative to the folder of other.
 func Beside(other, file string) string {
 	if filepath.IsAbs(file) || other == "-" {
 		return file

@@ -27,7 +27,7 @@ func (c *Counters) ReadCables(name string, data []byte, f *fabric.Fabric, opt Op
 
 func (c *Counters) readCables(r *textReader, f *fabric.Fabric) {
 	var line *Line
-	most, least := 0.0, 0.0 // light of a lane of the port in mW
+	most, least := 0.0, 0.0 // most and least light of a lane of the port, in mW
 	r.eachLine(func(_ int, text []byte) error {
 		text = bytes.TrimSpace(text)
 		if beginsWith(text, cablePort) {
@@ -75,7 +75,7 @@ func cablePortOf(f *fabric.Fabric, text []byte) (fabric.PortID, error) {
 	return f.Port(n, fabric.PortNum(num)), nil
 }
 
-// ParseAmount reads the number at the beginning of a text, whatever unit is behind it: 47 of
+// ParseAmount reads the number at the beginning of a text, before any unit: 47 of
 // "47 C". ok is false for N/A and the like, and for numbers that no module has.
 func ParseAmount(text string) (x float64, ok bool) {
 	text = strings.TrimSpace(text)

@@ -8,9 +8,9 @@ import (
 )
 
 // WriteCAOrder writes opensm-ftree-ca-order.dump as OpenSM's ftree does
-// (osm_ucast_ftree.c): base LID and node description of a CA port a line, and for
-// fabric.NoPort a place without a host. MPI ranks that are given out in this order have
-// shift permutations without contention on a full fat tree.
+// (osm_ucast_ftree.c): a line has the base LID and node description of a CA
+// port, or DUMMY for fabric.NoPort, a place without a host. MPI ranks in
+// this order run shift permutations without contention on a full fat tree.
 func WriteCAOrder(w io.Writer, f *fabric.Fabric, order []fabric.PortID) error {
 	var b []byte
 	for _, p := range order {

@@ -12,7 +12,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// Counter is a counter that all ports have (IBA 16.1.3.5, PortCounters), or blocks that FEC could not correct.
+// Counter is a counter of a port in PortCounters (IBA
+// 16.1.3.5), or the blocks that FEC did not correct.
 type Counter uint8
 
 // The counters, those of traffic first.
@@ -42,8 +43,8 @@ const (
 type CounterInfo struct {
 	Name  string // in IBA, and in what infiniband-diags and ibdiagnet print
 	Unit  string
-	Bits  uint8 // in PortCounters, where it stands still at its greatest value
-	Words bool  // it counts words of four bytes, which become bytes here
+	Bits  uint8 // in PortCounters, where it stops at its greatest value
+	Words bool  // it counts words of four bytes; values here are in bytes
 }
 
 // counterInfos is the table of counters, by Counter.
@@ -68,7 +69,7 @@ var counterInfos = [CounterCount]CounterInfo{
 	VL15Dropped:          {"VL15Dropped", "packets", 16, false},
 }
 
-// Info is the row of the counter in the table.
+// Info returns the row of the counter in the table.
 func (k Counter) Info() CounterInfo {
 	if k < CounterCount {
 		return counterInfos[k]
@@ -90,20 +91,20 @@ type CounterValue struct {
 	N     float64 // in the unit of the counter; above 2^53 the last digits are lost
 	Count uint64  // N with all its digits
 	Known bool
-	Full  bool // N is a lower bound: the counter stands at the end of its bits, or was reset
-	// Wrapped is set where the counter of 64 bits has a number from minWrapped on: a difference that
-	// went below zero, and no count. N is then what the counter of PortCounters says, if Known.
+	Full  bool // N is a lower bound: the counter reached its greatest value, or was reset
+	// Wrapped is set if the counter of 64 bits is minWrapped or more: a difference that
+	// went below zero, and no count. N is then the value in PortCounters, if Known.
 	Wrapped bool
 
-	wide  bool // of 64 bits
-	reset bool // it was less than in the reading before
+	wide  bool // a value of 64 bits
+	reset bool // it was less than in the earlier reading
 }
 
 // Values of 64 bits that are no counts.
 const (
-	// minWrapped is out of reach: words at 100 GB/s take 5 years to come there.
+	// minWrapped cannot be reached: 2^62 words at 100 GB/s take 5 years.
 	minWrapped = 1 << 62
-	// noCounter and greater numbers stand for a counter that a port does not have.
+	// noCounter and greater numbers mean that a port lacks the counter.
 	noCounter = 1<<64 - 2
 )
 
@@ -117,23 +118,24 @@ func (v CounterValue) MarshalJSON() ([]byte, error) {
 
 // Counters is a reading of the counters of ports.
 type Counters struct {
-	// By Counter and PortID: short has the values of PortCounters, wide those of 64
-	// bits. A column without any port's value is nil.
+	// By Counter and PortID: short has the values in PortCounters,
+	// wide those of 64 bits. A column is nil if no port has a value.
 	short, wide [CounterCount][]CounterValue
 
-	// Lines is how the lines of ports are, by PortID, as ibdiagnet reads it; nil where no port says.
+	// Lines has the state of each port's line by PortID, as
+	// ibdiagnet reads it; nil if not known.
 	Lines []Line
 }
 
-// Line is how well bits and light arrive at a port. The zero value says nothing.
+// Line is how well bits and light arrive at a port. The zero value is unknown.
 type Line struct {
-	SymbolBER float64 // wrong symbols behind FEC in proportion to all; 0 unknown
+	SymbolBER float64 // share of symbols that are wrong after FEC; 0 unknown
 	Celsius   float64 // temperature of the module of the cable; 0 unknown
 	Alarms    int     // kinds of alarms and warnings of the module itself
-	Spread    float64 // dB between the lanes that receive most light and least; 0 unknown
+	Spread    float64 // dB between the lanes with the most and the least light; 0 unknown
 }
 
-// Line returns the line of a port of f to be changed.
+// Line returns the line of port p of f, for the caller to change.
 func (c *Counters) Line(f *fabric.Fabric, p fabric.PortID) *Line {
 	if c.Lines == nil {
 		c.Lines = make([]Line, f.NumPorts())
@@ -141,8 +143,8 @@ func (c *Counters) Line(f *fabric.Fabric, p fabric.PortID) *Line {
 	return &c.Lines[p]
 }
 
-// Set gives a counter of a port of f a value. A value of 64 bits and one of PortCounters are
-// kept side by side; Get chooses between them.
+// Set sets the value of a counter of a port of f. A value of 64 bits and
+// one of PortCounters are kept side by side; Get chooses between them.
 func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterValue) {
 	column := &c.short[k]
 	if v.wide {
@@ -154,14 +156,14 @@ func (c *Counters) Set(f *fabric.Fabric, k Counter, p fabric.PortID, v CounterVa
 	(*column)[p] = v
 }
 
-// Get returns the value of a counter of a port: if the port has it in both widths, the
-// greater value, since either may have stopped counting.
+// Get returns the value of a counter of a port: if both widths are
+// known, the greater value, since either may have stopped counting.
 func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
 	return greater(c.both(k, p))
 }
 
-// both returns the values of a counter in the bits of PortCounters and in 64. A short one that has
-// the last bits of a wide one that wrapped has wrapped with it, and says nothing.
+// both returns the value of a counter in PortCounters and that of 64 bits. If the wide one
+// wrapped and the short one equals its last bits, the short one wrapped with it and is unknown.
 func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
 	if c.short[k] != nil {
 		short = c.short[k][p]
@@ -175,7 +177,7 @@ func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
 	return short, wide
 }
 
-// greater returns the greater value, of equal ones that which is a lower bound.
+// greater returns the greater value; of equal ones, the one that is a lower bound.
 func greater(short, wide CounterValue) CounterValue {
 	v := short
 	if wide.Known && (!short.Known || wide.N > short.N || wide.N == short.N && !short.Full) {
@@ -185,7 +187,7 @@ func greater(short, wide CounterValue) CounterValue {
 	return v
 }
 
-// Has returns true if a port has a counter.
+// Has returns true if any counter of port p is known.
 func (c *Counters) Has(p fabric.PortID) bool {
 	for k := range CounterCount {
 		if c.Get(k, p).Known {
@@ -195,11 +197,11 @@ func (c *Counters) Has(p fabric.PortID) bool {
 	return false
 }
 
-// Counts returns true if any port may have a value of a counter.
+// Counts returns true if counter k may be known for any port.
 func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
-// Value is a counter as a port sends it, of the given number of bits. A value that stands still at the end
-// of its bits is Full; 64 bits never do, and have numbers that are Wrapped or say nothing.
+// Value converts the raw value of a counter of some number of bits. It is Full at the greatest
+// value; one of 64 bits never is, but Wrapped from minWrapped on, and unknown from noCounter on.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	v := CounterValue{Count: raw, wide: bits == 64}
 	if k.Info().Words {
@@ -216,7 +218,7 @@ func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	return v
 }
 
-// The first lines of perfquery for a port (infiniband-diags, perfquery.c). The line names the attribute:
+// The first lines that perfquery prints for a port (perfquery.c). The first names the attribute:
 // "Port", "Port extended" for 64 bits, or another one such as PortExtendedSpeedsCounters.
 const (
 	perfHead     = " counters: "
@@ -224,8 +226,8 @@ const (
 	perfSelect   = "PortSelect:."
 )
 
-// What ibqueryerrors prints (infiniband-diags, ibqueryerrors.c): a line for each node and below it a line
-// for each port, and at the end how many it checked.
+// What ibqueryerrors prints (infiniband-diags, ibqueryerrors.c): a line for each
+// node, below it a line for each port, and at the end the number of checked nodes.
 const (
 	errorsFor   = "Errors for "
 	dataFor     = "Data Counters for "
@@ -233,7 +235,7 @@ const (
 	errorsCheck = "## Summary: "
 )
 
-// block is the counters of a port that are printed together.
+// block names counters of a port that are printed together.
 type block struct {
 	port fabric.PortID
 	kind string // the first line of perfquery up to perfHead
@@ -245,22 +247,22 @@ type perfReader struct {
 	f *fabric.Fabric
 	c *Counters
 	block
-	inside bool // there was the first line of a port
-	skip   bool // that first line is wrong
+	inside bool // the first line of a port has been read
+	skip   bool // the first line of this port is wrong
 	seen   map[block]bool
-	ports  map[fabric.GUID]fabric.PortID // for ibqueryerrors
+	ports  map[fabric.GUID]fabric.PortID // end ports, for ibqueryerrors
 }
 
-// ReadCounters reads the counters of ports: what perfquery prints for one port after the other,
-// with -x or without it, or what ibqueryerrors prints. name is the file's, for messages. Of a
-// port that perfquery prints in both ways, the greater value of each counter counts. Of ibqueryerrors, with
-// any options, a value of more bits than PortCounters has is one of 64, and sums of all ports are left out.
+// ReadCounters reads the counters of ports: what perfquery prints for one port after the
+// other, with -x or without it, or what ibqueryerrors prints. name is the file's, for
+// messages. If perfquery prints a port in both ways, the greater value of each counter
+// counts. In text of ibqueryerrors, a value of more bits than PortCounters has is one of
+// 64, and sums of all ports are ignored.
 //
-// Errors are *fabric.ParseError, and the counters are then nil. With Options.Lenient these are
-// Problems instead: LIDs, nodes and ports that the fabric does not have, the sum of all ports
-// of a switch (perfquery -a), a second reading of a port, values that are no numbers, and lines
-// that are nothing of the form. What perfquery says of ports that did not answer is a Missing
-// Problem.
+// Errors are *fabric.ParseError, and the counters are then nil. With Options.Lenient these
+// are Problems instead: LIDs, nodes and ports that the fabric does not have, the sum of
+// all ports of a switch (perfquery -a), a second reading of a port, values that are no
+// numbers, and foreign lines. Ports that did not answer perfquery are a Missing Problem.
 func ReadCounters(name string, data []byte, f *fabric.Fabric, opt Options) (*Counters, []fabric.Problem, error) {
 	r := &perfReader{textReader: newTextReader(name, data, opt), f: f, c: &Counters{}, seen: map[block]bool{}, ports: map[fabric.GUID]fabric.PortID{}}
 	switch form := Recognize(data); form {
@@ -325,7 +327,7 @@ func (r *perfReader) readHead(line string) error {
 	return r.begin(block{r.f.Port(n, fabric.PortNum(num)), kind})
 }
 
-// begin takes a block to be that of the values that follow.
+// begin starts block b, to which the values that follow belong.
 func (r *perfReader) begin(b block) error {
 	if r.seen[b] {
 		return fmt.Errorf("a second reading of port %s; want a file for each reading", r.f.PortName(b.port))
@@ -373,7 +375,7 @@ func (r *perfReader) readErrors(_ int, line []byte) error {
 		digits := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
 		raw, err := strconv.ParseUint(digits, 10, 64)
 		bits := k.Info().Bits
-		if raw >= 1<<bits || k >= XmitWait && strings.Contains(rest, "(") { // of the extended counters
+		if raw >= 1<<bits || k >= XmitWait && strings.Contains(rest, "(") { // an extended counter
 			bits = 64
 		}
 		switch {
@@ -392,7 +394,7 @@ func (r *perfReader) readField(line string) error {
 	if !ok {
 		return errors.New("want a counter such as PortXmitData:....................17")
 	}
-	k, known := counterByName[strings.Replace(key, "BlockCtr", "BlockCounter", 1)] // which libibmad shortens
+	k, known := counterByName[strings.Replace(key, "BlockCtr", "BlockCounter", 1)] // libibmad shortens it
 	if !known {
 		return nil // selectors, and counters that few ports have
 	}
@@ -408,10 +410,10 @@ func (r *perfReader) readField(line string) error {
 	return nil
 }
 
-// Since returns the counts between an earlier reading and this one, both of f. A counter that is
-// less than before was reset in between: its value is then a lower bound, and resets is the number
-// of ports with such a counter. For a counter that was at its end before, the lower bound is 0.
-// Values that only one reading has are left out; Lines are those of this reading.
+// Since returns the counts between an earlier reading and this one, both of f. A counter that
+// is less than before was reset in between: its value is then a lower bound, and resets is the
+// number of ports with such a counter. If a counter was at its greatest value before, the lower
+// bound is 0. Values that only one reading has are left out; Lines are those of this reading.
 func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
 	d = &Counters{Lines: c.Lines}
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -430,8 +432,8 @@ func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, reset
 	return d, resets
 }
 
-// since returns the difference of a counter: the greater one where both readings have both widths. A
-// wide counter that is greater than the short one now has not stood still, and counts alone.
+// since returns the difference of a counter: the greater one if both readings have both widths. If
+// the wide counter is now greater than the short one, it has not stopped, and it alone is used.
 func (c *Counters) since(before *Counters, k Counter, p fabric.PortID) CounterValue {
 	short, wide := c.both(k, p)
 	shortBefore, wideBefore := before.both(k, p)

@@ -10,7 +10,7 @@
 // keeps them in maps keyed by the GUID in network byte order, so on such
 // hosts they are sorted by the byte-reversed GUID.
 //
-// Readers recognize older forms as well. Text that cannot be right is a
+// Readers also know older forms. Text that cannot be right is a
 // *fabric.ParseError with the line; Options.Lenient leaves such lines out
 // instead and lists them. What is odd but usable is listed in either case.
 // All functions are safe for concurrent use, and their results do not depend
@@ -18,8 +18,8 @@
 //
 // A reader goes through a text line by line (textReader, in reader.go) or, where a
 // text has a section for each switch, section by section on all CPUs (sectionReader);
-// both note what is wrong as findings. A line is taken apart by a topology.Line.
-// Only the rows of forwarding tables have tuned loops besides (fast.go).
+// both note what is wrong as findings. topology.Line parses lines, except for
+// the tuned loops for rows of forwarding tables (fast.go).
 package dump
 
 import (

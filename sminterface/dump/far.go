@@ -78,7 +78,7 @@ func appendFAR(b []byte, f *fabric.Fabric, t *adaptive.Tables, s fabric.NodeID) 
 	for _, g := range t.Groups[s] {
 		subgroups := g.Subgroups
 		if len(subgroups) == 0 {
-			subgroups = make([]adaptive.Subgroup, 1) // without ports: entries can name it
+			subgroups = make([]adaptive.Subgroup, 1) // entries can name a group without ports
 		}
 		for _, sub := range subgroups {
 			b = fmt.Appendf(b, "%d %d %d ", g.Number, sub.Number, sub.WHBF)
@@ -131,9 +131,9 @@ type farSection struct {
 	index   map[int]int // in groups, by number
 	plfts   []farTable
 	part    farPart
-	rows    bool // the head of the columns has come
-	unknown int  // lines before the groups
-	first   int  // the offset of the first of these
+	rows    bool // the heads of the columns have been read
+	unknown int  // number of lines before the groups
+	first   int  // offset of the first of these lines
 }
 
 // farPart is a part of a section of far.
@@ -160,20 +160,20 @@ type farEntry struct {
 	group int16 // in the switch's group table, -1 for none
 }
 
-// ReadFAR reads adaptive routing from ibdiagnet's far: the groups and private LFTs of each
-// switch. name is the file's, for messages. Select is nil, for this form does not say it:
-// ReadPLFTMap does. A private LFT has NoPath where it has no row. Other than number 0 it is
-// Lacking on switches whose section has no line with its number.
+// ReadFAR reads adaptive routing from ibdiagnet's far: the groups and private LFTs of
+// each switch. name is the file's, for messages. Select is nil, since this form lacks
+// it; ReadPLFTMap reads it. A private LFT has NoPath for a LID without a row. Each
+// but number 0 is Lacking on switches whose section has no line with its number.
 //
-// Switches are matched by node GUID, and one without a section is a Missing Problem. What
-// stands between the first line of a section and its groups is not understood, and
-// NotUnderstood says so once. It can be about SLs and transports that do not route
-// adaptively, so that packets have fewer choices than these tables and never more.
+// Switches are matched by node GUID, and one without a section is a Missing Problem.
+// Lines between the first line of a section and its groups are not understood; one
+// NotUnderstood Problem counts them. They can exclude SLs and transports from
+// adaptive routing: packets then have fewer choices than these tables, never more.
 //
-// Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient these are
-// Problems instead: unknown switches, ports and groups, LIDs that are 0 or beyond the table's
-// top, a second section, group, private LFT or row, lines that are nothing of the form, and
-// sections that end too early.
+// Errors are *fabric.ParseError, and the tables are then nil. With Options.Lenient
+// these are Problems instead: unknown switches, ports and groups, LIDs that are 0 or
+// beyond the table's top, a second section, group, private LFT or row, foreign lines,
+// and sections that end too early.
 func ReadFAR(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Tables, []fabric.Problem, error) {
 	r := &farReader{sectionReader: newSectionReader(name, data, f, opt)}
 	if form := Recognize(data); form != FAR {
@@ -221,7 +221,7 @@ func (r *farReader) readSection(sec *section, x *farSection) {
 	}
 }
 
-// readLine reads a line that says something.
+// readLine reads a line that is neither blank nor a comment.
 func (x *farSection) readLine(at int, line []byte) error {
 	switch {
 	case beginsWith(line, farGroups):
@@ -269,7 +269,7 @@ func (x *farSection) readGroup(line []byte) error {
 	sub := adaptive.Subgroup{Number: s.Decimal(9)}
 	s.Blanks()
 	sub.WHBF = s.Decimal(9)
-	if !s.Bad && !s.Done() { // the first port
+	if !s.Bad && !s.Done() { // blanks before the first port
 		s.Blanks()
 	}
 	for !s.Bad && !s.Done() {
@@ -365,7 +365,7 @@ func (x *farSection) readEntry(line []byte) error {
 	return nil
 }
 
-// findSettings notes that there are lines of unknown meaning.
+// findSettings notes how many lines were not understood.
 func (r *farReader) findSettings() {
 	n, first := 0, -1
 	for i := range r.read {
@@ -382,7 +382,7 @@ func (r *farReader) findSettings() {
 	r.note(first, fabric.NotUnderstood, fmt.Errorf("lines before %s are not understood, %d in all: what they allow some packets is taken to be allowed to all", farGroups, n))
 }
 
-// tables puts the sections together.
+// tables makes tables of the sections.
 func (r *farReader) tables() *adaptive.Tables {
 	n, maxLID := 1, int(r.f.MaxLID())
 	for i := range r.read {

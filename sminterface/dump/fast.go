@@ -8,29 +8,29 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// This file has the loops for the rows of forwarding tables, the only ones of this
-// package that are tuned: the tables of a fabric of 10,000 hosts have 2 GB of
-// text, more than everything else together. A loop reads the rows as OpenSM
-// and this package print them, and leaves every other line to the reader
-// of its form. Both have the same effect on a line that both can read; the tests
-// compare them by texts with other ends of lines, which the loops do not read.
+// This file has the loops for the rows of forwarding tables, the only ones of
+// this package that are tuned: the tables of a fabric of 10,000 hosts have 2
+// GB of text, more than everything else together. A loop reads rows as OpenSM
+// and this package print them, and leaves all other lines to the reader of
+// the form. Both have the same effect on a line that both can read; tests
+// compare them on texts with other line ends, which the loops do not read.
 //
-// A row of opensm-lfts.dump has, after the LID and the port, a comment that is the
-// same in the sections of all switches. So the text for each LID is made once:
-// writing a row is copying it, and reading it mostly is comparing it.
+// The comment of a row of opensm-lfts.dump is the same in the sections of all
+// switches. So the text for each LID is made once: a row is written by
+// copying it, and mostly read by comparing it.
 
-// rowTexts holds the row that opensm-lfts.dump has for each LID, with 000 for
-// the port: LID l's is text[end[l]:end[l+1]].
+// rowTexts holds each LID's row of opensm-lfts.dump, with 000
+// for the port. The row of LID l is text[end[l]:end[l+1]].
 type rowTexts struct {
 	text []byte
 	end  []int
 }
 
-// row is the row of LID l, which must not exceed the highest.
+// row returns the row of LID l, which must not exceed the highest.
 func (r *rowTexts) row(l int) []byte { return r.text[r.end[l]:r.end[l+1]] }
 
-// The places of the port's three digits in a row, as in 0x0001 000, and of what
-// follows them.
+// The offsets in a row, such as 0x0001 000, of the port's
+// three digits, and of the comment behind them.
 const (
 	portAt    = len("0x0001 ")
 	commentAt = len("0x0001 000")
@@ -73,8 +73,8 @@ var digits3 = func() (t [256][3]byte) {
 	return t
 }()
 
-// appendRows appends the rows of a table, except entries that name no port of the
-// switch.
+// appendRows appends the rows of a table, without entries
+// that exceed ports, the highest port of the switch.
 func (r *rowTexts) appendRows(b []byte, table []fabric.PortNum, ports fabric.PortNum) []byte {
 	for l, p := range table {
 		if p <= ports {
@@ -95,7 +95,7 @@ func (r *lftReader) readUnicastSection(sec *section) {
 	ports := r.f.Node(sec.sw).NumPorts
 	known := min(len(table), len(r.texts.end)-1)
 	for i := sec.body; i < len(d) && !sec.failed; {
-		lid := sec.last + 1 // mostly there is a row for every LID
+		lid := sec.last + 1 // most tables have a row for every LID
 		if sec.ended || lid >= known || len(d)-i <= commentAt {
 			i = r.readUnicastLine(sec, i)
 			continue
@@ -113,7 +113,7 @@ func (r *lftReader) readUnicastSection(sec *section) {
 			i += commentAt + 1
 		case len(rest) >= len(comment) && string(rest[:len(comment)]) == string(comment):
 			i += len(text)
-		default: // of another port, or of one that is described otherwise
+		default: // the comment names another port or description
 			end := bytes.IndexByte(rest, '\n')
 			if rest[0] != ' ' && rest[0] != '\r' || end < 0 {
 				i = r.readUnicastLine(sec, i)

@@ -12,13 +12,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// dumpRoutes is in the first line of every section of fdbs files. OpenSM
-// prints it bare; before 2008 it, and ibdiagnet to this day, has the name of
-// the function that once printed it in front.
+// dumpRoutes is in the first line of every section of fdbs
+// files. Before 2008, OpenSM put the name of a function in
+// front of it, and ibdiagnet still does.
 const dumpRoutes = "dump_ucast_routes: Switch "
 
-// fdbsHeader says where the GUID is in the first line of a section of an fdbs
-// file, 0 for another line.
+// fdbsHeader returns the offset of the GUID in the first
+// line of a section of an fdbs file, 0 for any other line.
 func fdbsHeader(line []byte) int {
 	s := topology.Line{Text: line}
 	s.Skip("__")
@@ -29,15 +29,15 @@ func fdbsHeader(line []byte) int {
 	return s.At
 }
 
-// readFDBsHead reads the first line of a section of an fdbs file. It has
-// sections of private tables other than 0 skipped.
+// readFDBsHead reads the first line of a section of an fdbs file.
+// It marks sections of private tables other than 0 as skipped.
 func (r *lftReader) readFDBsHead(sec *section, line []byte) (fabric.GUID, error) {
 	s := topology.Line{Text: bytes.TrimRight(line[fdbsHeader(line):], " \t")}
 	guid := s.GUID()
 	if !s.AtEnd() {
 		return 0, fmt.Errorf("bad GUID; want %s0x0123456789abcdef", dumpRoutes)
 	}
-	// Only OpenSM has as many rows for each switch.
+	// Only OpenSM writes equally many rows for each switch.
 	sec.even = !bytes.HasPrefix(line, []byte("osm_"))
 	sec.high = -1
 	second, _ := cutLine(r.data[:sec.end], sec.body)
@@ -59,8 +59,8 @@ func parsePLFT(line []byte) (number int, ok bool) {
 
 const plftNumber = "PLFT_NUM:"
 
-// readFDBsLine reads the line of an fdbs file at an offset, whatever it is, and
-// returns where the next one starts.
+// readFDBsLine reads any line of an fdbs file, from offset
+// at, and returns the offset of the next one.
 func (r *lftReader) readFDBsLine(sec *section, at int) int {
 	line, next := cutLine(r.data[:sec.end], at)
 	line = bytes.TrimSpace(line)
@@ -88,7 +88,7 @@ func (r *lftReader) readFDBsLine(sec *section, at int) int {
 	return next
 }
 
-// parseFDBsRow reads a row of an fdbs file.
+// parseFDBsRow reads a row of an fdbs file. An unreachable LID has port NoPath.
 func parseFDBsRow(line []byte) (lid uint64, port int, ok bool) {
 	s := topology.Line{Text: line}
 	lid = s.Hex0x(8)
@@ -103,19 +103,19 @@ func parseFDBsRow(line []byte) (lid uint64, port int, ok bool) {
 	if s.Bad || s.Done() || !s.Is(' ') && !s.Is(':') {
 		return 0, 0, false
 	}
-	for _, end := range []string{"yes", "!", "HOPS UNKNOWN"} { // the last line of a file that is cut short has no such end
+	for _, end := range []string{"yes", "!", "HOPS UNKNOWN"} { // a last line that is cut short lacks these
 		ok = ok || bytes.HasSuffix(line, []byte(end))
 	}
 	return lid, port, ok
 }
 
-// WriteFDBs writes opensm.fdbs, as osm_dump.c does after opensm has loaded
-// what WriteLFTs and WriteLIDMatrix write for these tables. Hops and Optimal
-// follow that lid matrix: Hops is the hop count by way of the entry's port to
-// the switch that has the LID, or to which its owner is attached, and then one
-// more; Optimal is yes when that is the least hop count, else it names another
-// port. HOPS UNKNOWN means that the matrix has no path that way. Options are
-// as for WriteLFTs; Lean changes nothing.
+// WriteFDBs writes opensm.fdbs as osm_dump.c does after opensm has
+// loaded what WriteLFTs and WriteLIDMatrix write for these tables. Hops
+// is the lid matrix's hop count through the entry's port to the switch
+// with the LID; if a CA or router has it, to the CA's switch, and one
+// more. Optimal is yes if that is the least hop count, else the row
+// names a better port. HOPS UNKNOWN means that the matrix has no path
+// through the port. Options are as for WriteLFTs; Lean changes nothing.
 func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
@@ -125,12 +125,12 @@ func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 	return writeSwitches(w, f, opt.Only, func(b []byte, s fabric.NodeID) []byte { return appendFDBs(b, h, t, lids, s) })
 }
 
-// lidTarget has the data of a LID that fdbs files need.
+// lidTarget has what fdbs files need of a LID.
 type lidTarget struct {
 	hex      string        // its digits
-	owned    bool          // some port has it
-	isSwitch bool          // that port is the port 0 of a switch
-	sw       fabric.NodeID // that switch, or the one to which the port is attached; NoNode for none
+	owned    bool          // a port has it
+	isSwitch bool          // the port is the port 0 of a switch
+	sw       fabric.NodeID // that switch, or the one that the port is cabled to; NoNode for none
 }
 
 func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
@@ -150,7 +150,7 @@ func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
 // appendFDBs appends the section of switch s.
 func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.NodeID) []byte {
 	least, ports := h.least(s), h.f.Node(s).NumPorts
-	var paths []int // by port, counted when needed
+	var paths []int // entries by port, counted when needed
 	b = fmt.Appendf(b, "%s%s\nLID    : Port : Hops : Optimal\n", dumpRoutes, h.f.Node(s).GUID)
 	for l, port := range t.Row(s) {
 		if l == 0 {
@@ -216,8 +216,8 @@ func countPaths(row []fabric.PortNum, ports int) []int {
 	return counts
 }
 
-// recommend is the port that OpenSM would have taken: of those with the least
-// hop count the one with the fewest entries (osm_switch_recommend_path).
+// recommend returns the port that OpenSM would have taken: among those with the
+// least hop count the one with the fewest entries (osm_switch_recommend_path).
 func (h *Hops) recommend(s, target fabric.NodeID, paths []int) fabric.PortNum {
 	if s == target {
 		return fabric.ManagementPort

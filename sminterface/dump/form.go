@@ -19,7 +19,7 @@ type Form uint8
 const (
 	Unknown       Form = iota
 	Database           // db_csv of ibdiagnet, which package ibdiagnet reads
-	NetDiscover        // ibnetdiscover, which package topology reads, as the next five
+	NetDiscover        // ibnetdiscover, which package topology reads, like the next five
 	SubnetList         // opensm-subnet.lst, ibdiagnet's lst
 	PortList           // ibnetdiscover -p
 	LinkInfo           // iblinkinfo
@@ -48,7 +48,7 @@ const (
 	formCount
 )
 
-// HelpsOpenSM is the part of forms that OpenSM reads, and no command of ibweave.
+// HelpsOpenSM is the kind of forms that only OpenSM reads, and no command of ibweave.
 const HelpsOpenSM state.Part = "none"
 
 // Info describes a format.
@@ -94,7 +94,7 @@ var infos = [formCount]Info{
 	GUID2LID:      {"guid2lid", HelpsOpenSM, "OpenSM, `ibweave compile`", ""},
 }
 
-// Info is the row of the form in the table.
+// Info returns the row of the form in the table.
 func (f Form) Info() Info {
 	if f < formCount {
 		return infos[f]
@@ -102,7 +102,7 @@ func (f Form) Info() Info {
 	return Info{Name: "form " + strconv.Itoa(int(f))}
 }
 
-// String is the name of the file, or of the tool that prints the form.
+// String returns the name of the file, or of the tool that prints the form.
 func (f Form) String() string { return f.Info().Name }
 
 // Forms lists the formats of a kind, those with the most facts first.
@@ -125,12 +125,12 @@ func Kinds() (list []state.Part) {
 	return list
 }
 
-// recognizeWithin is how far Recognize looks for what does not stand in the first line.
+// recognizeWithin bounds, in bytes, where Recognize looks for marks behind the first line.
 const recognizeWithin = 64 << 10
 
-// Recognize tells the form of a (decompressed) text, of which data may be the beginning: by
-// its first line that says something. In front of a topology may be foreign lines, and
-// sections of db_csv may begin anywhere.
+// Recognize returns the form of a (decompressed) text; data is the text or its
+// beginning. It tells the form by the first line with content, except that a
+// topology may follow foreign lines, and that sections of db_csv may begin anywhere.
 func Recognize(data []byte) Form {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if first := recognizeFirst(data); first != Unknown {
@@ -140,14 +140,14 @@ func Recognize(data []byte) Form {
 		if _, ok := SectionMark(bytes.TrimSpace(line), "START_"); ok {
 			return Database
 		}
-		if beginsWith(line, errorsCheck) { // of a fabric without errors
+		if beginsWith(line, errorsCheck) { // in a fabric without errors
 			return QueryErrors
 		}
 	}
 	return ofTopology[topology.Recognize(data)]
 }
 
-// ofTopology are the forms that package topology recognizes.
+// ofTopology has the form for each form that package topology recognizes.
 var ofTopology = [...]Form{
 	topology.NoForm: Unknown, topology.Stanzas: NetDiscover, topology.PortList: PortList, topology.LinkInfo: LinkInfo,
 	topology.SubnetList: SubnetList, topology.UFMLinks: UFMLinks, topology.NetDump: NetDump, topology.NodeList: NodeList,
@@ -164,7 +164,7 @@ func SectionMark(line []byte, mark string) (name string, ok bool) {
 	return string(word), ok
 }
 
-// recognizeFirst is Recognize by the first line that says something.
+// recognizeFirst returns the form that the first line with content shows.
 func recognizeFirst(data []byte) Form {
 	for at := 0; at < len(data); {
 		var line []byte
@@ -183,7 +183,8 @@ func recognizeFirst(data []byte) Form {
 	return Unknown
 }
 
-// formOf tells the form of a text by its first line, and of some by the next one.
+// formOf returns the form of a text that begins with line;
+// some forms also need the next line.
 func formOf(line, next []byte) Form {
 	switch {
 	case beginsWith(line, unicastLIDs):
@@ -234,7 +235,7 @@ func formOf(line, next []byte) Form {
 // WriteZstd writes the output of write as one frame of zstd. The bytes depend
 // only on that output. Errors are those of write and of w.
 func WriteZstd(w io.Writer, write func(io.Writer) error) error {
-	// The text of dumps repeats itself so much that the best window is a small one.
+	// Dumps repeat themselves so much that a small window is the best one.
 	z, err := zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
 	if err != nil {
 		return err

@@ -17,9 +17,9 @@ import (
 type guid2lidReader struct {
 	textReader
 	list   []lft.LIDRange
-	first  map[fabric.GUID]int // the offset of the line that a port has its record in
+	first  map[fabric.GUID]int // the offset of the line with a port's record
 	owner  []fabric.GUID       // by LID; 0 for none
-	joined bool                // the line before was a record, too
+	joined bool                // the previous line was a record, too
 }
 
 // ReadGUID2LID reads the file guid2lid of OpenSM's cache folder: for each port
@@ -99,8 +99,8 @@ func rangeError(r lft.LIDRange) error {
 	return nil
 }
 
-// takenError says what of a record, whose LIDs are in range, a line before has
-// already.
+// takenError returns an error if an earlier line has the
+// port or a LID of the record, whose LIDs must be in range.
 func (r *guid2lidReader) takenError(one lft.LIDRange) error {
 	if at, twice := r.first[one.Port]; twice {
 		return fmt.Errorf("a second record for port %s, the first is in line %d", one.Port, r.numberAt(at))

@@ -10,21 +10,21 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// noHops is OSM_NO_PATH, as OpenSM's hop counts have it.
+// noHops is OSM_NO_PATH in OpenSM's hop counts.
 const noHops = fabric.Unreachable
 
-// Hops is the lid matrix that tables imply. OpenSM counts links between
-// switches, from switch to switch; the links of end ports do not count.
+// Hops is the lid matrix that tables imply. OpenSM counts
+// links between switches; links of end ports do not count.
 //
-// The hop count of a switch to a target by one of its ports is one more than
-// the length of the path that the tables give from the neighbour on that port
-// to the target's base LID, and the least hop count is the least of these; of
-// a switch to itself it is 0. A target that does not keep packets to that LID has
-// no paths.
+// The hop count of a switch to a target through a port is one
+// more than the length of the tables' path from the neighbour
+// on that port to the target's base LID. The least hop count
+// is the least of these, and 0 to the switch itself. A target
+// whose table sends that LID elsewhere has no paths.
 type Hops struct {
 	f    *fabric.Fabric
 	n    int     // switches
-	dist []uint8 // by target, then source: length of the tables' path, noHops where it does not arrive
+	dist []uint8 // by target, then source: length of the tables' path, noHops if it does not arrive
 }
 
 // NewHops follows the paths of tables of f to all switches: O(switches^2), on all CPUs.
@@ -48,8 +48,8 @@ func NewHops(f *fabric.Fabric, t *lft.Tables) *Hops {
 	return h
 }
 
-// via is the hop count to a target by way of a port behind which switch u is,
-// which may be none.
+// via returns the hop count to a target through a port that
+// leads to switch u, noHops if u is NoNode.
 func (h *Hops) via(u, target fabric.NodeID) uint8 {
 	if u == fabric.NoNode || h.dist[int(target)*h.n+int(u)] >= noHops-1 {
 		return noHops
@@ -57,8 +57,8 @@ func (h *Hops) via(u, target fabric.NodeID) uint8 {
 	return h.dist[int(target)*h.n+int(u)] + 1
 }
 
-// Row enters the hop counts of a switch to a target by each of its ports: hops has a place for
-// port 0, for the least of them, and one for each of the ports.
+// Row sets hops to the hop counts of switch s to a target: hops[p]
+// is the count through port p, and hops[0] is the least count.
 func (h *Hops) Row(s, target fabric.NodeID, hops []uint8) {
 	for i := range hops {
 		hops[i] = noHops
@@ -73,7 +73,7 @@ func (h *Hops) Row(s, target fabric.NodeID, hops []uint8) {
 	}
 }
 
-// least is the least hop counts of switch s to all switches.
+// least returns the least hop counts of switch s to all switches.
 func (h *Hops) least(s fabric.NodeID) []uint8 {
 	least := make([]uint8, h.n)
 	for t := range least {
@@ -86,13 +86,13 @@ func (h *Hops) least(s fabric.NodeID) []uint8 {
 	return least
 }
 
-// WriteLIDMatrix writes opensm-lid-matrix.dump, as osm_dump.c does, for opensm
-// -R file -M. The hop counts are those that the tables imply: by a port to a
-// switch, one more than the length of the tables' path from the neighbour on
-// that port to that switch. Column 0 is the least count of a row, as in OpenSM
-// after it has loaded the file. Rows are for the base LIDs of switches;
-// switches to which no port leads have none. For tables of shortest paths
-// OpenSM computes the same counts itself. Errors are as for WriteLFTs.
+// WriteLIDMatrix writes opensm-lid-matrix.dump, as osm_dump.c
+// does, for opensm -R file -M. The hop counts are those of
+// Hops: for tables of shortest paths OpenSM computes the same
+// itself. A row has the counts to the base LID of a switch,
+// by port. Column 0 is the least of them, as in OpenSM after
+// it has loaded the file. Switches to which no port leads
+// have no row. Errors are as for WriteLFTs.
 func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
 		return err
@@ -116,14 +116,14 @@ func WriteLIDMatrix(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptio
 	})
 }
 
-// matrixTarget is a switch that has rows in opensm-lid-matrix.dump, and what these
-// begin and end with.
+// matrixTarget is a switch that has rows in opensm-lid-matrix.dump,
+// and the text with which they begin and end.
 type matrixTarget struct {
 	sw         fabric.NodeID
 	begin, end string
 }
 
-// newMatrixTargets lists the switches that have LIDs, in the order of these.
+// newMatrixTargets lists the switches that have LIDs, by LID.
 func newMatrixTargets(f *fabric.Fabric, lean bool) []matrixTarget {
 	var list []matrixTarget
 	for l := fabric.LID(1); l <= f.MaxLID(); l++ {

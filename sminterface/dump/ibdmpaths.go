@@ -13,8 +13,8 @@ import (
 )
 
 // WriteIBDMPathSLs writes path SLs as ibdmchk -c reads them: a line for each source node
-// and DLID of another port, with the source's node GUID, the DLID and the SL. So each
-// pair of CA or router ports has a line of about 25 bytes. Sources are in OpenSM's
+// and DLID of another port, with the source's node GUID, the DLID and the SL. Each
+// pair of CA or router ports has some 25 bytes. Sources are in OpenSM's
 // order, DLIDs ascend.
 //
 // Paths whose SL is not known have no lines. Paths from and to switches, which ibdmchk
@@ -31,7 +31,7 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 	type source struct {
 		node fabric.NodeID
 		row  []fabric.SL
-		own  fabric.PortID // no line for this port's LIDs; NoPort when it has several
+		own  fabric.PortID // its LIDs get no line; NoPort if the node has several ports
 	}
 	var sources []source
 	index := make([]int32, f.NumNodes()) // 1 + index in sources
@@ -75,7 +75,7 @@ func WriteIBDMPathSLs(w io.Writer, f *fabric.Fabric, p *lft.PathSLs) error {
 	})
 }
 
-// rowFrom is the SLs of paths from a port on switch s.
+// rowFrom returns the SLs of paths from a port on switch s.
 func rowFrom(p *lft.PathSLs, port fabric.PortID, s fabric.NodeID) []fabric.SL {
 	if row := p.PortRow(port); row != nil {
 		return row
@@ -94,13 +94,13 @@ func differentSL(f *fabric.Fabric, a, b []fabric.SL) fabric.LID {
 	return 0
 }
 
-// pathPairReader reads path SLs in the format of ibdmchk, which has a line for each pair.
+// pathPairReader reads path SLs in the format of ibdmchk, one line per source node and DLID.
 type pathPairReader struct {
 	textReader
 	f      *fabric.Fabric
-	rows   map[fabric.PortID][]fabric.SL // by source port: UnknownSL where nothing is given
-	source fabric.GUID                   // of the last line of a pair
-	from   []fabric.PortID               // its ports
+	rows   map[fabric.PortID][]fabric.SL // by source port: UnknownSL if no line gives one
+	source fabric.GUID                   // of the previous line
+	from   []fabric.PortID               // ports of source where paths begin
 }
 
 func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Problem, error) {
@@ -114,7 +114,7 @@ func readPathPairs(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Pr
 
 var errIBDMPath = errors.New("want a source's node GUID, a DLID and an SL, all but the GUID in decimal: 0x0123456789abcdef 6 1")
 
-// readLine reads a line.
+// readLine reads a line: source, DLID and SL.
 func (r *pathPairReader) readLine(_ int, line []byte) error {
 	guid, dlid, sl, ok := parsePair(line)
 	if !ok {
@@ -128,8 +128,8 @@ func (r *pathPairReader) readLine(_ int, line []byte) error {
 	return r.addPath(dlid, sl)
 }
 
-// parsePair reads GUID, DLID and SL in a line of ibdmchk -c, which does not read what comes behind
-// them either.
+// parsePair reads GUID, DLID and SL in a line of ibdmchk
+// -c. Like ibdmchk, it ignores what follows them.
 func parsePair(line []byte) (guid fabric.GUID, dlid uint64, sl int, ok bool) {
 	s := topology.Line{Text: line}
 	guid = s.GUID()
@@ -159,7 +159,7 @@ func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
 	return list
 }
 
-// addPath enters the SL of the paths from the ports of a line to a LID.
+// addPath sets the SL of the paths from the ports of a line to a LID.
 func (r *pathPairReader) addPath(dlid uint64, sl int) error {
 	switch {
 	case dlid > uint64(r.f.MaxLID()) || r.f.LIDPort(fabric.LID(dlid)) == fabric.NoPort:

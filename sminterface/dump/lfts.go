@@ -36,17 +36,17 @@ func WriteLFTs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) e
 
 // lftSection has the fields of a section that only forwarding tables need.
 type lftSection struct {
-	high int  // highest LID by the first line; -1 when that does not say
+	high int  // highest LID by the first line; -1 if it has none
 	hex  bool // ibroute's form of the first line
-	even bool // its last row should be for the same LID as those of the others
+	even bool // it should have a row for each LID, like the others
 
-	// What reading it found.
+	// Filled in by reading.
 	last        int      // highest LID of its rows so far, -1 for none
-	over        int      // highest LID beyond the tables
+	over        int      // highest LID of a row beyond the tables
 	unreachable []uint64 // by LID, a bit: there was a row without a path; nil for none
 	plft        int      // 1 + offset of the first PLFT_NUM line, 0 for none
-	plfts       uint64   // by number, a bit: the PLFTs that such lines name, 63 for all above
-	private     bool     // what follows is in a private table other than 0
+	plfts       uint64   // by number, a bit: the PLFTs that such lines name, bit 63 for all above
+	private     bool     // the rows that follow are of a private table other than 0
 }
 
 // lftReader reads forwarding tables of any form.
@@ -58,26 +58,25 @@ type lftReader struct {
 	owners  []atomic.Int64 // by LID: 1 + the first offset of a row that names another owner, 0 for none
 }
 
-// ReadLFTs reads forwarding tables: opensm-lfts.dump, what ibroute, dump_fts
-// or dump_lfts print (with -a and -n too), opensm.fdbs, or the fdbs of
-// ibdiagnet. The form is recognized by content. name is the file's, for
-// messages.
+// ReadLFTs reads forwarding tables: opensm-lfts.dump, what
+// ibroute, dump_fts or dump_lfts print (with -a and -n too),
+// opensm.fdbs, or the fdbs of ibdiagnet. The form is recognized by
+// content. name is the file's, for messages.
 //
-// Switches are matched by node GUID, entries by LID: where a comment gives a
-// LID to another port than f does, there is a Contradiction, and it is up to
-// the caller what that means. A switch without a section keeps NoPath
-// everywhere and is a Missing Problem, and so is one of opensm.fdbs without a row for
-// each LID. Private tables other than PLFT 0 are
-// not read, and PrivateTables says so. The tables go to the highest LID of f
-// and of the file.
+// Switches are matched by node GUID, entries by LID. A comment
+// that gives a LID to another port than f does is a Contradiction,
+// for the caller to judge. A switch without a section keeps NoPath
+// everywhere and is a Missing Problem, like a switch in
+// opensm.fdbs without a row for each LID. Private tables other
+// than PLFT 0 are not read; a PrivateTables Problem names them.
+// The tables go to the highest LID of f and of the file.
 //
 // Errors are *fabric.ParseError, and the tables are then nil. With
 // Options.Lenient these are Problems instead: LIDs above
-// fabric.MaxUnicastLID, ports that the switch does not have, which
-// Options.AnyPort keeps, unknown
-// switches, a second section for a switch and a second row for a LID with
-// another port (the first counts), lines that are nothing of the form, and
-// sections that end too early.
+// fabric.MaxUnicastLID, ports that the switch does not have
+// (Options.AnyPort keeps them), unknown switches, a second section
+// for a switch, a second row for a LID with another port (the
+// first counts), foreign lines, and sections that end too early.
 func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tables, []fabric.Problem, error) {
 	r := &lftReader{sectionReader: newSectionReader(name, data, f, opt), anyPort: opt.AnyPort}
 	var read func(*section)
@@ -102,7 +101,7 @@ func ReadLFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.Tab
 		if over <= maxLID {
 			break
 		}
-		// The first lines did not tell how high the LIDs go: once more.
+		// The first lines did not tell the highest LID: read all again.
 		maxLID = over
 	}
 	r.checkLast()
@@ -133,8 +132,8 @@ func (r *lftReader) readSections(maxLID fabric.LID, read func(*section)) int {
 	return over
 }
 
-// checkLast looks whether the last section has fewer rows than all others,
-// which is how fdbs look that are cut short between two lines.
+// checkLast notes if the last section ends at a lower LID than
+// all others, as in fdbs that are cut short between two lines.
 func (r *lftReader) checkLast() {
 	n := len(r.sections) - 1
 	if n < 1 || r.sections[n].skip || !r.sections[n].even {
@@ -151,8 +150,8 @@ func (r *lftReader) checkLast() {
 	}
 }
 
-// findShort notes sections without faults that have fewer rows than there are LIDs up
-// to the highest of all sections.
+// findShort notes sections without faults that have fewer
+// rows than the highest LID of all sections.
 func (r *lftReader) findShort() {
 	most := 0
 	for i := range r.sections {
@@ -184,14 +183,14 @@ func (r *lftReader) findPrivate() {
 	}
 }
 
-// PrivateTablesError says which switches have private LFTs: by number, a bit for each.
+// PrivateTablesError has the private LFTs of switches: by number, a bit for each.
 type PrivateTablesError map[fabric.NodeID]uint64
 
 func (e PrivateTablesError) Error() string {
 	return fmt.Sprintf("%d switches have private tables (PLFT_NUM), as for adaptive routing: the table read here is not all of the path", len(e))
 }
 
-// In returns true if adaptive tables have all these private LFTs.
+// In returns true if adaptive tables have all of these private LFTs.
 func (e PrivateTablesError) In(t *adaptive.Tables) bool {
 	for s, plfts := range e {
 		for ; plfts != 0; plfts &= plfts - 1 {
@@ -203,8 +202,8 @@ func (e PrivateTablesError) In(t *adaptive.Tables) bool {
 	return true
 }
 
-// addEntry checks and enters a row that the tuned loops do not read. It returns
-// true if the row counts.
+// addEntry checks and enters a row that the tuned loops do
+// not read. It returns false if the row is dropped.
 func (r *lftReader) addEntry(sec *section, lid uint64, port int, at int) bool {
 	node, row := r.f.Node(sec.sw), r.tables.Row(sec.sw)
 	switch {
@@ -215,7 +214,7 @@ func (r *lftReader) addEntry(sec *section, lid uint64, port int, at int) bool {
 		sec.drop(at, "port %d of switch %s, which has ports 0 to %d", port, node.GUID, node.NumPorts)
 		return false
 	case int(lid) >= len(row):
-		sec.over = max(sec.over, int(lid)) // to be read again
+		sec.over = max(sec.over, int(lid)) // to be read again with larger tables
 		return true
 	}
 	p, was := fabric.PortNum(port), row[lid]
@@ -256,7 +255,7 @@ func (r *lftReader) readUnicastHead(sec *section, line []byte) (fabric.GUID, err
 	return guid, nil
 }
 
-// readRange reads the range of LIDs; the first of these does not matter.
+// readRange reads a range of LIDs, and returns its end and the text behind it.
 func (sec *section) readRange(line []byte) (high int, rest []byte, err error) {
 	s := topology.Line{Text: line}
 	number := func() int {
@@ -280,8 +279,8 @@ func (sec *section) readRange(line []byte) (high int, rest []byte, err error) {
 	return high, s.Rest(), nil
 }
 
-// readUnicastLine reads the line of opensm-lfts.dump or ibroute at an offset,
-// whatever it is, and returns where the next one starts.
+// readUnicastLine reads any line of opensm-lfts.dump or ibroute,
+// from offset at, and returns the offset of the next one.
 func (r *lftReader) readUnicastLine(sec *section, at int) int {
 	line, next := cutLine(r.data[:sec.end], at)
 	line = bytes.TrimSpace(line)
@@ -298,7 +297,7 @@ func (r *lftReader) readUnicastLine(sec *section, at int) int {
 	return next
 }
 
-// readUnicastEnd reads the last line of a section, and says whether it is one.
+// readUnicastEnd reads the last line of a section; it returns false for any other.
 func (r *lftReader) readUnicastEnd(sec *section, at int, line []byte) bool {
 	s := topology.Line{Text: line}
 	count := s.Decimal(9)
@@ -308,7 +307,7 @@ func (r *lftReader) readUnicastEnd(sec *section, at int, line []byte) bool {
 		return false
 	}
 	sec.ended = true
-	want, what := sec.high, "as the highest LID" // OpenSM prints that, not a count
+	want, what := sec.high, "as the highest LID" // OpenSM prints the LID, not a count
 	if sec.hex {
 		want, what = sec.rows, "rows"
 	}
@@ -334,9 +333,9 @@ func (r *lftReader) readUnicastRow(sec *section, at int, line []byte) {
 	}
 }
 
-// checkOwner compares the port GUID in a comment with the fabric's owner of
-// the LID; OpenSM would move the row to that port's LID
-// (osm_ucast_file.c, remap_lid). It keeps the first offset by LID.
+// checkOwner compares the port GUID in a row's comment with the LID's owner in
+// the fabric. For each LID it keeps the first offset where they differ: OpenSM
+// would move that row to the LID of the GUID (osm_ucast_file.c, remap_lid).
 func (r *lftReader) checkOwner(lid int, comment []byte, at int) {
 	guid, ok := commentGUID(comment)
 	if !ok {
@@ -361,8 +360,8 @@ func commentGUID(comment []byte) (fabric.GUID, bool) {
 	return guid, !s.Bad
 }
 
-// findOwners lists the LIDs whose rows name another port than the fabric,
-// each once, at its first row.
+// findOwners notes each LID that a row gives to another
+// port than the fabric, at its first such row.
 func (r *lftReader) findOwners() {
 	for l := range r.owners {
 		at := r.owners[l].Load()
@@ -371,8 +370,8 @@ func (r *lftReader) findOwners() {
 		}
 		line, start := r.lineAt(int(at - 1))
 		guid, _ := commentGUID(line)
-		_, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":")) // "" where the row has none
-		if !bytes.Contains(line, []byte("# Channel Adapter ")) {    // others have names by the map of names
+		_, name, _ := bytes.Cut(bytes.TrimSpace(line), []byte(":")) // "" if the row has none
+		if !bytes.Contains(line, []byte("# Channel Adapter ")) {    // other nodes have names from the map of names
 			name = nil
 		}
 		err := fmt.Errorf("LID %d belongs to no port of the fabric, here to %s%s", l, guid, name[:min(len(name), 70)]) // a description has 64 bytes at most

@@ -20,13 +20,13 @@ type mftRow struct {
 	ports []fabric.PortNum
 }
 
-// rowsBySwitch gives the rows of every switch, by MLID.
+// rowsBySwitch returns the rows of every switch, by MLID.
 func rowsBySwitch(t *mft.Tables) [][]mftRow {
 	f := t.Fabric()
 	rows := make([][]mftRow, f.NumSwitches())
 	for i, l := range t.MLIDs() {
 		list := t.PortsAt(i)
-		ports := make([]fabric.PortNum, len(list)) // for the rows of this MLID
+		ports := make([]fabric.PortNum, len(list)) // of all rows of this MLID
 		for from := 0; from < len(list); {
 			s, to := f.Owner(list[from]), from
 			for ; to < len(list) && f.Owner(list[to]) == s; to++ {
@@ -39,9 +39,9 @@ func rowsBySwitch(t *mft.Tables) [][]mftRow {
 	return rows
 }
 
-// WriteMCFDBs writes opensm.mcfdbs as osm_dump.c does: a section for each switch that has a port in
-// a mask. There may be no such switch. opt.Lean changes nothing. Errors are those of w, and
-// switches that the fabric does not have.
+// WriteMCFDBs writes opensm.mcfdbs as osm_dump.c does: a section for each switch
+// that has a port in a mask. There may be no such switch. opt.Lean changes nothing.
+// Errors are those of w, and switches in opt.Only that the fabric does not have.
 func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 	f := t.Fabric()
 	rows := rowsBySwitch(t)
@@ -61,12 +61,12 @@ func WriteMCFDBs(w io.Writer, t *mft.Tables, opt WriteOptions) error {
 	})
 }
 
-// WriteMFTs writes what ibroute -M prints, one switch after the other and each
-// addressed by its LID; opt.Lean is its option -n. dump_mfts prints the same
-// in the order in which it meets the switches, and with a directed route
+// WriteMFTs writes what ibroute -M prints, one switch after the other and
+// each addressed by its LID; opt.Lean is its option -n. dump_mfts prints the
+// same in the order in which it meets the switches, and with a directed route
 // instead of the LID. capacity is the number of MLIDs that switches have
-// (MulticastFDBCap), which the first line of a section shows; 0 stands for all
-// there are. Errors are as for WriteMCFDBs, and an MLID beyond the capacity.
+// (MulticastFDBCap), which the first line of a section shows; 0 stands for
+// all MLIDs. Errors are as for WriteMCFDBs, and an MLID beyond the capacity.
 func WriteMFTs(w io.Writer, t *mft.Tables, opt WriteOptions, capacity int) error {
 	f := t.Fabric()
 	if capacity <= 0 || capacity > mft.NumMLIDs {
@@ -132,7 +132,7 @@ func appendCrosses(b []byte, ports []fabric.PortNum, last int) []byte {
 
 var blanks = strings.Repeat(" ", 2*256)
 
-// appendDigits appends a mask as four digits for sixteen ports.
+// appendDigits appends a mask as four hexadecimal digits for each sixteen ports.
 func appendDigits(b []byte, ports []fabric.PortNum, last int) []byte {
 	var masks [16]uint16
 	for _, p := range ports {
@@ -150,21 +150,21 @@ type mftReader struct {
 	rows [][]mftRow // by section
 }
 
-// ReadMFTs reads multicast forwarding tables: opensm.mcfdbs, also one without
-// anything, or what ibroute -M or dump_mfts print (with -a and -n too). The
-// form is recognized by content. name is the file's, for messages.
+// ReadMFTs reads multicast forwarding tables: opensm.mcfdbs, which may
+// be empty, or what ibroute -M or dump_mfts print (with -a and -n too).
+// The form is recognized by content. name is the file's, for messages.
 //
-// Switches are matched by node GUID. opensm.mcfdbs leaves out switches without
-// masks; in the other form such a switch is a Missing Problem. MLIDs that are
-// in no mask are not in the tables.
+// Switches are matched by node GUID. opensm.mcfdbs leaves out switches
+// without masks; in the other form a missing switch is a Missing
+// Problem. MLIDs that are in no mask are not in the tables.
 //
 // Errors are *fabric.ParseError, and the tables are then nil. With
-// Options.Lenient these are Problems instead: MLIDs outside of mft.MinMLID to
-// mft.MaxMLID, ports that the switch does not have, unknown switches, a second
-// section for a switch and a second row for an MLID with other ports (the
-// first counts), lines that are nothing of the form, sections of dump_mfts
-// that end too early, and an opensm.mcfdbs whose last line has no end. One
-// that is cut at the end of a line looks like a shorter file.
+// Options.Lenient these are Problems instead: MLIDs outside of
+// mft.MinMLID to mft.MaxMLID, ports that the switch does not have,
+// unknown switches, a second section for a switch, a second row for an
+// MLID with other ports (the first counts), foreign lines, sections of
+// dump_mfts that end too early, and an opensm.mcfdbs whose last line
+// has no end. A cut between its lines goes unnoticed.
 func ReadMFTs(name string, data []byte, f *fabric.Fabric, opt Options) (*mft.Tables, []fabric.Problem, error) {
 	r := &mftReader{sectionReader: newSectionReader(name, data, f, opt)}
 	form := Recognize(data)
@@ -212,8 +212,8 @@ func (r *mftReader) readMFTHead(sec *section, line []byte) (fabric.GUID, error) 
 	return guid, nil
 }
 
-// readSection reads the lines of a section after the first. The row that read gives
-// has no MLID where the line is none, or wrong.
+// readSection reads the lines of a section after the first.
+// read returns MLID 0 for a line without a row.
 func (r *mftReader) readSection(sec *section, read func(sec *section, at int, line []byte) (mftRow, error)) []mftRow {
 	r.checkLID(sec)
 	var rows []mftRow
@@ -235,13 +235,13 @@ func (r *mftReader) readSection(sec *section, read func(sec *section, at int, li
 	return rows
 }
 
-// mask is the ports of a row as they are read.
+// mask collects the ports of a row.
 type mask struct {
 	node  *fabric.Node
 	ports []fabric.PortNum
 }
 
-// addPort adds a port that the switch has.
+// addPort adds a port, or returns an error if the switch does not have it.
 func (m *mask) addPort(p int) error {
 	if p > int(m.node.NumPorts) {
 		return fmt.Errorf("port %d of switch %s, which has ports 0 to %d", p, m.node.GUID, m.node.NumPorts)
@@ -250,7 +250,7 @@ func (m *mask) addPort(p int) error {
 	return nil
 }
 
-// row is the row of an MLID with these ports.
+// row returns the row of an MLID with these ports.
 func (m *mask) row(mlid uint64) (mftRow, error) {
 	if mlid < uint64(mft.MinMLID) || mlid > uint64(mft.MaxMLID) {
 		return mftRow{}, fmt.Errorf("MLID %#x, want %#04x to %#04x", mlid, uint16(mft.MinMLID), uint16(mft.MaxMLID))
@@ -276,7 +276,7 @@ func (r *mftReader) readMCFDBsLine(sec *section, _ int, line []byte) (row mftRow
 		s.Blanks()
 		before := s.At
 		p := s.Hex0x(8)
-		// A port that is cut short would be another one.
+		// A port with fewer digits is cut short.
 		if s.Bad = s.Bad || s.At-before < len("0x001"); !s.Bad {
 			if err := m.addPort(int(p)); err != nil {
 				return row, err
@@ -302,7 +302,7 @@ func (r *mftReader) readMFTLine(sec *section, at int, line []byte) (row mftRow, 
 	case bytes.HasPrefix(text, []byte("Ports:")), bytes.HasPrefix(text, []byte("MLid")),
 		bytes.HasPrefix(text, []byte("Switch multicast mlid capability is ")):
 		return row, nil
-	// What precedes the ports are the tens of their numbers.
+	// The line before the ports' last digits has the tens.
 	case sec.rows == 0 && len(bytes.Trim(text, "0123456789:;<=>?@ABCDEFGHI ")) == 0:
 		return row, nil
 	}
@@ -313,7 +313,7 @@ func (r *mftReader) readMFTLine(sec *section, at int, line []byte) (row mftRow, 
 	return r.readMFTRow(sec, line)
 }
 
-// readMFTEnd reads the last line of a section behind the number of its rows.
+// readMFTEnd reads the last line of a section behind count, its number of rows.
 func readMFTEnd(sec *section, at, count int, s topology.Line) error {
 	s.Skip("valid ")
 	if s.Want("mlids dumped"); !s.AtEnd() {
@@ -369,8 +369,8 @@ func (m *mask) readDigits(text []byte) error {
 	return nil
 }
 
-// readCrosses reads a mask with an x in every second column for its ports. text is
-// what of the line follows the MLID.
+// readCrosses reads a mask with an x in column 2p for port
+// p. text is the line behind the MLID, trimmed.
 func (m *mask) readCrosses(line, text []byte) error {
 	columns := line[min(len("0xc000      "), len(line)):]
 	for i, c := range columns {
@@ -384,7 +384,7 @@ func (m *mask) readCrosses(line, text []byte) error {
 			return errMFTRow
 		}
 	}
-	if len(bytes.TrimSpace(columns)) != len(text) { // something precedes the columns
+	if len(bytes.TrimSpace(columns)) != len(text) { // text precedes the columns
 		return errMFTRow
 	}
 	return nil

@@ -13,26 +13,27 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// What OpenSM takes where it is told nothing (osm_base.h).
+// OpenSM's defaults (osm_base.h).
 const (
 	defaultMTU   = 4 // 2048 bytes
 	defaultRate  = 3 // 10 Gb/s
-	defaultScope = 2 // of a subnet, link-local
+	defaultScope = 2 // link-local: of a subnet
 )
 
 // fullPKey is the default partition, for full members.
 const fullPKey = 0xffff
 
-// rates are the codes of IBA 15.2.5.16, by tenths of Gb/s.
+// rates has the codes of IBA 15.2.5.16 by rate in tenths of Gb/s.
 var rates = map[int]uint8{25: 2, 50: 5, 100: 3, 140: 11, 200: 6, 250: 15, 280: 19, 300: 4, 400: 7, 500: 20, 560: 12, 600: 8, 800: 9,
 	1000: 16, 1120: 13, 1200: 10, 1680: 14, 2000: 17, 3000: 18, 4000: 21, 6000: 22}
 
-// laneRates are tenths of Gb/s of a lane. OpenSM 3.3.23 knows none of faster links than HDR.
+// laneRates has the rate of a lane in tenths of Gb/s. OpenSM
+// 3.3.23 knows none faster than HDR.
 var laneRates = [fabric.XDR + 1]int{fabric.SDR: 25, fabric.DDR: 50, fabric.QDR: 100, fabric.FDR10: 100, fabric.FDR: 140, fabric.EDR: 250, fabric.HDR: 500}
 
-// groupRate is the rate of the slowest link of a member, of those whose speed is
-// known; ports 0 of switches have no link. What OpenSM takes links faster than HDR
-// for depends on the port: with one of them, the rate is 10 Gb/s, its default.
+// groupRate returns the rate of the slowest link of a member, among those of
+// known speed; ports 0 of switches have no link. If a link is faster than HDR,
+// OpenSM's view of it depends on the port, and the rate is its default, 10 Gb/s.
 func groupRate(f *fabric.Fabric, t *mft.Tree) uint8 {
 	slowest := 0
 	for _, ports := range [][]fabric.PortID{t.Receivers, t.Senders} {
@@ -51,8 +52,8 @@ func groupRate(f *fabric.Fabric, t *mft.Tree) uint8 {
 	return cmp.Or(rates[slowest], defaultRate)
 }
 
-// orderGroups gives trees in the order in which OpenSM is to create their groups: by
-// MLID, then by MGID. Errors: an MGID that no group can have, or that two have.
+// orderGroups returns trees in the order in which OpenSM is to create their groups:
+// by MLID, then by MGID. An MGID that is invalid or occurs twice is an error.
 func orderGroups(trees []mft.Tree) ([]*mft.Tree, error) {
 	list := make([]*mft.Tree, len(trees))
 	for i := range trees {
@@ -72,8 +73,8 @@ func orderGroups(trees []mft.Tree) ([]*mft.Tree, error) {
 	return list, nil
 }
 
-// broadcastMGID is that of IPoIB's broadcast group, which the flag ipoib of the
-// default partition makes, with MLID mft.MinMLID.
+// broadcastMGID is the MGID of IPoIB's broadcast group. The flag ipoib
+// of the default partition creates that group, with MLID mft.MinMLID.
 var broadcastMGID = netip.MustParseAddr("ff12:401b:ffff::ffff:ffff")
 
 // WritePartitions writes a partitions.conf with the default partition that OpenSM has
@@ -121,7 +122,7 @@ func WritePartitions(w io.Writer, f *fabric.Fabric, trees []mft.Tree) error {
 	return out.Flush()
 }
 
-// maxComment is the most bytes of a name in a comment: a line of OpenSM's has at most 4095.
+// maxComment bounds a name in a comment, in bytes: OpenSM's lines have at most 4095.
 const maxComment = 1000
 
 // whyNotCreated returns the reason why OpenSM does not create a group from
@@ -140,10 +141,10 @@ func whyNotCreated(m mft.MGID) string {
 	return ""
 }
 
-// scopeOf is the scope of a group (IBA 4.1.1).
+// scopeOf returns the scope of a group (IBA 4.1.1).
 func scopeOf(m mft.MGID) uint8 { return m.As16()[1] & 15 }
 
-// groupLine is the line that makes a group.
+// groupLine returns the line that creates a group.
 func groupLine(f *fabric.Fabric, t *mft.Tree) string {
 	line := "mgid=" + t.MGID.String()
 	if !mft.IsIPoIB(t.MGID) {
@@ -151,7 +152,7 @@ func groupLine(f *fabric.Fabric, t *mft.Tree) string {
 	}
 	line += fmt.Sprintf(",sl=%d", t.SL)
 	if scope := scopeOf(t.MGID); scope != defaultScope {
-		// OpenSM would write its default into the MGID.
+		// Otherwise OpenSM would write its default into the MGID.
 		line += fmt.Sprintf(",scope=%d", scope)
 	}
 	return line

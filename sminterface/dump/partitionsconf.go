@@ -13,10 +13,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Membership is how a port is in a partition.
+// Membership is the kind of a port's membership in a partition.
 type Membership uint8
 
-// The memberships; OpenSM makes full members of Both unless it is told allow_both_pkeys.
+// The memberships. OpenSM makes those of Both full members, unless it has allow_both_pkeys.
 const (
 	NoMember Membership = iota
 	Limited
@@ -24,11 +24,11 @@ const (
 	Both
 )
 
-// memberNames are the words of partitions.conf. OpenSM takes their beginnings as well, and
-// looks for Full first.
+// memberNames are the words of partitions.conf. OpenSM also
+// accepts their beginnings, and tries Full first.
 var memberNames = [...]string{Limited: "limited", Full: "full", Both: "both"}
 
-// String is the word of partitions.conf.
+// String returns the word of partitions.conf.
 func (m Membership) String() string {
 	if m == NoMember || int(m) >= len(memberNames) {
 		return "no"
@@ -36,8 +36,8 @@ func (m Membership) String() string {
 	return memberNames[m]
 }
 
-// memberOf reads a word: OpenSM compares as many letters as there are, so that no letters
-// are "full".
+// memberOf returns the membership whose name begins with
+// word, as OpenSM does: the empty word is "full".
 func memberOf(word string) (m Membership, known bool) {
 	for _, m := range []Membership{Full, Both, Limited} {
 		if strings.HasPrefix(memberNames[m], word) {
@@ -47,7 +47,7 @@ func memberOf(word string) (m Membership, known bool) {
 	return Limited, false
 }
 
-// MemberKind is which ports a word of a port list means.
+// MemberKind tells which ports a member of a port list stands for.
 type MemberKind uint8
 
 // The kinds.
@@ -57,7 +57,7 @@ const (
 	AllCAs
 	AllSwitches
 	AllRouters
-	SelfPort // of the subnet manager
+	SelfPort // the port of the subnet manager
 )
 
 type memberWord struct {
@@ -73,36 +73,36 @@ type Member struct {
 	Kind MemberKind
 	GUID fabric.GUID // of the port, with OnePort
 	As   Membership
-	Line int // 0 for what OpenSM does by itself
+	Line int // 0 for a default of OpenSM
 }
 
-// Partition is a partition with everything that partitions.conf has about it, from all of its definitions.
+// Partition is a partition with all that its definitions in partitions.conf have.
 type Partition struct {
 	PKey    fabric.PKey // without the bit of the membership
 	Name    string      // the first; "" for none
 	Line    int         // of the first definition; 0 for the default partition without one
-	Members []Member    // of several for one port the last counts
+	Members []Member    // if several are for one port, the last counts
 
-	full Member // the first that makes one port a full member
+	full Member // the first member that makes a single port a full member
 }
 
 // PartitionsConf is a partitions.conf as OpenSM reads it.
 type PartitionsConf struct {
-	Partitions []Partition // by PKey; the default one always
-	Oddities   []Oddity    // by line, that of the whole file last
+	Partitions []Partition // by PKey; always with the default one
+	Oddities   []Oddity    // by line; one about the whole file comes last
 }
 
-// Oddity is a place that OpenSM reads in another way than a reader may think.
+// Oddity is a line that OpenSM does not read as a reader may think.
 type Oddity struct {
 	Line int // 0 for the whole file
 	Text string
 }
 
-// What a line of OpenSM's has at most, in bytes: it reads a longer one as several
-// (osm_prtn_config.c, with fgets).
+// maxPartitionsLine bounds a line of OpenSM's in bytes: it reads
+// a longer one as several (osm_prtn_config.c, with fgets).
 const maxPartitionsLine = 4094
 
-// maxPartitionName is how many bytes of a name OpenSM keeps.
+// maxPartitionName is the number of bytes of a name that OpenSM keeps.
 const maxPartitionName = 32
 
 // errRefused describes the effect of a file that OpenSM cannot read.
@@ -145,12 +145,12 @@ type confReader struct {
 	conf   *PartitionsConf
 	index  map[fabric.PKey]int    // in conf.Partitions
 	names  map[string]fabric.PKey // by the beginning of the name that OpenSM keeps
-	given  fabric.PKey            // the highest that was given to a partition without one
-	any    bool                   // there was a definition
-	line   int                    // being read, 1-based
+	given  fabric.PKey            // the highest P_Key given to a partition without one
+	any    bool                   // a definition was read
+	line   int                    // number of the line being read, from 1
 	text   []byte
-	open   int        // the partition whose definition goes on, -1 for none
-	member Membership // of ports without a word, in this definition
+	open   int        // index of the partition whose definition goes on, -1 for none
+	member Membership // of ports without a membership, in this definition
 }
 
 func (r *confReader) odd(format string, args ...any) {
@@ -159,7 +159,7 @@ func (r *confReader) odd(format string, args ...any) {
 	}
 }
 
-// read goes through the lines as OpenSM cuts them.
+// read reads the lines as OpenSM cuts them.
 func (r *confReader) read() error {
 	r.open = -1
 	for at := 0; at < len(r.data); {
@@ -186,7 +186,7 @@ func (r *confReader) read() error {
 // confBlanks are the characters that OpenSM skips.
 const confBlanks = " \t\n"
 
-// readLine reads a line: parts of definitions with a semicolon behind each but the last.
+// readLine reads a line: parts of definitions, separated by semicolons.
 func (r *confReader) readLine(line []byte) error {
 	if bytes.IndexByte(line, 0) >= 0 {
 		return errors.New("a byte 0; want text")
@@ -215,7 +215,7 @@ func (r *confReader) readLine(line []byte) error {
 	return nil
 }
 
-// readPart reads a definition with what is behind its colon, or more ports of one.
+// readPart reads a definition and the ports behind its colon, or more ports of the open one.
 func (r *confReader) readPart(part string, ended bool) error {
 	if r.open < 0 {
 		head, ports, found := strings.Cut(part, ":")
@@ -253,7 +253,7 @@ func cutToken(token string) (word, value string, has bool) {
 // number reads a number as strtoul does with base 0: decimal, 0x and octal.
 func number(text string) (uint64, bool) {
 	if len(text) > 1 && text[0] == '0' && strings.ContainsAny(text[1:2], "bBoO") || strings.Contains(text, "_") {
-		return 0, false // Go's own
+		return 0, false // only Go accepts these
 	}
 	v, err := strconv.ParseUint(text, 0, 64)
 	return v, err == nil
@@ -294,7 +294,7 @@ func (r *confReader) define(head string) error {
 	return nil
 }
 
-// make finds or makes a partition.
+// make returns the index of a partition, which it adds if it is new.
 func (r *confReader) make(pkey fabric.PKey, name string, line int) int {
 	if i, known := r.index[pkey]; known {
 		if p := &r.conf.Partitions[i]; p.Line == 0 {
@@ -303,7 +303,8 @@ func (r *confReader) make(pkey fabric.PKey, name string, line int) int {
 		return i
 	}
 	name = name[:min(len(name), maxPartitionName)]
-	// OpenSM keeps partitions by P_Key in network byte order, and finds the first of a name.
+	// OpenSM sorts partitions by P_Key in network byte order, and
+	// finds the first with a name.
 	if other := r.names[name]; name != "" && (other == 0 || bits.ReverseBytes16(uint16(pkey)) < bits.ReverseBytes16(uint16(other))) {
 		r.names[name] = pkey
 	}
@@ -312,7 +313,7 @@ func (r *confReader) make(pkey fabric.PKey, name string, line int) int {
 	return r.index[pkey]
 }
 
-// give is the next P_Key for a partition without one, 0 when there is none.
+// give returns the next P_Key for a partition without one, 0 if none is free.
 func (r *confReader) give() fabric.PKey {
 	for r.given < fabric.DefaultPartition-1 {
 		r.given++
@@ -323,7 +324,7 @@ func (r *confReader) give() fabric.PKey {
 	return 0
 }
 
-// groupFlags has the flags of multicast groups, which OpenSM tries first.
+// groupFlags are the flags of multicast groups, which OpenSM tries first.
 var groupFlags = []string{"mtu", "rate", "scope", "Q_Key", "TClass", "sl", "FlowLabel"}
 
 func isGroupFlag(word string) bool {
@@ -348,7 +349,7 @@ func (r *confReader) readFlag(flag string) {
 
 // readMember reads a port specifier.
 func (r *confReader) readMember(p *Partition, word, value string, has bool) error {
-	if strings.HasPrefix("NONE", word) { // and no letters
+	if strings.HasPrefix("NONE", word) { // and the empty word
 		return nil
 	}
 	m := Member{As: r.member, Line: r.line}
@@ -379,7 +380,7 @@ func (r *confReader) readMember(p *Partition, word, value string, has bool) erro
 	return nil
 }
 
-// readGroup reads the rest of a line from an mgid on.
+// readGroup reads mgid and its flags, to the end of the line.
 func (r *confReader) readGroup(mgid, rest string, ended bool) error {
 	_, flags, more := strings.Cut(rest, ",")
 	a, err := netip.ParseAddr(mgid)

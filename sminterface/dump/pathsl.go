@@ -83,14 +83,14 @@ type pathSource struct {
 	port fabric.PortID // NoPort for a switch
 }
 
-// pathBlock is the sources from which all paths have the same SLs.
+// pathBlock has sources whose paths all have the same SLs.
 type pathBlock struct {
 	row     []fabric.SL
 	sources []pathSource
 }
 
-// pathBlocks puts sources with equal rows together, whether or not they share
-// them in memory. Blocks, and the sources of each, are in the order of sources.
+// pathBlocks groups sources with equal rows, whether or not the rows share
+// memory. Blocks, and the sources of each, are in the order of sources.
 func pathBlocks(p *lft.PathSLs, sources []pathSource) []pathBlock {
 	var blocks []pathBlock
 	byRow := make(map[*fabric.SL]int) // rows that are shared need not be compared
@@ -174,7 +174,7 @@ func appendPathRow(b []byte, row []fabric.SL) []byte {
 //
 // Errors are *fabric.ParseError, and the path SLs are then nil. With Options.Lenient these are
 // Problems instead: unknown sources and DLIDs, SLs above 15, a second SL for a path (the first
-// counts), lines that the format does not have, blocks with gaps, and files that end too early.
+// counts), foreign lines, blocks with gaps, and files that end too early.
 func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.PathSLs, []fabric.Problem, error) {
 	text := newTextReader(name, data, opt)
 	switch form := Recognize(data); form {
@@ -187,7 +187,7 @@ func ReadPathSLs(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.
 	}
 }
 
-// eachPathLine calls read for every line of path SLs that says something.
+// eachPathLine calls read for every line that is neither blank nor a comment.
 func (r *textReader) eachPathLine(read func(at int, line []byte) error) {
 	r.eachLine(func(at int, line []byte) error {
 		if line = bytes.TrimSpace(line); len(line) == 0 || line[0] == '#' {
@@ -198,7 +198,7 @@ func (r *textReader) eachPathLine(read func(at int, line []byte) error) {
 	r.checkEnd('#')
 }
 
-// pathCounts is how many sources path SLs have, -1 where that is not known.
+// pathCounts are numbers of sources with path SLs, -1 if unknown.
 type pathCounts struct{ switches, ports int }
 
 // pathBlockReader reads path SLs in the form of this package.
@@ -208,15 +208,15 @@ type pathBlockReader struct {
 	paths *lft.PathSLs
 	given []bool     // by switch: it has a row
 	high  int        // highest DLID by the first line
-	said  pathCounts // by the first line
-	count pathCounts // how many there have been
+	said  pathCounts // as the first line states
+	count pathCounts // sources read so far
 
 	// The block that is being read.
-	begun    bool            // a source has come, in this block or before
+	begun    bool            // a source was read, in this block or before
 	switches []fabric.NodeID // its sources that the fabric has
 	ports    []fabric.PortID
 	row      []fabric.SL // nil before its first line with DLIDs
-	next     int         // the DLID that it must go on with
+	next     int         // the DLID that must come next
 }
 
 func readPathBlocks(text textReader, f *fabric.Fabric) (*lft.PathSLs, []fabric.Problem, error) {
@@ -271,8 +271,7 @@ func parsePathHead(line []byte) (high int, counts pathCounts, ok bool) {
 	return high, counts, s.AtEnd() && high <= int(fabric.MaxUnicastLID)
 }
 
-// beginSource is told of a line with a source: the first after lines with DLIDs
-// begins a block.
+// beginSource handles a line with a source: behind DLIDs it begins a new block.
 func (r *pathBlockReader) beginSource(at int) {
 	if r.row != nil {
 		r.closeBlock(at)
@@ -301,8 +300,8 @@ func (r *pathBlockReader) readSwitch(at int, s topology.Line) error {
 	return nil
 }
 
-// readPort reads a line with a source port of its own, from the digits of its
-// node's GUID on.
+// readPort reads a line with a port that has SLs of its own,
+// from the digits of its node's GUID on.
 func (r *pathBlockReader) readPort(at int, s topology.Line) error {
 	r.beginSource(at)
 	r.count.ports++
@@ -325,7 +324,7 @@ func (r *pathBlockReader) readPort(at int, s topology.Line) error {
 	return nil
 }
 
-// readDLIDs reads a line with a range of DLIDs and their SL, behind its first word.
+// readDLIDs reads a line with a range of DLIDs and their SL, behind the word dlid.
 func (r *pathBlockReader) readDLIDs(s topology.Line) (err error) {
 	from := s.Decimal(5)
 	to := from
@@ -353,7 +352,7 @@ func (r *pathBlockReader) readDLIDs(s topology.Line) (err error) {
 	if from != r.next {
 		err = fmt.Errorf("the block goes on with DLID %d, want %d", from, r.next)
 		if from < r.next {
-			return err // the first counts
+			return err // the first SL counts
 		}
 	}
 	for l := from; l <= to; l++ {
@@ -385,7 +384,7 @@ func (r *pathBlockReader) closeBlock(at int) {
 	r.switches, r.ports, r.row, r.next = r.switches[:0], r.ports[:0], nil, 1
 }
 
-// endBlocks ends the last block, and looks for what was missing.
+// endBlocks closes the last block, and notes what is missing.
 func (r *pathBlockReader) endBlocks() {
 	if r.row != nil || len(r.switches) > 0 || len(r.ports) > 0 {
 		r.closeBlock(len(r.data))

@@ -22,8 +22,8 @@ var (
 // pkeyBlock is how many entries one P_KeyTable attribute has (IBA 14.2.5.7).
 const pkeyBlock = 32
 
-// pkeyHead reads the line that names the port of the text of smpquery pkeys after it: "Lid
-// 5", "Lid 5 Port 2" or the GUID of a port. smpquery itself does not print such a line.
+// pkeyHead reads a line that names the port of the smpquery pkeys text after it: "Lid 5", "Lid 5
+// Port 2" (else port is -1), or the GUID of a port. smpquery itself does not print such a line.
 func pkeyHead(line []byte) (lid fabric.LID, port int, guid fabric.GUID, ok bool) {
 	s := topology.Line{Text: bytes.TrimSpace(bytes.ToLower(line))}
 	port = -1
@@ -91,19 +91,19 @@ type pkeyReader struct {
 	tables [][]fabric.PKey
 
 	open bool          // a table has begun and not ended
-	at   fabric.PortID // that it is of; NoPort for one that is left out
-	lid  fabric.LID    // of a record
-	rows int           // that a record has still to come
+	at   fabric.PortID // port of the open table; NoPort if it is left out
+	lid  fabric.LID    // of this record
+	rows int           // number of rows that the record still lacks
 }
 
-// enter begins the table of a port, or goes on with it.
+// enter begins or continues the table of port p.
 func (r *pkeyReader) enter(p fabric.PortID) {
 	if r.at = p; p != fabric.NoPort && r.tables[p] == nil {
 		r.tables[p] = []fabric.PKey{}
 	}
 }
 
-// find is the port of the node with a LID that has a number, -1 for the port of the LID.
+// find returns port num of the node with a LID; if num is -1, the port with the LID.
 func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 	p := r.f.LIDPort(lid)
 	if p == fabric.NoPort {
@@ -119,7 +119,7 @@ func (r *pkeyReader) find(lid fabric.LID, num int) (fabric.PortID, error) {
 	return r.f.Port(node, fabric.PortNum(num)), nil
 }
 
-// readKeys reads a row of entries.
+// readKeys adds the entries of a row to the table of r.at; more than most are an error.
 func (r *pkeyReader) readKeys(row []byte, most int) error {
 	n := 0
 	for word := range bytes.FieldsSeq(row) {
@@ -213,8 +213,8 @@ func (r *pkeyReader) readQueryLine(at int, line []byte) error {
 	return r.readKeys(row, pkeyBlock)
 }
 
-// noteMissing notes the end ports that have a LID and no table. Where no port has a LID, since the topology
-// has none, it notes all end ports without a table.
+// noteMissing notes the end ports that have a LID and no table. If
+// the topology has no LIDs, it notes all end ports without a table.
 func (r *pkeyReader) noteMissing() {
 	first, n := fabric.NoPort, 0
 	r.f.EndPorts(func(p fabric.PortID) {

@@ -14,7 +14,7 @@ import (
 // plftsOf begins the section of a switch.
 const plftsOf = "PLFTs of switch 0x"
 
-// plftReader reads the private LFT that each packet takes.
+// plftReader reads which private LFT each packet takes.
 type plftReader struct {
 	sectionReader
 	x *adaptive.Selector
@@ -27,7 +27,7 @@ type plftReader struct {
 //
 // Errors are *fabric.ParseError, and the selector is then nil. With Options.Lenient these
 // are Problems instead: unknown switches, ports that the switch does not have, numbers above
-// 7, a second section or row, and lines that are nothing of the form.
+// 7, a second section or row, and foreign lines.
 func ReadPLFTMap(name string, data []byte, f *fabric.Fabric, opt Options) (*adaptive.Selector, []fabric.Problem, error) {
 	r := &plftReader{newSectionReader(name, data, f, opt), adaptive.NewSelector(f)}
 	if form := Recognize(data); form != PLFTMap {

@@ -18,7 +18,7 @@ const (
 	qosRtr        // router ports
 )
 
-// vlList is a map as OpenSM's options have it.
+// vlList returns a map in the form of OpenSM's options.
 func vlList(m *lft.VLMap) string {
 	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*m), " ", ","), "[]")
 }
@@ -27,26 +27,26 @@ func vlList(m *lft.VLMap) string {
 // units of 64 bytes (IBA 7.6.9.2): a packet of the largest MTU, 4096 bytes.
 const arbitrationWeight = 64
 
-// QoSOptions are the lines of opensm.conf with which OpenSM gives the ports of
-// a fabric the maps of s, without line ends. OpenSM has an option for each
-// class of ports and none for a single port: qos_swe_sl2vl is for all ways
-// through all switches, qos_ca_sl2vl and qos_rtr_sl2vl are for the ports of CAs
-// and routers, and qos_sw0_sl2vl is for the way from an enhanced port 0 to
-// itself (osm_qos.c). What no packet can use does not matter: ways in and out
-// without cables. The error names the first two ways, in the order of
-// lft.SL2VL.PortPairs, that need different maps in one option.
+// QoSOptions returns the lines of opensm.conf, without line ends, with
+// which OpenSM gives the ports of a fabric the maps of s. OpenSM has an
+// option for each class of ports and none for a single port: qos_swe_sl2vl
+// is for all pairs of an input and an output port of switches, qos_ca_sl2vl
+// and qos_rtr_sl2vl are for the ports of CAs and routers, and qos_sw0_sl2vl
+// is for packets from an enhanced port 0 to itself (osm_qos.c). Pairs with
+// an uncabled port do not matter. The error names the first two pairs, in
+// the order of lft.SL2VL.PortPairs, that need different maps in one option.
 //
-// OpenSM programs no map without "qos TRUE" (or -Q), and does not program base
-// ports 0 as ways out nor, in 3.3.23, ports without cables. It then masks each
-// VL with the operational VLs of the port (lft.SL2VL.CheckVLs says whether
-// that changes any) and keeps VL 15.
+// OpenSM programs no map without "qos TRUE" (or -Q), none for a base port 0
+// as output and, in 3.3.23, none for ports without cables. It then masks
+// each VL with the operational VLs of the port (lft.SL2VL.CheckVLs reports
+// if that changes any) and keeps VL 15.
 //
 // OpenSM's default VL arbitration has VL 0 alone in the tables of high
 // priority, which would starve the others, so these options have all VLs in
-// the tables of low priority, with equal weights, and none in the others.
-// Tables of a port that are shorter than the list take its beginning.
-// max_vls is the least number of VLs that IBA has for the map; 3.3.23 reads it
-// for torus-2QoS only. max_op_vls, which takes VLs away from ports, is left
+// the tables of low priority, with equal weights, and none in the others. A
+// port with a shorter table takes the beginning of the list. max_vls is the
+// least number of VLs that IBA has for the map; 3.3.23 reads it for
+// torus-2QoS only. max_op_vls, which takes VLs away from ports, is left
 // alone: in its first sweep OpenSM still masks with the VLs from before.
 func QoSOptions(s *lft.SL2VL) ([]string, error) {
 	f := s.Fabric()

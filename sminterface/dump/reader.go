@@ -27,8 +27,8 @@ var (
 	toolWarning = []byte("*** WARNING ***")
 )
 
-// cutLine gives the line of data that starts at i, without its end, and the
-// start of the next one.
+// cutLine returns the line of data that starts at i,
+// without its end, and the start of the next one.
 func cutLine(data []byte, i int) (line []byte, next int) {
 	line, next = data[i:], len(data)
 	if j := bytes.IndexByte(line, '\n'); j >= 0 {
@@ -61,25 +61,25 @@ func firstLine(data []byte) int {
 // fileVersion starts a line that newer ibdiagnet writes into its files.
 var fileVersion = []byte("File version:")
 
-// lineAt gives the line that offset at is in, without its end, and its start.
+// lineAt returns the line around offset at, without its end, and its start.
 func (s *source) lineAt(at int) (line []byte, start int) {
 	start = bytes.LastIndexByte(s.data[:min(at, len(s.data))], '\n') + 1
 	line, _ = cutLine(s.data, start)
 	return line, start
 }
 
-// lastLine is the offset of the last line before offset end that is not blank.
+// lastLine returns the offset of the last line before offset end that is not blank.
 func (s *source) lastLine(end int) int {
 	text := bytes.TrimRight(s.data[:end], " \t\r\n")
 	return bytes.LastIndexByte(text, '\n') + 1
 }
 
-// numberAt is the 1-based number of the line that offset at is in.
+// numberAt returns the number, from 1, of the line around offset at.
 func (s *source) numberAt(at int) int {
 	return bytes.Count(s.data[:min(at, len(s.data))], nl) + 1
 }
 
-// maxQuoted bounds the text of a line that errors and problems keep.
+// maxQuoted bounds, in bytes, the text of a line that errors and problems quote.
 const maxQuoted = 256
 
 func (s *source) text(at int) string {
@@ -92,7 +92,7 @@ func (s *source) errorAt(at int, err error) error {
 	return &fabric.ParseError{File: s.name, Line: s.numberAt(at), Text: s.text(at), Err: err}
 }
 
-// notForm says what a text is instead of what a reader wants.
+// notForm returns the error about a text of another form than a reader wants.
 func (s *source) notForm(form Form, what, want string) error {
 	if form != Unknown {
 		return &fabric.ParseError{File: s.name, Err: fmt.Errorf("this is %s; want %s", form, want)}
@@ -103,27 +103,27 @@ func (s *source) notForm(form Form, what, want string) error {
 	return &fabric.ParseError{File: s.name, Err: fmt.Errorf("no %s, the file is empty; want %s", what, want)}
 }
 
-// fault is something wrong, or odd, at an offset, -1 for no line.
+// fault is something wrong or odd at offset at, -1 for no line.
 type fault struct {
 	at   int
 	kind fabric.ProblemKind
 	err  error
-	node fabric.GUID // that it is about, 0 for none
+	node fabric.GUID // the node or port it is about, 0 for none
 }
 
 // maxFaults bounds the Problems that a reader lists.
 const maxFaults = 10000
 
-// findings are the faults of a text, or of a part of it, in any order.
+// findings are the faults of a text or a part of it, in any order.
 type findings struct {
 	lenient bool
-	failed  bool // a strict reader stops here
+	failed  bool // a strict reader must stop
 	faults  []fault
 	more    int  // faults beyond maxFaults
-	harm    bool // some of those are no Contradiction
+	harm    bool // one of them is more than a Contradiction
 }
 
-// add notes a fault of a line.
+// add records a fault of a line; beyond maxFaults it only counts it.
 func (x *findings) add(at int, kind fabric.ProblemKind, err error) {
 	if len(x.faults) < maxFaults {
 		x.note(at, kind, err)
@@ -133,13 +133,13 @@ func (x *findings) add(at int, kind fabric.ProblemKind, err error) {
 	x.leaveOut(kind)
 }
 
-// note notes a fault of a kind that cannot occur too often.
+// note records a fault of a rare kind, beyond maxFaults, too.
 func (x *findings) note(at int, kind fabric.ProblemKind, err error) {
 	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})
 }
 
-// addNode notes a fault about a node or an end port.
+// addNode records a fault about a node or an end port.
 func (x *findings) addNode(at int, kind fabric.ProblemKind, node fabric.GUID, err error) {
 	before := len(x.faults)
 	if x.add(at, kind, err); len(x.faults) > before {
@@ -153,12 +153,12 @@ func (x *findings) leaveOut(kind fabric.ProblemKind) {
 	x.harm = x.harm || kind != fabric.Contradiction
 }
 
-// drop notes a line that is left out.
+// drop records a line that is left out.
 func (x *findings) drop(at int, format string, args ...any) {
 	x.add(at, fabric.Dropped, fmt.Errorf(format, args...))
 }
 
-// join adds the findings of a part.
+// join adds the findings of part.
 func (x *findings) join(part *findings) {
 	x.failed = x.failed || part.failed
 	x.faults = append(x.faults, part.faults...)
@@ -197,8 +197,8 @@ func (r *textReader) checkEnd(comment byte) {
 	}
 }
 
-// finish is what a reader returns: what it has made, and its Problems, or for a strict
-// reader the error at the first line with a fatal fault.
+// finish returns the results of a reader: made and the Problems or,
+// for a strict reader, the error at the first line with a fatal fault.
 func finish[T any](r *textReader, made T) (T, []fabric.Problem, error) {
 	problems, err := r.listProblems()
 	if err != nil {

@@ -29,7 +29,7 @@ type saRecord struct {
 	at    int      // offset of its first line
 	need  []string // fields that this kind of record has; nil before the first record
 	has   map[string]bool
-	wrong bool // left out
+	wrong bool // it is left out
 
 	mgid mft.MGID
 	mlid fabric.LID
@@ -38,18 +38,18 @@ type saRecord struct {
 	sl   fabric.SL
 }
 
-// ReadSAQuery reads the groups of a running subnet from what saquery -m, -g or
-// MCMR print, or several of these one after another. name is the file's, for
-// messages.
+// ReadSAQuery reads the groups of a running subnet from what saquery -m, -g
+// or MCMR print, or several of these one after another. name is the file's,
+// for messages.
 //
 // A group is named by its MGID. Full members and non-members receive and
 // send, send-only ones of either kind send only (IBA 15.2.5.17.1). SLs are in
-// saquery -g and MCMR, members in -m and MCMR, and only for those who know the
-// SM_Key (--smkey): a group without members is a Missing Problem, and it is one for
-// all groups where none has any, as in saquery -g alone. Groups come
-// in the order of their MLIDs, then of their MGIDs. Several groups may have one
-// MLID, since OpenSM can be told so for IPv6's solicited-node groups. Senders and
-// Receivers of a group that are the same are one slice.
+// saquery -g and MCMR, members in -m and MCMR, and only with the SM_Key
+// (--smkey). A group without members is a Contradiction if other groups have
+// some. If none has, as in saquery -g alone, one Missing Problem stands for
+// all. Groups are sorted by MLID, then by MGID. With an option, OpenSM gives
+// one MLID to several of IPv6's solicited-node groups. Senders and Receivers
+// of a group are one slice if they are equal.
 //
 // Errors are *fabric.ParseError, and the groups are then nil. With
 // Options.Lenient these are Problems instead: lines that belong to no record,
@@ -116,7 +116,7 @@ var recordKinds = []struct {
 	{"MCMember Record dump:", []string{"MGID", "MLID", "PortGid", "JoinState", "ProxyJoin", "SL"}},
 }
 
-// neededFields lists what a record with this first line has, nil for no first line.
+// neededFields returns the fields of a record with this first line, nil for any other line.
 func neededFields(line []byte) []string {
 	for _, k := range recordKinds {
 		if beginsWith(line, k.head) {
@@ -196,7 +196,7 @@ func parseGID(b []byte) (netip.Addr, bool) {
 	return a, err == nil && a.Is6() && a.Zone() == ""
 }
 
-// endRecord takes the record whose last line precedes offset at.
+// endRecord adds the record that ends before offset at to its group.
 func (r *saReader) endRecord(at int) {
 	rec := &r.record
 	if rec.need == nil || rec.wrong || r.failed {
@@ -230,7 +230,7 @@ func (r *saReader) endRecord(at int) {
 	case rec.has["SL"]:
 		g.sl, g.hasSL = rec.sl, true
 	}
-	if rec.has["PortGid"] && rec.port != 0 { // else no member, or one that is kept from us
+	if rec.has["PortGid"] && rec.port != 0 { // else no member, or a hidden one
 		r.addMember(g, rec)
 	}
 }
@@ -254,7 +254,7 @@ func (r *saReader) addMember(g *saGroup, rec *saRecord) {
 	}
 }
 
-// list is the groups in order.
+// list returns the groups, sorted.
 func (r *saReader) list() []mft.Group {
 	slices.SortFunc(r.groups, func(a, b saGroup) int { return cmp.Or(cmp.Compare(a.mlid, b.mlid), a.mgid.Compare(b.mgid)) })
 	members := slices.ContainsFunc(r.groups, func(g saGroup) bool { return len(g.members) > 0 || g.gone })
@@ -271,8 +271,8 @@ func (r *saReader) list() []mft.Group {
 			if list[i].Receivers = list[i].Senders; len(g.receivers) < len(g.members) {
 				list[i].Receivers = ascending(g.receivers)
 			}
-		case g.gone: // there are Problems about them
-		case members: // they were asked for: it has none
+		case g.gone: // Problems name its members
+		case members: // the text has members, but none of this group
 			r.add(g.at, fabric.Contradiction, noMembersError(list[i].Name))
 		case len(r.groups) == 1:
 			r.add(g.at, fabric.Missing, noMembersError(list[i].Name))
@@ -285,7 +285,7 @@ func noMembersError(group string) error {
 	return fmt.Errorf("no members of group %s; saquery -m tells them with --smkey", group)
 }
 
-// ascending sorts ports and leaves out repetitions.
+// ascending sorts ports and removes duplicates.
 func ascending(ports []fabric.PortID) []fabric.PortID {
 	slices.Sort(ports)
 	return slices.Clip(slices.Compact(ports))

@@ -17,11 +17,11 @@ type section struct {
 	body int // offset of its second line
 	end  int // offset of the next section
 	sw   fabric.NodeID
-	lid  int  // LID of the switch by the first line, 0 when that does not say
+	lid  int  // LID of the switch by the first line, 0 if it has none
 	skip bool // not to be read
 
-	// What reading it found.
-	ended bool // the last line has been met
+	// Filled in by reading.
+	ended bool // the last line was read
 	rows  int
 
 	lftSection
@@ -38,10 +38,10 @@ func newSectionReader(name string, data []byte, f *fabric.Fabric, opt Options) s
 	return sectionReader{textReader: newTextReader(name, data, opt), f: f}
 }
 
-// findSections makes a section of each line that begins with marker, in fdbs behind
-// one of OpenSM's old prefixes, and has readHead read it and give the switch.
-// Sections of switches that the fabric does not have, or that had one before, are
-// not to be read.
+// findSections makes a section of each line that begins with
+// marker (in fdbs, behind one of OpenSM's old prefixes). readHead
+// reads that line and returns the switch's GUID. Sections of
+// unknown switches, and second sections of a switch, are skipped.
 func (r *sectionReader) findSections(marker string, readHead func(sec *section, line []byte) (fabric.GUID, error)) {
 	const longest = len("\n__osm_ucast_mgr_") // before a marker
 	for i := 0; ; i += len(marker) {
@@ -76,7 +76,7 @@ func (r *sectionReader) findSections(marker string, readHead func(sec *section, 
 	}
 }
 
-// readPreamble looks at what precedes the first section.
+// readPreamble notes text before the first section.
 func (r *sectionReader) readPreamble(end int) {
 	for at := 0; at < end; {
 		line, next := cutLine(r.data[:end], at)
@@ -87,7 +87,8 @@ func (r *sectionReader) readPreamble(end int) {
 	}
 }
 
-// findSwitch finds the switch of a section by its first line.
+// findSwitch sets the switch of a section by its first
+// line. first has the offset of each switch's section.
 func (r *sectionReader) findSwitch(sec *section, line []byte, readHead func(*section, []byte) (fabric.GUID, error), first map[fabric.NodeID]int) error {
 	guid, err := readHead(sec, line)
 	if err != nil {
@@ -107,8 +108,8 @@ func (r *sectionReader) findSwitch(sec *section, line []byte, readHead func(*sec
 	return nil
 }
 
-// readSwitchName reads what the first line of a section of ibroute, dump_fts or
-// opensm-lfts.dump has of the switch: its GUID, and its LID if it says so.
+// readSwitchName reads the switch in the first line of a section of ibroute,
+// dump_fts or opensm-lfts.dump: its GUID, and its LID if it is there.
 func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
 	before, after, found := bytes.Cut(text, []byte(" guid 0x"))
 	if !found {
@@ -126,7 +127,7 @@ func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
 	return guid, nil
 }
 
-// guidHead reads a first line that has the GUID of a switch behind begin, and no more.
+// guidHead returns a readHead for first lines with begin and the GUID of a switch alone.
 func guidHead(begin string) func(*section, []byte) (fabric.GUID, error) {
 	return func(_ *section, line []byte) (fabric.GUID, error) {
 		s := topology.Line{Text: bytes.TrimSpace(line)}
@@ -146,7 +147,7 @@ func (r *sectionReader) checkLID(sec *section) {
 	}
 }
 
-// checkEnded notes that the last line of a section has not come.
+// checkEnded notes a section without its last line.
 func (r *sectionReader) checkEnded(sec *section, want string) {
 	if !sec.ended {
 		sec.add(r.lastLine(sec.end), fabric.Truncated, fmt.Errorf("the section of switch %s does not end with a line %s: %w", r.f.Node(sec.sw).GUID, want, ErrTruncated))
@@ -174,7 +175,7 @@ func (r *sectionReader) eachLine(sec *section, read func(at int, line []byte) er
 	}
 }
 
-// joinSections takes over the findings of all sections.
+// joinSections collects the findings of all sections.
 func (r *sectionReader) joinSections() {
 	for i := range r.sections {
 		r.join(&r.sections[i].findings)

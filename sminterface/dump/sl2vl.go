@@ -100,25 +100,25 @@ type sl2vlReader struct {
 
 	// The section that is being read.
 	at     int           // offset of its first line
-	of     fabric.PortID // port 0 of its switch, or the CA or router port; NoPort for none that is to be read
-	open   bool          // its last line has not come
+	of     fabric.PortID // port 0 of its switch, or the CA or router port; NoPort if it is left out
+	open   bool          // its last line was not read yet
 	rulers int
 }
 
-// ReadSL2VL reads SL-to-VL tables: opensm-sl2vl.dump, what smpquery sl2vl
-// prints when it is given LIDs, one output after the other. The form is recognized
-// by content. name is the file's, for messages.
+// ReadSL2VL reads SL-to-VL tables: opensm-sl2vl.dump, what smpquery
+// sl2vl prints when it is given LIDs, one output after the other. The
+// form is recognized by content. name is the file's, for messages.
 //
-// Switches are matched by GUID, CA and router ports by port GUID, and by LID in
-// what smpquery prints. What the text does not tell of maps all SLs to
-// VL 0; where that matters, because input and output port of a switch have cables
-// or a CA or router port has one, there is a Missing Problem for the switch, or
-// one MissingEnds for all CAs and routers.
+// Switches are matched by GUID, CA and router ports by port GUID, and
+// by LID in what smpquery prints. A map that the text lacks takes all
+// SLs to VL 0. If packets can use it, since its ports have cables, it
+// is noted: in a Missing Problem for each switch, or in one
+// MissingEnds Problem for all CAs and routers.
 //
 // Errors are *fabric.ParseError, and the tables are then nil. With
-// Options.Lenient these are Problems instead: unknown switches and ports, VLs
-// above 15, a second row with another map (the first counts), lines that are
-// nothing of the form, and sections that end too early.
+// Options.Lenient these are Problems instead: unknown switches and
+// ports, VLs above 15, a second row with another map (the first
+// counts), foreign lines, and sections that end too early.
 func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL2VL, []fabric.Problem, error) {
 	r := &sl2vlReader{textReader: newTextReader(name, data, opt), f: f, of: fabric.NoPort}
 	var read func(at int, line []byte) error
@@ -133,7 +133,7 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 	r.s = lft.NewSL2VL(f, lft.ConstantVL(0))
 	r.given = make([][]bool, f.NumPorts())
 	r.byGUID = make(map[fabric.GUID]fabric.PortID, len(f.CAPorts()))
-	for _, p := range slices.Backward(f.CAPorts()) { // of several with one GUID, the first
+	for _, p := range slices.Backward(f.CAPorts()) { // if several have one GUID, the first counts
 		r.byGUID[f.PortGUID(p)] = p
 	}
 	r.eachLine(func(at int, line []byte) error {
@@ -220,8 +220,8 @@ func (r *sl2vlReader) closeSection(at int) {
 	r.open = false
 }
 
-// readSMPQueryLine reads a line of what smpquery sl2vl prints. The warnings of
-// libibmad, which a shell may have put among them, say nothing.
+// readSMPQueryLine reads a line of what smpquery sl2vl prints. It
+// ignores warnings of libibmad, which a shell may have put between.
 func (r *sl2vlReader) readSMPQueryLine(_ int, line []byte) error {
 	s := topology.Line{Text: line}
 	switch {
@@ -256,8 +256,8 @@ var (
 
 const portsIn = "ports: in "
 
-// parseSL2VLRow reads a row that begins with a text, has others behind both ports, another
-// one behind each VL, and blanks before numbers. The last VL needs no blank behind it.
+// parseSL2VLRow reads a row: begin, input port, behindIn, output port, behindOut, and 16 VLs, each
+// with behindVL (the last without, if it is a blank). Any other line returns the error wrong.
 func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte, wrong error) (row sl2vlRow, err error) {
 	s := topology.Line{Text: line}
 	number := func(behind string) int {
@@ -289,7 +289,7 @@ func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte
 	return row, nil
 }
 
-// addRow enters a row of the current section, unless there is an error of reading it.
+// addRow enters a row of the current section, or returns err, the error of reading it.
 func (r *sl2vlReader) addRow(row sl2vlRow, err error) error {
 	if err != nil || r.of == fabric.NoPort {
 		return err
@@ -328,7 +328,7 @@ func (r *sl2vlReader) hasRow(in fabric.PortNum, out fabric.PortID) bool {
 	return r.given[out] != nil && r.given[out][in]
 }
 
-// findMissing notes the ports that packets can take and that had no row.
+// findMissing notes the ports that packets can take and that have no row.
 func (r *sl2vlReader) findMissing() {
 	say := func(kind fabric.ProblemKind, count int, one, many, first string) {
 		err := fmt.Errorf("no row for 1 %s, %s: its SLs are taken to be on VL 0", one, first)

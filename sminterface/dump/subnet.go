@@ -8,11 +8,11 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 )
 
-// nodeWords are how records name the types of nodes.
+// nodeWords are the types of nodes in records.
 var nodeWords = [...]string{fabric.CA: "CA", fabric.Switch: "SW", fabric.Router: "Rt"}
 
-// revision is the Rev of every record: NodeInfo's Revision, with the value of
-// ibsim, since the fabric does not keep it.
+// revision is the Rev of every record: NodeInfo's Revision
+// in ibsim, since the fabric does not keep it.
 const revision = "000000A1"
 
 // WriteSubnetList writes opensm-subnet.lst, as osm_dump.c does: a line for each port with a
@@ -42,7 +42,7 @@ func WriteSubnetList(w io.Writer, f *fabric.Fabric) error {
 			switch link.Width {
 			case 1, 4, 8, 12:
 				b = append(strconv.AppendUint(b, uint64(link.Width), 10), 'x')
-			default: // to OpenSM 2x, too
+			default: // 2x, which OpenSM does not know either
 				b = append(b, "??"...)
 			}
 			b = append(append(b, " LOG=ACT SPD="...), topology.SubnetSpeeds[link.Speed]...)
@@ -52,12 +52,11 @@ func WriteSubnetList(w io.Writer, f *fabric.Fabric) error {
 	})
 }
 
-// appendRecord appends what is between braces of a port; second says that it
-// is the neighbour's.
+// appendRecord appends the record of a port, in braces; second is true for the neighbour's.
 func appendRecord(b []byte, f *fabric.Fabric, p fabric.PortID, second bool) []byte {
 	n := f.Owner(p)
 	node := f.Node(n)
-	end := p // the port that has the GUID and the LID
+	end := p // port with the GUID and the LID
 	if f.IsSwitch(n) {
 		end = f.PortBase(n)
 	}

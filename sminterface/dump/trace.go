@@ -24,16 +24,16 @@ type Trace struct {
 var (
 	traceEnd = regexp.MustCompile(`^(From|To) (?:\w+ )?\{(0x[0-9a-fA-F]{1,16})\}(?: portnum |\[)(\d{1,3})\b(?: lid (\d{1,5})-)?`)
 	traceHop = regexp.MustCompile(`^\[(\d{1,3})\] -> (?:\w+ port )?\{(0x[0-9a-fA-F]{1,16})\}\[(\d{1,3})\]`)
-	// traceLine is what such a line begins with, though it may be broken.
+	// traceLine matches the beginning of such a line, even of a broken one.
 	traceLine = regexp.MustCompile(`^(?:(?:From|To) (?:\w+ )?\{|\[\d{1,3}\] ->)`)
 )
 
-// ReadTraces reads what ibtracert prints of paths by unicast, one or several of these one after the other, also with
-// -n and -v. name is the file's, for messages.
+// ReadTraces reads the unicast paths that ibtracert prints, one or several
+// after one another, also with -n and -v. name is the file's, for messages.
 //
-// Errors are *fabric.ParseError, and there are no traces then: a line that is cut, an end port
-// or a cable that the fabric lacks, a trace without an end. With Options.Lenient these are
-// Problems, and such a trace is left out.
+// Errors are *fabric.ParseError, and there are no traces then: a line that is
+// cut, an end port or a cable that the fabric lacks, a trace without an end.
+// With Options.Lenient these are Problems, and such a trace is left out.
 func ReadTraces(name string, data []byte, f *fabric.Fabric, opt Options) ([]Trace, []fabric.Problem, error) {
 	r := &traceReader{textReader: newTextReader(name, data, opt), f: f}
 	r.eachLine(func(at int, line []byte) error {
@@ -58,13 +58,14 @@ type traceReader struct {
 	f      *fabric.Fabric
 	list   []Trace
 	now    Trace
-	node   fabric.NodeID // where the trace has come to
+	node   fabric.NodeID // where the trace has arrived
 	open   bool          // a trace has begun and not ended
 	broken bool          // it is left out
 	began  bool          // an end of a trace was read
 }
 
-// readLine reads a line; those of shells and libraries, and the hops of -v before a trace, say nothing.
+// readLine reads a line. It ignores those of shells and
+// libraries, and hops of -v before a trace.
 func (r *traceReader) readLine(at int, line []byte) error {
 	end, hop := traceEnd.FindSubmatch(line), traceHop.FindSubmatch(line)
 	switch {
@@ -101,7 +102,7 @@ func (r *traceReader) readLine(at int, line []byte) error {
 		}
 		out := r.f.Port(r.node, fabric.PortNum(num))
 		to := r.f.Peer(out)
-		end := to // which has the GUID
+		end := to // the port with the GUID
 		if to != fabric.NoPort && r.f.IsSwitch(r.f.Owner(to)) {
 			end = r.f.PortBase(r.f.Owner(to))
 		}
@@ -115,7 +116,7 @@ func (r *traceReader) readLine(at int, line []byte) error {
 	return nil
 }
 
-// find is the end port of a node with a number, and with a LID if that is not "".
+// find returns end port num of a node, which must have the given LID unless that is "".
 func (r *traceReader) find(node string, num int, lid string) (fabric.PortID, error) {
 	guid, err := fabric.ParseGUID(node)
 	n, known := r.f.NodeByGUID(guid)

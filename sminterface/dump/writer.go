@@ -14,8 +14,8 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// descriptionLen is what OpenSM and infiniband-diags print of a node
-// description: the attribute has 64 bytes, and they end it at the 64th.
+// descriptionLen is the number of bytes of a node description that OpenSM and
+// infiniband-diags print: the attribute has 64, and they end it at the 64th.
 const descriptionLen = 63
 
 // appendDescription appends a node description as OpenSM and
@@ -63,12 +63,12 @@ func compareGUIDs(g, h fabric.GUID) int {
 	return cmp.Compare(bits.ReverseBytes64(uint64(g)), bits.ReverseBytes64(uint64(h)))
 }
 
-// inOpenSMOrder sorts nodes as OpenSM's dumps have them.
+// inOpenSMOrder sorts nodes as in OpenSM's dumps.
 func inOpenSMOrder(f *fabric.Fabric, nodes []fabric.NodeID) {
 	slices.SortFunc(nodes, func(m, n fabric.NodeID) int { return compareGUIDs(f.Node(m).GUID, f.Node(n).GUID) })
 }
 
-// switchesToWrite lists the switches that a writer of tables is asked for.
+// switchesToWrite returns the switches in only, nil for all, in OpenSM's order.
 func switchesToWrite(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.NodeID, error) {
 	var list []fabric.NodeID
 	if only == nil {
@@ -87,9 +87,9 @@ func switchesToWrite(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.NodeID, e
 	return list, nil
 }
 
-// writeInOrder formats pieces 0 to n-1 on all CPUs and writes them in order.
-// format appends piece i to b and gives the result. No more than a few pieces a
-// CPU are in memory. It ends with the first error of w.
+// writeInOrder formats pieces 0 to n-1 on all CPUs and writes them in
+// order. format appends piece i to b and returns the result. Only a
+// few pieces per CPU are in memory. It stops at the first error of w.
 func writeInOrder(w io.Writer, n int, format func(i int, b []byte) []byte) error {
 	buffers := make([][]byte, 2*runtime.GOMAXPROCS(0))
 	return par.Pipeline(context.Background(), n, len(buffers), func(slot, i int) error {
@@ -101,7 +101,7 @@ func writeInOrder(w io.Writer, n int, format func(i int, b []byte) []byte) error
 	}, func(_, _ int) error { return nil })
 }
 
-// writeSwitches writes a section for each switch that a writer of tables is asked for.
+// writeSwitches writes a section for each switch in only, nil for all.
 func writeSwitches(w io.Writer, f *fabric.Fabric, only []fabric.NodeID, format func(b []byte, s fabric.NodeID) []byte) error {
 	list, err := switchesToWrite(f, only)
 	if err != nil {
@@ -110,8 +110,7 @@ func writeSwitches(w io.Writer, f *fabric.Fabric, only []fabric.NodeID, format f
 	return writeInOrder(w, len(list), func(i int, b []byte) []byte { return format(b, list[i]) })
 }
 
-// writeBatches is writeInOrder for the parts of a list, some at a time since they
-// are small.
+// writeBatches writes the parts of a list in order, in batches since the parts are small.
 func writeBatches[T any](w io.Writer, list []T, format func(b []byte, one T) []byte) error {
 	const batch = 64
 	return writeInOrder(w, (len(list)+batch-1)/batch, func(i int, b []byte) []byte {

@@ -9,11 +9,11 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Disagreements lists in what two fabrics differ that two files of one run of ibdiagnet
-// say: nodes that have cables, cables, LIDs of ports with cables, widths and speeds that
-// both know. first and second are the names of the files, which the Problems of kind
-// FilesDisagree are about. Of each kind of difference there is one, with the first example
-// in the order of GUIDs.
+// Disagreements compares fabrics f and g of two files of one run
+// of ibdiagnet, named first and second: nodes with cables, cables,
+// LIDs of ports with cables, and widths and speeds that both know.
+// For each kind of difference it returns one Problem of kind
+// FilesDisagree, with the first example in the order of GUIDs.
 func Disagreements(f, g *fabric.Fabric, first, second string) []fabric.Problem {
 	c := comparison{names: [2]string{first, second}}
 	for i, pair := range [][2]*fabric.Fabric{{f, g}, {g, f}} {
@@ -25,16 +25,16 @@ func Disagreements(f, g *fabric.Fabric, first, second string) []fabric.Problem {
 	return c.list
 }
 
-// comparison looks for what is in fabric from and not in the other one.
+// comparison looks for what fabric from has and other lacks.
 type comparison struct {
 	names       [2]string // of the files of f and g
 	from, other *fabric.Fabric
-	side        int // 0 while from is f
+	side        int // 0 if from is f, 1 if it is g
 	list        []fabric.Problem
 	index       map[string]int
 }
 
-// differ notes a difference of a kind; what says the first one of it.
+// differ counts a difference of a kind; the message describes the first one.
 func (c *comparison) differ(kind string, node fabric.GUID, port fabric.PortNum, format string, args ...any) {
 	kind += c.names[c.side]
 	if c.index == nil {
@@ -48,8 +48,8 @@ func (c *comparison) differ(kind string, node fabric.GUID, port fabric.PortNum, 
 	c.list = append(c.list, fabric.Problem{Kind: FilesDisagree, File: c.names[1], Count: 1, Node: node, Port: port, Message: fmt.Sprintf(format, args...)})
 }
 
-// same compares what the files say of a node or port, and returns false where that differs. It
-// is told once, from the side of the first file.
+// same returns true if both files say the same of a node or port. A
+// difference is noted once, when from is the fabric of the first file.
 func (c *comparison) same(kind string, node fabric.GUID, port fabric.PortNum, what, here, there string) bool {
 	if here != there && c.side == 0 {
 		c.differ(kind, node, port, "%s %s in %s, and %s in %s", what, here, c.names[0], there, c.names[1])
@@ -57,7 +57,7 @@ func (c *comparison) same(kind string, node fabric.GUID, port fabric.PortNum, wh
 	return here == there
 }
 
-// node compares a node that has a cable: a list of cables does not have others.
+// node compares a node that has a cable; files that list cables lack the others.
 func (c *comparison) node(n fabric.NodeID) {
 	f, g := c.from, c.other
 	guid, here, there := f.Node(n).GUID, c.names[c.side], c.names[1-c.side]
@@ -89,7 +89,7 @@ func (c *comparison) node(n fabric.NodeID) {
 			continue
 		}
 		if other := g.Peer(q); f.Num(peer) != g.Num(other) || f.Node(f.Owner(peer)).GUID != g.Node(g.Owner(other)).GUID {
-			if c.side == 0 { // the names may be the same
+			if c.side == 0 { // told once
 				c.differ("end", guid, num, "the cable of %s leads to %s in %s, and to %s in %s", f.PortName(p), f.PortName(peer), here, g.PortName(other), there)
 			}
 			continue
@@ -113,5 +113,5 @@ func differ[T comparable](a, b T) bool {
 func (d *Database) Masters() []SM {
 	masters := slices.DeleteFunc(slices.Clone(d.SMs), func(s SM) bool { return s.State != MasterSM })
 	slices.SortFunc(masters, func(a, b SM) int { return cmp.Compare(a.Port, b.Port) })
-	return slices.CompactFunc(masters, func(a, b SM) bool { return a.Port == b.Port && a.PortNum == b.PortNum }) // of two runs in one file
+	return slices.CompactFunc(masters, func(a, b SM) bool { return a.Port == b.Port && a.PortNum == b.PortNum }) // two runs in one file repeat them
 }

@@ -12,7 +12,7 @@ import (
 type builder struct {
 	*draft
 	b       fabric.Builder
-	index   map[fabric.GUID]int // of nodes, in b
+	index   map[fabric.GUID]int // of nodes in b
 	nodeRow map[fabric.GUID]int // by node: its row in draft.nodes
 	ports   map[portAt]*portRow // the first row of a port
 	guids   map[fabric.GUID]portAt
@@ -81,7 +81,7 @@ func (b *builder) addNodes() {
 	}
 }
 
-// takeGUID returns true if a port can have a GUID, which no other port may have.
+// takeGUID gives a GUID to a port; it returns false if another port has it.
 func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	if other, twice := b.guids[g]; twice && other != p {
 		b.note(fabric.Contradiction, line, nil, "port GUID %s of %s is that of %s too: left out", g, p, other)
@@ -91,7 +91,8 @@ func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	return true
 }
 
-// checkTypes returns an error if NODES gives the switches another type.
+// checkTypes returns an error if NODES mistypes switches:
+// other nodes have ports that share a GUID.
 func (b *builder) checkTypes() error {
 	type end struct{ node, port fabric.GUID }
 	rows := map[end]*portRow{} // the first one
@@ -159,7 +160,7 @@ func (b *builder) addPorts() {
 	}
 }
 
-// claim gives the LIDs of a port to it, if it can have them.
+// claim returns the LIDs of a port, and marks them as taken; LID 0 if it cannot have them.
 func (b *builder) claim(p *portRow) (fabric.LID, uint8) {
 	lid, err := parseNumber(p.lid)
 	switch {
@@ -186,7 +187,7 @@ func (b *builder) claim(p *portRow) (fabric.LID, uint8) {
 	return low, p.info.LMC
 }
 
-// badLID counts a port with a LID that cannot be.
+// badLID counts a port with an invalid LID.
 func (b *builder) badLID(p *portRow, lid string) {
 	x := b.count(fabric.InvalidLID, p.line, nil, "LID %s of port %s: want 1 to %d; it counts as a port without a LID", lid, p.at, fabric.MaxUnicastLID)
 	if x.Count == 1 {
@@ -194,8 +195,8 @@ func (b *builder) badLID(p *portRow, lid string) {
 	}
 }
 
-// noteMissingLIDs counts end ports with cables that have no LID, where others have one: no
-// subnet manager has brought them up.
+// noteMissingLIDs counts end ports with cables and no LID, if
+// other ports have LIDs: no subnet manager has brought them up.
 func (b *builder) noteMissingLIDs() {
 	if len(b.owner) == 0 {
 		return
@@ -256,8 +257,8 @@ func (b *builder) isListed(l *linkRow, at [2]int) bool {
 	return ok && peer == at[1] && port == l.ends[1].num
 }
 
-// linkOf is the width and speed of a cable by PORTS: what only one end knows, or the slower of two
-// that differ.
+// linkOf returns the width and speed of a cable by PORTS:
+// what one end knows, or the slower of two that differ.
 func (b *builder) linkOf(l *linkRow) fabric.Link {
 	var ends [2]fabric.Link
 	for i, at := range l.ends {
@@ -273,18 +274,18 @@ func (b *builder) linkOf(l *linkRow) fabric.Link {
 	return slow
 }
 
-// addLabels enters what is printed beside the ports.
+// addLabels enters the labels that are printed beside the ports.
 func (b *builder) addLabels() {
 	for at, label := range b.labels {
 		i, known := b.index[at.node]
 		if !known || !topology.IsLabel([]byte(label)) {
 			continue
 		}
-		_ = b.b.SetLabel(i, at.num, label) // of a port that is not there: nothing depends on it
+		_ = b.b.SetLabel(i, at.num, label) // fails if there is no such port: nothing depends on it
 	}
 }
 
-// makeDatabase brings what the rows say of nodes and ports into the order of the fabric.
+// makeDatabase returns the rows' data on nodes and ports in the order of the fabric.
 func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 	d := &Database{Fabric: f, Date: b.date, SMs: b.sms, Warnings: b.warnings,
 		Ports: make([]Port, f.NumPorts()), Switches: make([]Switch, f.NumSwitches()),
@@ -334,8 +335,8 @@ func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 	return d
 }
 
-// withVirtual is a fabric in which the LIDs of virtual ports lead to the ports that they
-// are on, where they have LIDs of their own; they are counted.
+// withVirtual returns f with the LIDs that only virtual ports have, given
+// to the ports that these are on; count is the number of those LIDs.
 func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric, count int) {
 	owner := map[fabric.LID]fabric.PortID{}
 	for i := range ports {
@@ -355,7 +356,7 @@ func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric
 		owner[v.LID] = v.Port
 	}
 	g, err := f.WithVirtualLIDs(owner)
-	if err != nil { // what it says was looked at before
+	if err != nil { // all was checked above
 		return f, 0
 	}
 	return g, len(owner)

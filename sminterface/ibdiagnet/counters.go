@@ -26,13 +26,14 @@ type counterDraft struct {
 	seen []int // by PortID: the line of its row, 0 for none
 }
 
-// ReadCounters reads the counters of the ports of f, which need not come from this database:
-// section PM_INFO, and of the sections PHY_DB16 and CABLE_INFO what dump.Line has. It needs no memory for the
-// rest. Of a counter of 64 bits and that of PortCounters the greater value counts. name is for messages.
+// ReadCounters reads the counters of the ports of f, which may come from another source: section
+// PM_INFO, and the data of dump.Line in PHY_DB16 and CABLE_INFO. The rest takes no memory. If a
+// counter is there in 64 bits and as in PortCounters, the greater value counts. name is for
+// messages.
 //
-// Errors are as those of Read: no section PM_INFO, nodes and ports that f does not have, a second row
-// of a port, and numbers that are none or have too many bits; with Options.Lenient these but the
-// first are Problems. Rows of the other sections that cannot be read are Problems always.
+// Errors are as those of Read: no section PM_INFO, nodes and ports that f does not have, a
+// second row of a port, and numbers that are invalid or have too many bits; with Options.Lenient
+// these but the first are Problems. Unreadable rows of the other sections are always Problems.
 func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*Reading, error) {
 	d := newDraft(name, opt)
 	d.counters = &counterDraft{f, &dump.Counters{}, make([]int, f.NumPorts())}
@@ -46,7 +47,7 @@ func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*
 	return &Reading{d.counters.made, d.date, d.problems}, nil
 }
 
-// portOf returns the port of a row, which the fabric must have.
+// portOf returns the port of a row. It refuses the row if the fabric lacks the port.
 func (d *draft) portOf(r *row) (p fabric.PortID, ok bool) {
 	at, f := r.port(), d.counters.f
 	n, known := f.NodeByGUID(at.node)
@@ -74,7 +75,7 @@ func (d *draft) readCounters(r *row) {
 	for k := range dump.CounterCount {
 		for i, bits := range []uint8{64, k.Info().Bits} {
 			cell, most := 2+2*int(k)+i, uint64(1)<<bits-1
-			if k == dump.FECUncorrectable { // has its name and may have more bits than perfquery reads
+			if k == dump.FECUncorrectable { // may have more bits than perfquery reads
 				most = math.MaxUint64
 			}
 			raw := r.number(cell, most)
@@ -88,7 +89,7 @@ func (d *draft) readCounters(r *row) {
 	}
 }
 
-// mostPower is the greatest power of ten of a BER; ports without one have any number there.
+// mostPower is the greatest power of ten in a BER; ports without a BER have any number there.
 const mostPower = 1000
 
 // readBER reads the BER of symbols of a port.
@@ -100,8 +101,8 @@ func (d *draft) readBER(r *row) {
 	}
 }
 
-// readModule reads the temperature of a cable's module, and how many kinds of alarms it has: cells that
-// are more than zeros.
+// readModule reads the temperature of a cable's module, and
+// counts its kinds of alarms: cells that are more than zeros.
 func (d *draft) readModule(r *row) {
 	p, ok := d.portOf(r)
 	if !ok {

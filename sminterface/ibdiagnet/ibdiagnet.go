@@ -33,38 +33,38 @@ import (
 type Options struct {
 	// Lenient leaves out what is wrong and lists it as a Problem, instead of failing.
 	Lenient bool
-	// Strict refuses what a tool itself does not leave: a file that is cut, foreign lines
-	// between sections, LIDs that no port can have. It goes before Lenient.
+	// Strict refuses what the tool itself never writes: a file that is cut, foreign
+	// lines between sections, LIDs that no port can have. It overrides Lenient.
 	Strict bool
 }
 
 // Kinds of fabric.Problem for files of ibdiagnet, in addition to those of package fabric.
 const (
-	// CutFile means that text is missing: a section or the file has no end, or a section
-	// fewer rows than INDEX_TABLE says.
+	// CutFile means that text is missing: a section or the file has
+	// no end, or a section has fewer rows than INDEX_TABLE states.
 	CutFile fabric.ProblemKind = "cut-file"
-	// FilesDisagree means that two files of one run say different things.
+	// FilesDisagree means that two files of one run contradict each other.
 	FilesDisagree fabric.ProblemKind = "files-disagree"
 	// ToolWarning is a warning or an error of ibdiagnet.
 	ToolWarning fabric.ProblemKind = "tool-warning"
-	// SeveralMasters are subnet managers that all say that they are the master.
+	// SeveralMasters means that several subnet managers claim to be the master.
 	SeveralMasters fabric.ProblemKind = "several-masters"
-	// UnevenCable is a cable whose ends have other data VLs in operation or another MTU.
+	// UnevenCable is a cable whose ends differ in data VLs in operation or in MTU.
 	UnevenCable fabric.ProblemKind = "uneven-cable"
-	// UnreadRows are rows of a section that cannot be read, and that the fabric does not need:
-	// they are left out.
+	// UnreadRows are unreadable rows of a section that the fabric
+	// does not need. They are left out.
 	UnreadRows fabric.ProblemKind = "unread-rows"
 )
 
-// ErrNoFabric is wrapped by errors about a database without nodes or cables, as ibdiagnet
-// leaves it where it was told to skip its discovery.
+// ErrNoFabric is wrapped by errors about a database without nodes or
+// cables, which ibdiagnet writes when it is told to skip its discovery.
 var ErrNoFabric = errors.New("want a db_csv with sections NODES, PORTS and LINKS")
 
-// ErrCut is wrapped, besides ErrNoFabric, by errors about a database that is cut before its
-// cables.
+// ErrCut is wrapped, as well as ErrNoFabric, by errors
+// about a database that is cut before its cables.
 var ErrCut = errors.New("the file is cut short")
 
-// Database is what a db_csv says. Slices are in the order of the file.
+// Database has the contents of a db_csv. Slices are in the order of the file.
 type Database struct {
 	Fabric *fabric.Fabric
 	// Virtual is the number of LIDs of the fabric that belong only to virtual ports.
@@ -75,8 +75,8 @@ type Database struct {
 	// Switches is by fabric.NodeID of switches.
 	Switches []Switch
 	SMs      []SM
-	// PKeys is the P_Key tables by fabric.PortID: entries in use, nil for ports without rows.
-	// It is nil where no port has any.
+	// PKeys has the entries in use of the P_Key tables, by fabric.PortID;
+	// nil for a port without rows, or if no port has rows.
 	PKeys    [][]fabric.PKey
 	VPorts   []VPort
 	Warnings []Warning
@@ -86,13 +86,13 @@ type Database struct {
 	portLines map[fabric.PortID]int
 }
 
-// NodeLine is the line of the row of a node in NODES, 0 when there is none.
+// NodeLine returns the line of a node's row in NODES, 0 if there is none.
 func (d *Database) NodeLine(g fabric.GUID) int { return d.nodeLines[g] }
 
-// PortLine is the line of the row of a port's cable in LINKS, 0 when there is none.
+// PortLine returns the line of the row of a port's cable in LINKS, 0 if there is none.
 func (d *Database) PortLine(p fabric.PortID) int { return d.portLines[p] }
 
-// Port has the data of a port that the fabric model does not have.
+// Port has data of a port that the fabric model lacks.
 type Port struct {
 	State PortState // logical
 	OpVLs uint8     // data VLs in operation: 1, 2, 4, 8 or 15; 0 unknown
@@ -111,7 +111,7 @@ const (
 	Active PortState = 4
 )
 
-// Switch has the data of a switch that the fabric model does not have.
+// Switch has data of a switch that the fabric model lacks.
 type Switch struct {
 	MCastFDBCap   int // MLIDs; 0 unknown
 	EnhancedPort0 bool
@@ -139,8 +139,8 @@ type Warning struct {
 	Section string // without START_
 	Line    int
 	Node    fabric.GUID
-	PortNum int    // 0 when the event is none of a port
-	Event   string // as PORT_HIERARCHY_MISSING
+	PortNum int    // 0 if the event is not about a port
+	Event   string // such as PORT_HIERARCHY_MISSING
 	Summary string
 }
 

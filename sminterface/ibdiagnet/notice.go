@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Notice lists what a database says to be wrong with the fabric: events that ibdiagnet
-// warned of, one for each kind in a section; masters that are too many; cables whose ends
-// are set up differently. file is for messages. A Problem stands for Count of its kind, and names the first.
+// Notice lists faults of the fabric that a database reports: warnings and errors of ibdiagnet,
+// one for each kind in a section; more than one master; cables whose ends are set up differently.
+// file is for messages. A Problem stands for Count of its kind, and names the first.
 func (d *Database) Notice(file string) []fabric.Problem {
 	list := d.events(file)
 	if masters := d.Masters(); len(masters) > 1 {
@@ -18,7 +18,7 @@ func (d *Database) Notice(file string) []fabric.Problem {
 	return append(list, d.unevenCables(file)...)
 }
 
-// events counts the warnings of a kind in a section.
+// events counts the warnings of each kind in each section.
 func (d *Database) events(file string) (list []fabric.Problem) {
 	index := map[[2]string]int{}
 	for i := range d.Warnings {

@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// The rows of the sections that make the fabric.
+// The rows of the sections that the fabric is made of.
 type (
 	nodeRow struct {
 		line int
@@ -23,7 +23,7 @@ type (
 		line int
 		at   portAt
 		guid fabric.GUID
-		lid  string // as it stands, "" for none
+		lid  string // as in the file, "" for none
 		link fabric.Link
 		info Port
 	}
@@ -45,13 +45,13 @@ type portAt struct {
 
 func (p portAt) String() string { return fmt.Sprintf("%s[%d]", p.node, p.num) }
 
-// draft has the data of the rows of a database, one by one.
+// draft collects the rows of a database.
 type draft struct {
 	file     string
 	lenient  bool
 	strict   bool
 	problems []fabric.Problem
-	counted  map[fabric.ProblemKind]int // by kind: the place in problems of the one that counts all, +1
+	counted  map[fabric.ProblemKind]int // by kind: 1 + index of the problem that counts all
 	failed   error                      // the first error of a strict read
 
 	date     string // of the run
@@ -65,12 +65,12 @@ type draft struct {
 	vports   []vportRow
 	warnings []Warning
 
-	counters *counterDraft // nil: the counters are not asked for, else nothing but them
+	counters *counterDraft // if not nil, only counters are read
 
 	unread map[string]bool // sections with rows that are left out
 
-	rows  map[string]int // by section that is read: how many
-	lines map[string]int // and the line of its header row
+	rows  map[string]int // by section that is read: number of rows
+	lines map[string]int // by section: line of its header row
 	index []entry        // of INDEX_TABLE
 }
 
@@ -82,7 +82,7 @@ type pkeyRow struct {
 // maxProblems bounds the list of problems.
 const maxProblems = 10000
 
-// note lists a problem, of a line or without one, and returns it to be completed.
+// note adds a problem about a line, 0 for none, and returns it for more data.
 func (d *draft) note(kind fabric.ProblemKind, line int, text []byte, format string, args ...any) *fabric.Problem {
 	p := fabric.Problem{Kind: kind, File: d.file, Line: line, Text: string(text[:min(len(text), maxQuoted)]), Message: fmt.Sprintf(format, args...), Count: 1}
 	if d.strict && kind != fabric.Contradiction && kind != fabric.Loopback && d.failed == nil {
@@ -106,7 +106,7 @@ func (d *draft) count(kind fabric.ProblemKind, line int, text []byte, format str
 	return p
 }
 
-// wrong is for a row that cannot be used: an error, or in a lenient read a problem.
+// wrong reports a row that cannot be used: as an error, or in a lenient read as a problem.
 func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 	if d.lenient {
 		err := fmt.Errorf(format, args...)
@@ -120,12 +120,12 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 
 // Read reads a database. name is for messages.
 //
-// Errors are *fabric.ParseError and those of from; the database is then nil. Errors always:
-// no section NODES or LINKS, and a header row of NODES, PORTS or LINKS without a column that
-// is needed. Errors too, but with Options.Lenient left out and listed as Problems: numbers
-// that are none or out of range, two rows that say different things of one node, port or
-// cable, and a LID that two ports have. Options.Strict makes all Problems errors, but
-// contradictions and loopback plugs.
+// Errors are *fabric.ParseError and those of from; the database is then nil. It is an
+// error if section NODES or LINKS is missing, or if the header row of NODES, PORTS or
+// LINKS lacks a needed column. With Options.Lenient other errors are Problems, and
+// their rows are left out: numbers that are invalid or out of range, two rows that
+// differ about one node, port or cable, and a LID that two ports have. Options.Strict
+// makes all Problems errors, except contradictions and loopback plugs.
 func Read(name string, from io.Reader, opt Options) (*Database, error) {
 	d := newDraft(name, opt)
 	if err := d.readText(from); err != nil {
@@ -142,7 +142,7 @@ func newDraft(name string, opt Options) *draft {
 // readText reads all rows, and notes missing parts.
 func (d *draft) readText(from io.Reader) error {
 	r := &lineReader{from: bufio.NewReaderSize(from, maxLine)}
-	promised := false // the first line says that the text ends with an index
+	promised := false // the first line promises an index at the end
 	first, err := r.from.Peek(maxFirst)
 	if err == nil || err == io.EOF {
 		promised = bytes.Contains(first, []byte(indexPromise))
@@ -204,8 +204,8 @@ func (d *draft) readRow(r *row, t *table, line int, text []byte) error {
 	return d.failed
 }
 
-// leaveOut notes the first rows of a section that cannot be read and that the fabric does
-// not need.
+// leaveOut notes, once for each section, that it has
+// unreadable rows that the fabric does not need.
 func (d *draft) leaveOut(section string, line int, text []byte, err error) {
 	if !d.unread[section] {
 		d.unread[section] = true
@@ -218,7 +218,7 @@ func (d *draft) isCut() bool { return slices.ContainsFunc(d.problems, isCut) }
 
 func isCut(p fabric.Problem) bool { return p.Kind == CutFile }
 
-// checkRows compares how many rows there are with what INDEX_TABLE says.
+// checkRows compares the numbers of rows with INDEX_TABLE.
 func (d *draft) checkRows() {
 	if d.isCut() {
 		return
@@ -232,7 +232,7 @@ func (d *draft) checkRows() {
 	}
 }
 
-// sortProblems brings the problems into the order of lines.
+// sortProblems sorts the problems by line.
 func (d *draft) sortProblems() {
 	slices.SortStableFunc(d.problems, func(a, b fabric.Problem) int { return cmp.Compare(a.Line, b.Line) })
 }
@@ -289,7 +289,7 @@ func (d *draft) readSwitch(r *row) {
 	}
 }
 
-// readLabel reads what is printed on the cage of a port. Old versions have its parts only.
+// readLabel reads the label on the cage of a port. Old versions have only its parts.
 func (d *draft) readLabel(r *row) {
 	at, label := r.port(), r.cell(2)
 	if r.err != nil {
@@ -303,8 +303,8 @@ func (d *draft) readLabel(r *row) {
 	}
 }
 
-// joinLabel makes a label of its parts as newer versions do: ASIC/Cage/Port/Split, and
-// for an adapter bus, device and function in front.
+// joinLabel joins the parts of a label as newer versions do:
+// ASIC/Cage/Port/Split, for an adapter after bus, device and function.
 func joinLabel(r *row) string {
 	label := ""
 	if r.cell(3) != "" {

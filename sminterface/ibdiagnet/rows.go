@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-// column is a column that a section is read for: its name in plain form, or several by
-// which versions know it.
+// column is a column that a section is read for: its plain
+// name, or the names that different versions have for it.
 type column struct {
 	names    []string
 	required bool // the section cannot be read without it
@@ -33,11 +33,11 @@ func form(read func(d *draft, r *row), columns ...column) *sectionForm {
 type row struct {
 	form   *sectionForm
 	table  *table
-	place  []int // by cell: the field, -1 when the section has no such column
+	place  []int // by cell: index of the field, -1 if the section lacks the column
 	fields [][]byte
 	line   int
 	text   []byte
-	err    error // the first thing that is wrong
+	err    error // the first fault
 }
 
 // begin finds the columns of a form in a header row.
@@ -53,7 +53,7 @@ func (r *row) begin(t *table, form *sectionForm) error {
 	return nil
 }
 
-// cell is the text of a cell, without quotes; "" when there is none or it is N/A.
+// cell returns the text of a cell, without quotes; "" if it is missing or N/A.
 func (r *row) cell(i int) string {
 	if r.place[i] < 0 {
 		return ""
@@ -65,7 +65,7 @@ func (r *row) cell(i int) string {
 	return text
 }
 
-// text is the text of a cell as it is, without quotes.
+// words returns the text of a cell as it is, without quotes.
 func (r *row) words(i int) string {
 	if r.place[i] < 0 {
 		return ""
@@ -73,7 +73,7 @@ func (r *row) words(i int) string {
 	return unquoted(r.fields[r.place[i]])
 }
 
-// refuse notes a fault of the row, unless it has one already.
+// refuse notes a fault of the row; the first one counts.
 func (r *row) refuse(format string, args ...any) {
 	if r.err == nil {
 		r.err = fmt.Errorf("%s: "+format, append([]any{r.table.name}, args...)...)
@@ -119,7 +119,7 @@ func (r *row) number(i int, most uint64) uint64 {
 	return v
 }
 
-// small is a number of something that a section can do without: 0 when it is none.
+// small reads a number that is not required: 0 if it is missing, invalid or above most.
 func (r *row) small(i int, most uint64) uint64 {
 	if v, err := parseNumber(r.cell(i)); err == nil && v <= most {
 		return v
@@ -156,7 +156,7 @@ var forms = map[string]*sectionForm{
 	"VPORTS":  form((*draft).readVPort, node, port, maybe("vportindex"), maybe("vportlid")),
 }
 
-// counterForms are the sections that are used where counters are asked for.
+// counterForms are the sections that are read for counters.
 var counterForms = map[string]*sectionForm{
 	"RUN_INFO":     forms["RUN_INFO"],
 	counterSection: form((*draft).readCounters, counterColumns()...),
@@ -169,8 +169,8 @@ var counterForms = map[string]*sectionForm{
 		maybe("highsupplyvoltagealarm"), maybe("highsupplyvoltagewarning"), maybe("lowsupplyvoltagealarm"), maybe("lowsupplyvoltagewarning")),
 }
 
-// counterColumns are those of PM_INFO: the port, and of each counter the column of 64 bits and the
-// other one. Versions name the first with Ext or Extended behind.
+// counterColumns returns the columns of PM_INFO: the port, and for each counter the column of
+// 64 bits and the other one. In some versions the name of the first ends in Ext or Extended.
 func counterColumns() []column {
 	list := []column{node, must("portnumber", "portnum")}
 	for k := range dump.CounterCount {
@@ -180,16 +180,16 @@ func counterColumns() []column {
 	return list
 }
 
-// isNeeded returns true if a section makes up the fabric, or has the counters that were asked for.
-// Other sections differ between versions; their unreadable rows are left out.
+// isNeeded returns true if a section makes up the fabric, or has the counters that were
+// asked for. Other sections differ between versions; their unreadable rows are left out.
 func isNeeded(section string) bool {
 	return section == "NODES" || section == "PORTS" || section == "LINKS" || section == counterSection
 }
 
-// warningForm is that of all sections of warnings and errors.
+// warningForm is the form of all sections of warnings and errors.
 var warningForm = form((*draft).readWarning, maybe("nodeguid"), maybe("portnumber", "portnum"), maybe("eventname"), maybe("summary"))
 
-// formOf is how a section is read, nil when nothing of it is needed.
+// formOf returns the form of a section, nil if the section is not used.
 func (d *draft) formOf(name string) *sectionForm {
 	if d.counters != nil {
 		return counterForms[name]

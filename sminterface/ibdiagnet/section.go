@@ -26,15 +26,15 @@ const (
 	indexName = "INDEX_TABLE"
 )
 
-// indexPromise begins the first line of a database that ends with an INDEX_TABLE, in the
-// first maxFirst bytes.
+// indexPromise is in the first maxFirst bytes of a database
+// that ends with an INDEX_TABLE: its first line begins so.
 const (
 	indexPromise = "# INDEX_TABLE offset:"
 	maxFirst     = 256
 )
 
-// entry is a row of INDEX_TABLE. The header row of a section is at offset and in line, and
-// END_ begins size bytes behind; a reader needs the name and the number of rows.
+// entry is a row of INDEX_TABLE. The header row of a section is at offset and in
+// line, and END_ begins size bytes behind offset. A reader needs only name and rows.
 type entry struct {
 	name         string
 	offset, size int
@@ -53,17 +53,18 @@ func (t *table) indexEntry(row []byte) (e entry, err error) {
 	return e, err
 }
 
-// errLongLine is for text that is no database.
+// errLongLine reports text that is no database.
 var errLongLine = fmt.Errorf("a line of more than %d bytes; want db_csv of ibdiagnet", maxLine)
 
-// lineReader reads lines, which it numbers.
+// lineReader reads and numbers lines.
 type lineReader struct {
 	from   *bufio.Reader
 	number int  // 1-based, of the last line; 0 before the first
-	half   bool // the last line has no end: the text may go on behind it
+	half   bool // the last line has no end, and may be cut
 }
 
-// next gives a line without its end, valid until the next call. io.EOF comes alone.
+// next returns a line without its end, valid until the next
+// call. io.EOF comes without a line.
 func (r *lineReader) next() ([]byte, error) {
 	line, err := r.from.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -87,11 +88,12 @@ type table struct {
 	name    string
 	columns map[string]int // by plain name
 	width   int            // columns
-	free    int            // the column of free text that may have commas; -1 for none
+	free    int            // index of the column of free text that may have commas; -1 for none
 	header  []byte
 }
 
-// plain is the name of a column as it is looked for: versions differ in case.
+// plain returns the name by which a column is looked up:
+// versions differ in case and underscores.
 func plain(name string) string {
 	return strings.ToLower(strings.ReplaceAll(strings.Trim(strings.TrimSpace(name), `"`), "_", ""))
 }
@@ -119,7 +121,7 @@ func newTable(name string, header []byte) *table {
 	return t
 }
 
-// column is the place of the first of several names, -1 when there is none.
+// column returns the index of the first column in names that exists, -1 for none.
 func (t *table) column(names ...string) int {
 	for _, name := range names {
 		if i, ok := t.columns[name]; ok {
@@ -129,9 +131,9 @@ func (t *table) column(names ...string) int {
 	return -1
 }
 
-// splitRow appends the fields of a row: split at commas, but not at those between quotes.
-// A quote ends a text if a comma or the end of the line follows. clean is false where a
-// quote has no end.
+// splitRow appends the fields of a row, split at commas, except
+// those between quotes. A quote ends a text if a comma or the end
+// of the row follows. clean is false if a quote is not closed.
 func splitRow(fields [][]byte, row []byte) (list [][]byte, clean bool) {
 	clean = true
 	for {
@@ -154,8 +156,8 @@ func splitRow(fields [][]byte, row []byte) (list [][]byte, clean bool) {
 	}
 }
 
-// split takes a row apart, one field for each column. Where the number of fields is not
-// that of the columns, the column of free text takes what the others leave.
+// split splits a row into one field for each column. If there are more or
+// fewer fields, the column of free text gets what the other columns leave.
 func (t *table) split(fields [][]byte, row []byte) ([][]byte, error) {
 	list, clean := splitRow(fields[:0], row)
 	if clean && len(list) >= t.width && areEmpty(list[t.width:]) {
@@ -190,7 +192,7 @@ func areEmpty(fields [][]byte) bool {
 	return !slices.ContainsFunc(fields, func(f []byte) bool { return len(bytes.TrimSpace(f)) > 0 })
 }
 
-// unquoted is a field without the quotes around it.
+// unquoted returns a field without the quotes around it.
 func unquoted(field []byte) string {
 	if n := len(field); n > 1 && field[0] == '"' && field[n-1] == '"' {
 		field = field[1 : n-1]
@@ -201,7 +203,7 @@ func unquoted(field []byte) string {
 // walk reads sections to the end of the text. A section without an end ends where another
 // one begins or ends. Errors are those of the reader, and of rows that cannot be used.
 func (d *draft) walk(r *lineReader) error {
-	name, t, rows := "", (*table)(nil), 0 // the section that is being read; t is nil for one that is not used
+	name, t, rows := "", (*table)(nil), 0 // the section being read; t is nil if it is not used
 	header := false                       // the next line is the header row
 	var x row
 	finish := func() {
@@ -219,7 +221,7 @@ func (d *draft) walk(r *lineReader) error {
 			return err
 		}
 		if name != "" && t == nil && !header && (len(line) == 0 || line[0] != 'S' && line[0] != 'E') {
-			continue // of a section that is not used
+			continue // in a section that is not used
 		}
 		if next, ok := dump.SectionMark(line, startMark); ok {
 			if name != "" {

@@ -12,14 +12,15 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Written is the time in what is written, so that the same fabric gives the same bytes.
+// Written is the time in written files: constant, so that the
+// same fabric gives the same bytes.
 const Written = "2000-01-01 00:00:00 UTC +0000"
 
-// Version is the version in what is written: that of the form, and of no program.
+// Version is the version in written files: that of the form, not of a program.
 const Version = `"IBDIAGNET 2.10.0.IBWEAVE"`
 
-// Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes are in the order
-// of Node.Order. Read gets the same fabric from it. The only errors are those of w.
+// Write writes a database with the sections that Read uses, and INDEX_TABLE. Nodes are in the
+// order of Node.Order. Read returns the same fabric from it. The only errors are those of w.
 func Write(w io.Writer, f *fabric.Fabric) error {
 	const promise = indexPromise + " %11d, line: %11d\n"
 	s := new(sectionWriter)
@@ -36,7 +37,7 @@ func Write(w io.Writer, f *fabric.Fabric) error {
 	return err
 }
 
-// sectionWriter writes sections and keeps their places.
+// sectionWriter writes sections and their index.
 type sectionWriter struct {
 	text  bytes.Buffer
 	line  int // lines so far
@@ -136,7 +137,7 @@ func (s *sectionWriter) labels(f *fabric.Fabric, nodes []fabric.NodeID) {
 	}
 }
 
-// links writes each cable once, from the node that comes first.
+// links writes each cable once, at the end whose node comes first.
 func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
 	for _, n := range nodes {
 		for num := fabric.PortNum(1); num <= f.Node(n).NumPorts; num++ {
@@ -154,7 +155,7 @@ func (s *sectionWriter) links(f *fabric.Fabric, nodes []fabric.NodeID) {
 	}
 }
 
-// codeText is a code of PORTS; 0 stands for unknown.
+// codeText returns a code as in PORTS, N/A for 0.
 func codeText(code int) string {
 	if code == 0 {
 		return "N/A"
@@ -162,7 +163,7 @@ func codeText(code int) string {
 	return strconv.Itoa(code)
 }
 
-// speedCodeOf is LinkSpeedActv: an extended speed has QDR in byte 0 besides.
+// speedCodeOf returns LinkSpeedActv; an extended speed also has QDR in byte 0.
 func speedCodeOf(speed fabric.Speed) int {
 	i := slices.IndexFunc(speedCodes, func(c speedCode) bool { return c.speed == speed })
 	switch {

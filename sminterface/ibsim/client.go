@@ -19,9 +19,9 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// What goes over ibsim's sockets is in its include/ibsim.h: structs of C in the
-// byte order of the machine, with LIDs, queue pairs, status and length in
-// network order inside.
+// ibsim's include/ibsim.h defines what its sockets carry: C
+// structs in the byte order of the machine, in which LIDs,
+// queue pairs, status and length are in network order.
 const (
 	simMagic   = 0xdeadbeef
 	simCtlSize = 16 + 64 // struct sim_ctl: magic, client, type, length, data
@@ -37,7 +37,7 @@ const (
 // ClientConfig tells how to reach a running ibsim. The zero value takes the
 // environment variables that libumad2sim.so uses: IBSIM_SOCKNAME and SIM_HOST.
 type ClientConfig struct {
-	// Socket is the name that ibsim's abstract sockets begin with.
+	// Socket is the beginning of the names of ibsim's abstract sockets.
 	Socket string
 	// Node is the id or the description of the node that the client is
 	// attached to, at most 31 bytes; "" is ibsim's default, the first one.
@@ -53,7 +53,7 @@ type ClientConfig struct {
 type Client struct {
 	ctl     net.Conn
 	data    *net.UnixConn
-	out     *net.UnixAddr // that data sends to
+	out     *net.UnixAddr // where data sends
 	id      uint32
 	node    string
 	onClose func()
@@ -77,8 +77,8 @@ type exchange struct {
 	timer   *time.Timer // calls expire
 }
 
-// Dial connects to an ibsim. Errors: of the sockets where no ibsim listens, and where ibsim
-// does not take the client.
+// Dial connects to an ibsim. It is an error if no ibsim
+// listens, or if ibsim does not accept the client.
 func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	cfg.Socket = cmp.Or(cfg.Socket, os.Getenv("IBSIM_SOCKNAME"), "sim")
 	cfg.Node = cmp.Or(cfg.Node, os.Getenv("SIM_HOST"))
@@ -93,15 +93,15 @@ func Dial(ctx context.Context, cfg ClientConfig) (*Client, error) {
 	return c, nil
 }
 
-// Dial connects a client to s, attached to a node (an id, as Twin.NodeID gives
-// it, or a description; "" for Config.Host). It waits while ibsim has no place,
-// and takes one until its Close.
+// Dial connects a client to s, attached to a node (an id, as
+// Twin.NodeID gives it, or a description; "" for Config.Host). It
+// waits until ibsim has a free place, and keeps that until Close.
 func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
 	if err := s.takeSlot(ctx); err != nil {
 		return nil, err
 	}
 	node = cmp.Or(node, s.host)
-	// ibsim says that it is ready before it listens.
+	// ibsim reports that it is ready before it listens.
 	var c *Client
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		var err error
@@ -134,13 +134,13 @@ func (s *Sim) Dial(ctx context.Context, node string) (*Client, error) {
 	return c, nil
 }
 
-// abandon ends Receive, since ibsim has ended.
+// abandon makes Receive return err, since ibsim has ended.
 func (c *Client) abandon(err error) {
 	c.mu.Lock()
 	c.gone = err
 	c.setReadDeadline(past)
 	c.mu.Unlock()
-	_ = c.ctl.SetDeadline(past) // it is open, or no caller waits for it
+	_ = c.ctl.SetDeadline(past) // fails if closed: then no caller waits
 }
 
 var past = time.Unix(1, 0)
@@ -162,7 +162,7 @@ func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
 	answer, err := c.control(ctx, simCtlConnect, info)
 	switch {
 	case errors.Is(err, errControl):
-		// ibsim does not say why.
+		// ibsim gives no reason.
 		if cfg.Node == "" {
 			return fmt.Errorf("ibsim %w: it has %d clients already", errControl, MaxClients)
 		}
@@ -177,18 +177,18 @@ func (c *Client) connect(ctx context.Context, cfg ClientConfig) error {
 	return nil
 }
 
-// unixAddress is one of ibsim's names, which end with the zero of a C string.
+// unixAddress returns one of ibsim's names, which end with the zero of a C string.
 func unixAddress(socket, name string) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixgram", Name: "@" + socket + ":" + name + "\x00"}
 }
 
-// bind makes the sockets of a client. libumad2sim.so takes its process id
-// for a number; ours are beyond those.
+// bind makes the sockets of a client and gives it a number:
+// libumad2sim.so uses its process id, ours are above those.
 func (c *Client) bind(socket string) (number uint32, err error) {
 	for range 100 {
 		number = 1<<30 | rand.Uint32N(1<<30)
 		digits := strconv.FormatUint(uint64(number), 10)
-		// ibsim connects to this one when it is asked to take the client.
+		// ibsim connects to this one when it accepts the client.
 		var in *net.UnixConn
 		in, err = net.ListenUnixgram("unixgram", unixAddress(socket, "in"+digits))
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -244,11 +244,11 @@ func (c *Client) control(ctx context.Context, kind uint32, data [64]byte) (answe
 	return answer, nil
 }
 
-// Node is the id of the node that the client is attached to, cut to 31 bytes.
+// Node returns the id of the node that the client is attached to, cut to 31 bytes.
 func (c *Client) Node() string { return c.node }
 
-// Close says goodbye to ibsim, so that the place is free, and ends Receive. It
-// may be called more than once.
+// Close disconnects from ibsim, so that the place is free,
+// and ends Receive. It may be called more than once.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -262,7 +262,7 @@ func (c *Client) Close() error {
 	if gone == nil {
 		_, err = c.control(context.Background(), simCtlDisconnect, [64]byte{})
 		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) {
-			err = nil // ibsim has gone before
+			err = nil // ibsim ended first
 		}
 	}
 	c.closeSockets()
@@ -281,8 +281,8 @@ func (c *Client) closeSockets() {
 	}
 }
 
-// network16 puts a number in network order into a field of 32 bits in the order
-// of the machine: what htons of C gives.
+// network16 puts a number in network order into a field of
+// 32 bits in the order of the machine, as C does with htons.
 func network16(b []byte, v uint16) {
 	var n [2]byte
 	binary.BigEndian.PutUint16(n[:], v)
@@ -295,10 +295,10 @@ func fromNetwork16(b []byte) uint16 {
 	return binary.BigEndian.Uint16(n[:])
 }
 
-// Send sends a MAD; it does not wait. ibsim takes MADs of one packet only. What
-// expects an answer (p.Timeout) must have a transaction ID of its own in the
-// lower 32 bits; ibsim uses the upper 16. Receive gives the answer, or the MAD
-// itself when it was not answered.
+// Send sends a MAD; it does not wait. ibsim takes MADs of one packet
+// only. A MAD that expects an answer (p.Timeout) must differ from others
+// in the lower 32 bits of its transaction ID; ibsim uses the upper 16.
+// Receive returns the answer, or the MAD itself if no answer comes.
 func (c *Client) Send(p *mad.Packet) error {
 	if len(p.Data) != mad.Size {
 		return fmt.Errorf("a MAD of %d bytes, want %d", len(p.Data), mad.Size)
@@ -307,10 +307,10 @@ func (c *Client) Send(p *mad.Packet) error {
 	b := x.request[:]
 	network16(b[0:], uint16(p.LID))
 	if p.LID == mad.PermissiveLID {
-		network16(b[4:], uint16(mad.PermissiveLID)) // 0: ibsim fills the LID in
+		network16(b[4:], uint16(mad.PermissiveLID)) // with 0, ibsim fills in the LID
 	}
 	binary.BigEndian.PutUint32(b[8:], p.QP)
-	binary.BigEndian.PutUint32(b[12:], p.QP) // ours: 0 talks to 0, 1 to 1
+	binary.BigEndian.PutUint32(b[12:], p.QP) // our QP: 0 talks to 0, 1 to 1
 	binary.BigEndian.PutUint64(b[24:], mad.Size)
 	copy(b[simReqHead:], p.Data)
 
@@ -336,13 +336,13 @@ func (c *Client) Send(p *mad.Packet) error {
 }
 
 func (c *Client) setReadDeadline(t time.Time) {
-	_ = c.data.SetReadDeadline(t) // it fails on closed sockets only, which Receive sees itself
+	_ = c.data.SetReadDeadline(t) // it fails on closed sockets only, which Receive notices
 }
 
-// write has a request sent, and does not wait. ibsim's socket has room for
-// net.unix.max_dgram_qlen of them, 10 by default, and ibsim itself does nothing
-// else while a client's socket is full: one that waits for room to write, and
-// does not read meanwhile, would wait for ever. The lock is held.
+// write queues a request for sending, and does not wait. ibsim's socket has room
+// for net.unix.max_dgram_qlen of them, 10 by default, and ibsim itself stops
+// while a client's socket is full: a client that waited for room to write, and
+// did not read meanwhile, would wait for ever. The caller holds the lock.
 func (c *Client) write(x *exchange) {
 	c.queue = append(c.queue, x)
 	if !c.sending {
@@ -351,7 +351,7 @@ func (c *Client) write(x *exchange) {
 	}
 }
 
-// sendQueue sends what is in the queue, and waits for room.
+// sendQueue sends what is in the queue; it waits for room in the socket.
 func (c *Client) sendQueue() {
 	for {
 		c.mu.Lock()
@@ -371,9 +371,9 @@ func (c *Client) sendQueue() {
 	}
 }
 
-// Receive waits for the next MAD that comes in, or is not answered, and puts it
-// into p. p.Data holds until the next call. Errors: net.ErrClosed after Close,
-// and those of the sockets, after which ibsim has gone.
+// Receive waits for the next MAD that comes in or stays without an answer, and
+// puts it into p. p.Data is valid until the next call. Errors: net.ErrClosed
+// after Close, and those of the sockets, which mean that ibsim has ended.
 func (c *Client) Receive(p *mad.Packet) error {
 	for {
 		c.mu.Lock()
@@ -426,7 +426,7 @@ func (c *Client) unpack(p *mad.Packet, b []byte) {
 	}
 }
 
-// handle processes a packet, and returns true if Receive has to return it.
+// handle processes a packet, and returns true if Receive should return it.
 func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	m := b[simReqHead:]
 	lost := binary.BigEndian.Uint32(b[16:]) == simTimedOut
@@ -440,9 +440,9 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	x := c.waiting[key]
 	switch {
 	case x == nil:
-		return false // answered or given up before
+		return false // answered or given up earlier
 	case lost && x.retries > 0:
-		// ibsim says at once that it has dropped a packet, or found no way.
+		// ibsim reports at once that it dropped a packet, or found no path.
 		x.retries--
 		x.timer.Reset(x.timeout)
 		c.write(x)
@@ -457,7 +457,7 @@ func (c *Client) handle(p *mad.Packet, b []byte) bool {
 	return true
 }
 
-// expire sends again what has waited long enough, or gives it up.
+// expire sends a request again that had no answer in time, or gives it up.
 func (c *Client) expire(key uint32, x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,14 +30,14 @@ type Twin struct {
 	taken  map[fabric.GUID]struct{}    // port GUIDs of Fabric
 }
 
-// DataVLs is how many data VLs the ports of ibsim have.
+// DataVLs is the number of data VLs of ibsim's ports.
 const DataVLs = 8
 
-// firstSpare is the first of the GUIDs for CAs that cannot keep theirs.
+// firstSpare is the first GUID for CAs that cannot keep theirs.
 const firstSpare fabric.GUID = 0x1b51000000000000
 
-// NewTwin makes the fabric that ibsim can have in f's place. The only error
-// is a GUID that two ports of f have, with which OpenSM would not run either.
+// NewTwin makes the fabric that ibsim can simulate instead of f. It is an
+// error if two ports of f have one GUID; OpenSM would not run on that either.
 func NewTwin(f *fabric.Fabric) (*Twin, error) {
 	t := &Twin{guids: make(map[fabric.GUID]fabric.GUID), taken: make(map[fabric.GUID]struct{})}
 	nodeGUIDs := make(map[fabric.GUID]struct{}, f.NumNodes())
@@ -78,8 +78,8 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 	return t, nil
 }
 
-// nextSpare is the next GUID for a CA that no node has, and whose ports' GUIDs no port
-// has yet.
+// nextSpare returns the next GUID for a CA that no node has,
+// and whose ports would get GUIDs that no port has yet.
 func (t *Twin) nextSpare(spare fabric.GUID, nodes map[fabric.GUID]struct{}, ports fabric.PortNum) fabric.GUID {
 	for ; ; spare += 256 {
 		if _, used := nodes[spare]; !used && t.free(spare, ports) {
@@ -88,8 +88,7 @@ func (t *Twin) nextSpare(spare fabric.GUID, nodes map[fabric.GUID]struct{}, port
 	}
 }
 
-// addPorts gives the end ports of node n the GUIDs that they have in ibsim, where the
-// node has this one.
+// addPorts gives the end ports of node n their GUIDs in ibsim, where node is the GUID of n.
 func (t *Twin) addPorts(b *fabric.Builder, f *fabric.Fabric, n fabric.NodeID, node fabric.GUID) error {
 	first, last := fabric.PortNum(1), f.Node(n).NumPorts
 	if f.IsSwitch(n) {
@@ -129,8 +128,8 @@ func (t *Twin) Has(g fabric.GUID) bool {
 	return has
 }
 
-// PortGUID is the GUID that the port with GUID g has in the twin. A GUID that
-// no port has stays one that no port has.
+// PortGUID returns the twin's GUID of the port that has GUID g in the
+// original. If no port has g, it returns a GUID that no port of the twin has.
 func (t *Twin) PortGUID(g fabric.GUID) fabric.GUID {
 	if twin, known := t.guids[g]; known {
 		return twin
@@ -166,8 +165,8 @@ func (t *Twin) WithLIDs(base []fabric.LID, lmc []uint8) (*Twin, error) {
 // a time.
 const maxDescription = 48
 
-// describe makes a description harmless. ibsim looks for options (w=4) behind
-// any =, ends a description at a quote, and keeps # and @ for itself.
+// describe replaces characters that ibsim treats specially: it looks for options
+// (w=4) behind any =, ends a description at a quote, and keeps # and @ for itself.
 func describe(s string) string {
 	b := []byte(s[:min(len(s), maxDescription)])
 	for i, c := range b {
@@ -178,9 +177,9 @@ func describe(s string) string {
 	return string(b)
 }
 
-// nearest is the link that ibsim 0.10 can have in place of the one between
-// ports p and q. It does not read what a router's ports say of theirs, takes
-// them for 4x SDR, and exits when the other end does not allow that.
+// nearest returns the link that ibsim 0.10 can have instead of the one
+// between ports p and q. ibsim does not read the links of a router's ports,
+// takes them for 4x SDR, and exits if the other end does not allow that.
 func nearest(f *fabric.Fabric, p, q fabric.PortID) fabric.Link {
 	l := f.Link(p)
 	if f.Node(f.Owner(p)).Type == fabric.Router || f.Node(f.Owner(q)).Type == fabric.Router {
@@ -206,11 +205,11 @@ func (t *Twin) NodeID(n fabric.NodeID) string {
 	return string(topology.AppendID(nil, t.Fabric.Node(n)))
 }
 
-// Centre is the switch that OpenSM and the other programs are attached to: in
-// the largest connected part of the fabric, half way along a longest shortest
-// path as two breadth-first searches find it. Directed routes cannot be longer
-// than 63 links (IBA 14.2.2), so the middle reaches farthest. It is NoNode in
-// a fabric without switches.
+// Centre returns the switch that OpenSM and the other programs are
+// attached to: in the largest connected part of the fabric, the middle of
+// a longest shortest path, as two breadth-first searches find it.
+// Directed routes have at most 63 links (IBA 14.2.2), and from the middle
+// they reach farthest. It is NoNode for a fabric without switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
 	search := graph.NewSearch[fabric.NodeID](f.NumSwitches())
 	start, most := fabric.NoNode, 0
@@ -238,9 +237,9 @@ func Centre(f *fabric.Fabric) fabric.NodeID {
 // OpenSM to route.
 var ErrNoSwitch = errors.New("the fabric has no switch")
 
-// StartTwin writes the twin to a file and starts ibsim on it, with room for
-// exactly this fabric, and with clients attached to its Centre unless cfg says
-// otherwise. It returns ErrNoSwitch and what Start returns.
+// StartTwin writes the twin to a file and starts ibsim on it, with room
+// for exactly this fabric. Clients are attached to its Centre, or to
+// cfg.Host if that is set. Errors are ErrNoSwitch and those of Start.
 func StartTwin(ctx context.Context, t *Twin, cfg Config) (*Sim, error) {
 	f := t.Fabric
 	if cfg.Host == "" {
@@ -250,11 +249,11 @@ func StartTwin(ctx context.Context, t *Twin, cfg Config) (*Sim, error) {
 		}
 		cfg.Host = t.NodeID(centre)
 	}
-	// ibsim has as many ports as the nodes have, and port 0 of switches.
+	// ibsim's ports are those of all nodes, and port 0 of each switch.
 	ports := f.NumPorts() - (f.NumNodes() - f.NumSwitches())
 	cfg.Nodes, cfg.Switches, cfg.Ports = f.NumNodes(), f.NumSwitches(), ports
-	// It finds the other end of each cable by comparing the ids of all
-	// nodes: some 10 ns each.
+	// ibsim finds the other end of each cable by comparing the ids
+	// of all nodes: some 10 ns each.
 	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute+time.Duration(f.NumNodes())*time.Duration(f.NumLinks())*100*time.Nanosecond)
 	file, err := os.CreateTemp("", "ibweave-*.ibnetdiscover")
 	if err != nil {

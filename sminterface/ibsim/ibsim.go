@@ -1,16 +1,16 @@
-// Package ibsim runs the real InfiniBand fabric simulator, ibsim, and real
-// programs against it: OpenSM, infiniband-diags, or any other that uses
-// libibumad.
-// It makes no promise to other modules.
+// Package ibsim runs the real InfiniBand fabric simulator, ibsim,
+// and real programs against it: OpenSM, infiniband-diags, or any
+// other that uses libibumad. It makes no promise to other modules.
 //
-// Every Sim has private socket names and a private folder, so that many can
-// run at once. Nothing outlives this process: ibsim and its clients run in
-// process groups of their own, are killed with their context, and the kernel
-// kills them when this process dies, even of SIGKILL (on Linux; ibsim runs
-// nowhere else).
+// Every Sim has private socket names and a private folder, so that
+// many can run at once. Nothing outlives this process: ibsim and
+// its clients run in process groups of their own, are killed with
+// their context, and the kernel kills them when this process dies,
+// even of SIGKILL (on Linux; ibsim runs nowhere else).
 //
-// What is said of ibsim here was measured with version 0.10 and read in its
-// sources (ibsim/sim_net.c, ibsim/sim_cmd.c, umad2sim/umad2sim.c).
+// Facts about ibsim here were measured with version 0.10 and
+// read in its sources (ibsim/sim_net.c, ibsim/sim_cmd.c,
+// umad2sim/umad2sim.c).
 package ibsim
 
 import (
@@ -31,11 +31,11 @@ import (
 	"time"
 )
 
-// MaxClients is how many programs one ibsim serves at once
-// (IBSIM_MAX_CLIENTS). Run waits until there is a place.
+// MaxClients is the number of programs that one ibsim serves
+// at once (IBSIM_MAX_CLIENTS). Run waits for a free place.
 const MaxClients = 10
 
-// Config is how to run ibsim. The zero value is usable for small fabrics.
+// Config tells how to run ibsim. The zero value suits small fabrics.
 type Config struct {
 	// Program is ibsim, by default the one on $PATH.
 	Program string
@@ -46,8 +46,7 @@ type Config struct {
 	// Host is the id of the node that clients are attached to ("S-..." or
 	// "H-..."), by default the first in the file.
 	Host string
-	// Timeout is how long ibsim may take until it is ready, by default a
-	// minute.
+	// Timeout is how long ibsim may take to get ready, by default a minute.
 	Timeout time.Duration
 }
 
@@ -70,16 +69,16 @@ type Sim struct {
 
 	mu      sync.Mutex
 	closed  bool
-	closing chan struct{} // closed with closed
+	closing chan struct{} // closed when closed is set
 	clients sync.WaitGroup
 }
 
-// Start runs ibsim on a file with ibnetdiscover text, or ibsim's own form of
-// it, and returns once it is ready. The Sim lives until Close, or until ctx is
-// done, which kills it but leaves its folder to Close.
+// Start runs ibsim on a file with ibnetdiscover text, or ibsim's own form
+// of it, and returns when ibsim is ready. The Sim runs until Close, or
+// until ctx is done: then it is killed, but its folder stays until Close.
 //
-// Errors: a *MissingError, and an *ExitError with what ibsim said of the
-// file.
+// Errors: a *MissingError, and an *ExitError with ibsim's messages about
+// the file.
 func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -105,15 +104,15 @@ func Start(ctx context.Context, topologyFile string, cfg Config) (*Sim, error) {
 		return nil, err
 	}
 	if err := s.start(ctx, program, topologyFile, cfg); err != nil {
-		_ = s.Close() // what went wrong first matters
+		_ = s.Close() // the first error matters
 		return nil, err
 	}
 	return s, nil
 }
 
-// makeDir makes the folder that clients run in. libumad2sim.so makes its imitation of sysfs
-// there (./sys-PID), some 60 files for each client. So it is in memory where that is possible
-// and $TMPDIR does not say otherwise: the files cost OpenSM half its CPU time on a disk.
+// makeDir makes the folder that clients run in. libumad2sim.so writes its imitation of
+// sysfs there (./sys-PID), some 60 files for each client. On a disk they cost OpenSM half
+// its CPU time, so the folder is in memory if possible, unless $TMPDIR names another place.
 func makeDir() (string, error) {
 	const name = "ibweave-ibsim-"
 	if os.Getenv("TMPDIR") == "" {
@@ -129,7 +128,7 @@ func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Confi
 	rand.Read(random[:]) // never fails
 	s.socket = "ibweave-" + strconv.Itoa(os.Getpid()) + "-" + hex.EncodeToString(random[:])
 
-	args := []string{"-s", "-L", "49152", "-M", "16383"} // tables of all LIDs and MLIDs
+	args := []string{"-s", "-L", "49152", "-M", "16383"} // room for all LIDs and MLIDs
 	for _, limit := range []struct {
 		flag  string
 		value int
@@ -166,13 +165,13 @@ func (s *Sim) start(ctx context.Context, program, topologyFile string, cfg Confi
 	return s.ended()
 }
 
-// ended is the error for an ibsim that has ended before Close.
+// ended returns the error for an ibsim that ended before Close.
 func (s *Sim) ended() error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)
 	}
 	err := cmp.Or(s.proc.err, errors.New("ended"))
-	// ibsim prints the fault on standard error, and its place on standard output.
+	// ibsim prints the fault on standard error, and where it is on standard output.
 	return &ExitError{Program: "ibsim", Output: append(s.stderr.last(), s.out.tail.last()...), Err: err}
 }
 
@@ -199,7 +198,7 @@ func (s *Sim) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// environ is the environment of ibsim, or of a client.
+// environ returns the environment of ibsim, or of a client.
 func (s *Sim) environ(client bool) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -221,10 +220,10 @@ func (s *Sim) environ(client bool) []string {
 	return env
 }
 
-// Command prepares a program, found by Find, to run against the simulated fabric: it
-// talks to ibsim instead of the kernel, and its working folder is one that Close removes.
-// Pass it to Run. Programs must not be shell scripts: the shell would also take one of
-// the places for clients.
+// Command prepares a program, found by Find, to run against the
+// simulated fabric: it talks to ibsim instead of the kernel, and its
+// working folder is one that Close removes. Pass it to Run. Programs
+// must not be shell scripts: the shell would also take a client's place.
 func (s *Sim) Command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	path, err := Find(name)
 	if err != nil {
@@ -240,14 +239,14 @@ func (s *Sim) Command(ctx context.Context, name string, args ...string) *exec.Cm
 	return cmd
 }
 
-// Run runs a Command and waits for it. It is killed when ctx, which should be
-// the Command's, is done, when ibsim ends, and by Close. Where cmd has no
-// Stderr, the end of it becomes part of the error.
+// Run runs a Command and waits for it. The program is killed when ctx, which
+// should be the Command's, is done, when ibsim ends, and by Close. If cmd
+// has no Stderr, the end of that output becomes part of the error.
 //
-// Errors: a *MissingError, ctx's own when it was cancelled, and an *ExitError.
+// Errors: a *MissingError, ctx's own if it was cancelled, and an *ExitError.
 func (s *Sim) Run(ctx context.Context, cmd *exec.Cmd) error { return s.run(ctx, cmd, func() {}) }
 
-// run is Run; begun is called when the program has been started.
+// run does what Run does; it calls begun when the program has started.
 func (s *Sim) run(ctx context.Context, cmd *exec.Cmd, begun func()) error {
 	if cmd.Err != nil {
 		return cmd.Err
@@ -289,7 +288,7 @@ func (s *Sim) run(ctx context.Context, cmd *exec.Cmd, begun func()) error {
 	}
 }
 
-// takeSlot waits until there is a place for a client, and takes it.
+// takeSlot waits for a client's place that is free, and takes it.
 func (s *Sim) takeSlot(ctx context.Context) error {
 	select {
 	case <-s.closing:
@@ -306,8 +305,8 @@ func (s *Sim) takeSlot(ctx context.Context) error {
 	}
 }
 
-// release gives the place of a client that was killed to others: ibsim keeps
-// it until the client says goodbye.
+// release frees the place of a client that was killed: ibsim
+// keeps it until the client disconnects.
 func (s *Sim) release(pid int) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -331,11 +330,11 @@ func (s *Sim) release(pid int) {
 // it reads lines into 128 bytes, the end of the line and a zero included.
 const maxCommand = 126
 
-// Console gives ibsim's console a command, such as Dump or Help, and calls each for
-// every line that it prints, without its end; the slice is valid only during the call.
-// Meanwhile ibsim answers no other program. each is nil for commands that print nothing
-// on success, such as Link, Unlink, Clear, Error or Baselid: any output of these
-// becomes the error.
+// Console gives ibsim's console a command, such as Dump or Help, and
+// calls each for every line that it prints, without its end; the slice is
+// valid only during the call. Meanwhile ibsim answers no other program.
+// Pass nil for commands that print nothing on success, such as Link,
+// Unlink, Clear, Error or Baselid: any output of these becomes the error.
 func (s *Sim) Console(ctx context.Context, line string, each func(line []byte)) error {
 	if each != nil {
 		return s.console(ctx, line, each)
@@ -366,8 +365,8 @@ func (s *Sim) console(ctx context.Context, line string, each func(line []byte)) 
 	default:
 	}
 	done := s.out.expect(each)
-	// ibsim echoes comments (without the end of the line), which marks the
-	// end of what the command before has printed.
+	// ibsim echoes comments (without the end of the line), so
+	// the echo of endMark marks the end of the command's output.
 	if _, err := io.WriteString(s.stdin, line+"\n"+endMark+"\n"); err != nil {
 		s.out.abandon()
 		return fmt.Errorf("ibsim's console: %w", err)
@@ -393,8 +392,8 @@ var (
 	readyLine = []byte("Network simulator ready.")
 )
 
-// console takes apart what ibsim prints on standard output. ibsim stops while
-// no caller reads it, so all is taken at once and only the end is kept.
+// console splits ibsim's standard output into answers. ibsim stops while
+// nothing reads its output, so console takes it at once and keeps only the end.
 type console struct {
 	ready chan struct{} // closed by the first readyLine
 	tail  tail
@@ -402,13 +401,13 @@ type console struct {
 	mu      sync.Mutex
 	lines   lineCutter
 	isReady bool
-	each    func([]byte) // nil without a request
+	each    func([]byte) // nil while no request waits
 	done    chan struct{}
-	skip    int // answers that no caller waits for
+	skip    int // number of answers that no caller waits for
 }
 
-// expect has each called for every line up to the next endMark, which closes
-// the channel.
+// expect makes console call each for every line up to the next
+// endMark, which closes the channel.
 func (c *console) expect(each func([]byte)) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -417,7 +416,7 @@ func (c *console) expect(each func([]byte)) chan struct{} {
 	return c.done
 }
 
-// abandon gives up the answer that is expected, unless it is complete.
+// abandon gives up the expected answer, unless it is complete.
 func (c *console) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// OpenSM is an OpenSM that stays: it answers requests to subnet administration,
+// OpenSM is an OpenSM that keeps running: it answers requests to subnet administration,
 // and sweeps again when the fabric changes. It is safe for concurrent use.
 type OpenSM struct {
-	// Process is OpenSM's, and Done is closed when it has ended, by itself or not.
+	// Process is OpenSM's. Done is closed when OpenSM has ended, by itself or not.
 	Process *os.Process
 	Done    <-chan struct{}
 
 	cfg    OpenSMConfig  // with its defaults
 	begun  chan struct{} // closed when there is a Process
 	cancel context.CancelCauseFunc
-	sweeps chan struct{} // holds one element when a sweep has ended since it was emptied
+	sweeps chan struct{} // has an element if a sweep has ended since it was emptied
 	up     chan struct{} // closed by the first SUBNET UP
 
 	mu    sync.Mutex
@@ -30,18 +30,18 @@ type OpenSM struct {
 
 var errStopped = errors.New("stopped")
 
-// StartOpenSM runs OpenSM on the Sim's fabric until Stop, or until ctx is done
-// or the Sim ends, and returns when it has brought the subnet up and written its
-// dumps, which may take cfg.Timeout. It takes one of the Sim's places for clients,
-// reads no file outside of cfg's, and writes none outside of Dir. cfg.Line is called
-// until OpenSM has ended. Light sweeps are every ten seconds unless cfg.Options say
-// otherwise (sweep_interval).
+// StartOpenSM runs OpenSM on the Sim's fabric until Stop, or until ctx is
+// done or the Sim ends. It returns when OpenSM has brought the subnet up and
+// written its dumps, which may take cfg.Timeout. OpenSM takes one of the
+// Sim's places for clients, reads no file outside of cfg's, and writes none
+// outside of Dir. cfg.Line is called until OpenSM has ended. Light sweeps
+// are every ten seconds, unless cfg.Options has another sweep_interval.
 //
-// Errors: a *MissingError, an *ExitError, ctx's own, and one that wraps ErrNotUp and
-// has OpenSM's last complaint. OpenSM is nil then, or has ended, and Run has what
-// became of it.
+// Errors: a *MissingError, an *ExitError, ctx's own, and one that wraps
+// ErrNotUp and has OpenSM's last error message. In these cases OpenSM is
+// nil, or has ended, and Run returns its outcome.
 func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error) {
-	// Else it keeps its log to itself until it ends.
+	// Otherwise OpenSM keeps its log in a buffer until it ends.
 	cfg.Options = append([]string{"force_log_flush TRUE"}, cfg.Options...)
 	ctx, cancel := context.WithCancelCause(ctx)
 	cmd, err := prepareOpenSM(ctx, s, &cfg)
@@ -90,7 +90,7 @@ func (o *OpenSM) logLine(l LogLine) {
 	}
 }
 
-// logReader takes the log of an OpenSM, which comes on its standard output.
+// logReader reads the log of an OpenSM from its standard output.
 type logReader struct{ o *OpenSM }
 
 func (r logReader) Write(b []byte) (int, error) {
@@ -108,7 +108,7 @@ func (r logReader) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// waitUp waits until the subnet is up. With an error, OpenSM has ended.
+// waitUp waits until the subnet is up. If it returns an error, OpenSM has ended.
 func (o *OpenSM) waitUp() error {
 	timer := time.NewTimer(o.cfg.Timeout)
 	defer timer.Stop()
@@ -136,9 +136,9 @@ func (o *OpenSM) Run() OpenSMRun {
 	return o.run
 }
 
-// Sweep has OpenSM look at the whole fabric, and returns when all that follows
-// from the fabric as it was when Sweep began is in the switches. OpenSM tries
-// again by itself as long as it does not bring the subnet up. Errors: why OpenSM
+// Sweep makes OpenSM sweep the whole fabric, and returns when the switches
+// have all that follows from the fabric as it was when Sweep began. OpenSM
+// repeats the sweep until the subnet is up. Errors: the reason why OpenSM
 // has ended, and ctx's. It must not be called concurrently.
 func (o *OpenSM) Sweep(ctx context.Context) error {
 	// The first sweep that ends may have begun before, so the second counts.
@@ -154,9 +154,9 @@ func (o *OpenSM) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// sweep waits for the end of one sweep. A signal between OpenSM's look for
-// signals and its sleep waits for the end of that, ten seconds (main.c): so it is
-// sent again.
+// sweep waits for the end of one sweep. It repeats the signal each
+// second: a signal that comes between OpenSM's check for signals and
+// its sleep is noticed only after that sleep, ten seconds (main.c).
 func (o *OpenSM) sweep(ctx context.Context) error {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
@@ -179,8 +179,8 @@ func (o *OpenSM) sweep(ctx context.Context) error {
 	}
 }
 
-// Stop kills OpenSM and waits for it. The error is why it had ended before, if
-// it had. It may be called more than once.
+// Stop kills OpenSM and waits for its end. If OpenSM had ended
+// before, it returns the reason. It may be called more than once.
 func (o *OpenSM) Stop() error {
 	o.cancel(errStopped)
 	<-o.Done

@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// OpenSMConfig is how to run OpenSM.
+// OpenSMConfig tells how to run OpenSM.
 type OpenSMConfig struct {
 	// Program is opensm, by default the one on $PATH.
 	Program string
 	// Engine is the argument of -R: "updn", "file", "ftree,no_fallback". Empty
 	// leaves OpenSM its default, which is minhop.
 	Engine string
-	// Dir is the folder for everything that OpenSM writes: the dumps, and its
-	// cache in Dir/cache. It is made if it is not there. The default is the
+	// Dir is the folder for everything that OpenSM writes: the dumps, and
+	// its cache in Dir/cache. It is created if needed. The default is the
 	// folder opensm in the Sim's.
 	//
 	// When it starts, OpenSM takes LIDs from the guid2lid in its cache, with
@@ -35,15 +35,16 @@ type OpenSMConfig struct {
 	Dir string
 	// LFTs and LIDMatrix are the files for -U and -M; empty for none.
 	LFTs, LIDMatrix string
-	// LMC is for all ports of CAs and routers, and for enhanced ports 0 of
-	// switches if LMCPort0 is set.
+	// LMC is that of all ports of CAs and routers, and of
+	// enhanced ports 0 of switches if LMCPort0 is set.
 	LMC      uint8
 	LMCPort0 bool
 	// Options are further lines for opensm.conf: "qos TRUE".
 	Options []string
-	// Files are texts of files that an option of opensm.conf names, by the option: "root_guid_file".
+	// Files has the texts of files that an option of
+	// opensm.conf names, by option: "root_guid_file".
 	Files map[string][]byte
-	// Env is further variables of its environment, "NAME=value".
+	// Env has further variables of its environment, "NAME=value".
 	Env []string
 	// Flags are OpenSM's log flags (-D), 0x03 when 0. With 0x40 it writes
 	// dumps of its tables.
@@ -60,24 +61,24 @@ type OpenSMRun struct {
 	Engine    string   // the engine whose tables were configured, "" if none was
 	UP        bool     // SUBNET UP
 	Errors    []string // the first messages of level 0x01, at most maxErrors
-	NumErrors int      // all of them
+	NumErrors int      // number of all of them
 	Dir       string   // with the dumps
 }
 
 const maxErrors = 20
 
-// ErrNotUp says that OpenSM ended, or was ended, without SUBNET UP.
+// ErrNotUp means that OpenSM ended, or was ended, without SUBNET UP.
 var ErrNotUp = errors.New("OpenSM did not bring the subnet up")
 
 // exitTime is how long RunOpenSM waits for OpenSM to end by itself.
 const exitTime = 5 * time.Second
 
-// RunOpenSM runs OpenSM as StartOpenSM does, and ends it when it has brought the subnet
-// up. The run is nil if OpenSM did not start. Errors are those of StartOpenSM.
+// RunOpenSM runs OpenSM as StartOpenSM does, and ends it when it has brought the
+// subnet up. The run is nil if OpenSM did not start. Errors are those of StartOpenSM.
 func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error) {
 	o, err := StartOpenSM(ctx, s, cfg)
 	if err == nil {
-		// A plugin writes the rest of its log. libumad2sim may hang when OpenSM exits.
+		// A plugin then writes the rest of its log. libumad2sim may hang when OpenSM exits.
 		_ = o.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-o.Done:
@@ -91,7 +92,7 @@ func RunOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSMRun, error
 	return &o.run, err
 }
 
-// withComplaint adds OpenSM's last complaint to an ErrNotUp.
+// withComplaint adds OpenSM's last error message to an ErrNotUp.
 func (r *OpenSMRun) withComplaint(err error) error {
 	if errors.Is(err, ErrNotUp) && len(r.Errors) > 0 {
 		return fmt.Errorf("%w: %s", err, r.Errors[len(r.Errors)-1])
@@ -99,8 +100,8 @@ func (r *OpenSMRun) withComplaint(err error) error {
 	return err
 }
 
-// prepareOpenSM makes the folder and the options of OpenSM, and its command. cfg has its
-// defaults then, and Dir is absolute.
+// prepareOpenSM makes the folder, the options and the command of
+// OpenSM. It sets the defaults of cfg, and makes Dir absolute.
 func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cmd, err error) {
 	cfg.Program = cmp.Or(cfg.Program, "opensm")
 	cfg.Flags = cmp.Or(cfg.Flags, 0x03)
@@ -129,7 +130,8 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cm
 	if err := os.WriteFile(conf, []byte(openSMConf(*cfg)), 0o600); err != nil {
 		return nil, err
 	}
-	// We read the log as it grows. It has a place in Dir, beside which the plugin has its own.
+	// OpenSM's log is our pipe, which we read as it grows. The
+	// plugin puts its own log beside it.
 	log := filepath.Join(cfg.Dir, "opensm.log")
 	if err := os.Remove(log); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -148,13 +150,13 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cm
 	return cmd, nil
 }
 
-// qosPolicy is where OpenSM looks for its QoS policies. It is quiet when there
-// are none (with qos TRUE), but logs ERR AC01 when there are none in another
-// place, and a file there must give the default SL, which is the engine's.
+// qosPolicy is where OpenSM looks for its QoS policies. With qos TRUE it does not
+// complain if this file is missing, but logs ERR AC01 if one in another place is.
+// A file of ours would have to give the default SL, which is the engine's.
 const qosPolicy = "/etc/opensm/qos-policy.conf"
 
-// openSMConf makes the file of options. Whatever OpenSM would look for in
-// /etc/opensm is looked for in cfg.Dir instead, where it is not.
+// openSMConf makes the file of options. For files that OpenSM would
+// take from /etc/opensm, it names files in cfg.Dir, which do not exist.
 func openSMConf(cfg OpenSMConfig) string {
 	var b strings.Builder
 	option := func(name, value string) { fmt.Fprintf(&b, "%s %s\n", name, value) }
@@ -170,7 +172,7 @@ func openSMConf(cfg OpenSMConfig) string {
 	file("torus_config", "torus-2QoS.conf")
 	option("lmc", strconv.Itoa(int(cfg.LMC)))
 	option("lmc_esp0", strings.ToUpper(strconv.FormatBool(cfg.LMCPort0)))
-	// A machine that is busy must not look like a fabric that loses packets.
+	// Packets may be late on a busy machine: OpenSM must not take them for lost.
 	option("long_transaction_timeout", "2000")
 	option("transaction_timeout", "1000")
 	for _, line := range cfg.Options {
@@ -182,7 +184,7 @@ func openSMConf(cfg OpenSMConfig) string {
 
 // LogLine is a line of OpenSM's log.
 type LogLine struct {
-	Level   uint8 // the log flag that had it written
+	Level   uint8 // log flag of the message
 	Message string
 }
 
@@ -215,14 +217,15 @@ const levelError = 0x01
 // the subnet up (osm_state_mgr.c).
 const upMessage = "SUBNET UP"
 
-// newLogWatch tells run, and each unless it is nil, of what is written to lines.
+// newLogWatch returns a reader of OpenSM's log that updates
+// run, and calls each, if it is not nil, with each line.
 func newLogWatch(run *OpenSMRun, each func(LogLine)) *logWatch {
 	w := &logWatch{run: run, each: each}
 	w.lines.each = w.line
 	return w
 }
 
-// takeLastLine takes a last line without an end.
+// takeLastLine handles a last line without an end.
 func (w *logWatch) takeLastLine() {
 	if len(w.lines.partial) > 0 {
 		w.line(w.lines.partial)
@@ -239,7 +242,7 @@ func (w *logWatch) line(text []byte) {
 	}
 	run := w.run
 	if version, ok := strings.CutPrefix(l.Message, "OpenSM "); ok {
-		// The banner has all flags for its level.
+		// The banner is no error, though its level has all flags.
 		run.Version = version
 		return
 	}
@@ -249,8 +252,7 @@ func (w *logWatch) line(text []byte) {
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)
 		}
-		// The next sweep would find the same, and "once" means once with
-		// success.
+		// The next sweep would fail likewise; a run "once" ends only with success.
 		if strings.Contains(l.Message, "No routing engine able to successfully configure") {
 			w.hopeless = true
 		}

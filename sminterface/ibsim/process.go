@@ -20,10 +20,10 @@ type process struct {
 	err  error         // Wait's; valid once done is closed
 }
 
-// begin starts cmd in a process group of its own, so that a Ctrl-C on the
-// terminal reaches only ibweave. The kernel kills the child when ibweave dies,
-// for whatever reason. It does so when the thread that forked ends, so that
-// thread waits until the child has ended.
+// begin starts cmd in a process group of its own, so that a
+// Ctrl-C on the terminal reaches only ibweave. The kernel kills
+// the child when the thread that forked it ends, thus whenever
+// ibweave dies; that thread waits for the end of the child.
 func begin(cmd *exec.Cmd) (*process, error) {
 	isolate(cmd)
 	cmd.WaitDelay = 5 * time.Second
@@ -51,15 +51,15 @@ func (p *process) kill() {
 	select {
 	case <-p.done:
 	default:
-		_ = killGroup(p.cmd.Process) // it may end by itself just now
+		_ = killGroup(p.cmd.Process) // it may have ended by now
 		<-p.done
 	}
 }
 
-// lineCutter cuts what is written to it into lines, without their ends. Of lines longer
-// than 64 KiB it keeps the beginning. It is not safe for concurrent use.
+// lineCutter cuts the text that is added into lines, without their ends. It keeps
+// the beginning of lines longer than 64 KiB. It is not safe for concurrent use.
 type lineCutter struct {
-	each    func(line []byte) // called for every line that is complete
+	each    func(line []byte) // called for every complete line
 	partial []byte
 }
 
@@ -99,10 +99,10 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// tailLines is how much of a program's output an error quotes.
+// tailLines is the number of lines of a program's output that an error quotes.
 const tailLines = 5
 
-// last gives the last lines, the oldest first.
+// last returns the last lines, the oldest first.
 func (t *tail) last() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,11 +129,11 @@ func (e *ExitError) Error() string {
 	return s
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// exitError makes the error for a program that ended with err. What a context
-// ended is that context's error.
+// exitError returns the error for a program that ended with
+// err; if ctx ended the program, the error is ctx's.
 func exitError(ctx context.Context, cmd *exec.Cmd, output *tail, err error) error {
 	if err == nil {
 		return nil

@@ -42,13 +42,13 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("%s is not installed: on Debian and Ubuntu, apt install %s", e.Program, e.Package)
 }
 
-// Unwrap makes it an exec.ErrNotFound.
+// Unwrap returns exec.ErrNotFound.
 func (e *MissingError) Unwrap() error { return exec.ErrNotFound }
 
-// Find looks for a program on $PATH. OpenSM and the diagnostics are installed
-// in sbin folders, which users other than root do not have on it: the sbin
-// beside each bin counts as well. A name with a slash is taken as it is.
-// Programs that are not there give a *MissingError.
+// Find looks for a program on $PATH. OpenSM and the diagnostics are
+// installed in sbin folders, which only root has on $PATH: Find also
+// looks in the sbin beside each bin. A name with a slash is taken as
+// it is. If there is no such program, the error is a *MissingError.
 func Find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {
@@ -81,7 +81,7 @@ var preloads = []string{
 	"/usr/local/lib/*/umad2sim/libumad2sim.so",
 }
 
-// findPreload looks for the library that puts ibsim in libibumad's place.
+// findPreload looks for the library that replaces libibumad by ibsim.
 func findPreload() (string, error) {
 	for _, pattern := range preloads {
 		if found, err := filepath.Glob(pattern); err == nil && len(found) > 0 {

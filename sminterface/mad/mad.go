@@ -37,7 +37,7 @@ var classNames = map[Class]string{SubnLID: "SubnLID", SubnDirected: "SubnDirecte
 
 func (c Class) String() string { return nameOf(classNames, c, "class %#02x") }
 
-// nameOf is the name of a number, or what format makes of it where it has none.
+// nameOf returns the name of a number, or formats it if it has none.
 func nameOf[T ~uint8 | ~uint16](names map[T]string, v T, format string) string {
 	if name, ok := names[v]; ok {
 		return name
@@ -48,7 +48,7 @@ func nameOf[T ~uint8 | ~uint16](names map[T]string, v T, format string) string {
 // Method is the kind of request or answer of a MAD (IBA 13.4.5, 15.2.2).
 type Method uint8
 
-// The methods in use here. Response is the bit that an answer has.
+// The methods in use here. Answers have the bit Response.
 const (
 	Get          Method = 0x01
 	Set          Method = 0x02
@@ -97,7 +97,7 @@ var subnAttributes = map[Attribute]string{
 
 var admAttributes = map[Attribute]string{AttrPathRecord: "PathRecord", AttrMCMemberRecord: "MCMemberRecord"}
 
-// Name is the attribute's name in a class.
+// Name returns the attribute's name in a class.
 func (a Attribute) Name(c Class) string {
 	names := subnAttributes
 	if c == SubnAdm {
@@ -106,21 +106,20 @@ func (a Attribute) Name(c Class) string {
 	return nameOf(names, a, "attribute %#04x")
 }
 
-// Status is the status field of a MAD (IBA 13.4.7): 0 when all is well. In a
-// SMP by directed route its highest bit is the direction, which is not part of
-// a Status.
+// Status is the status field of a MAD (IBA 13.4.7): 0 means
+// success. In a SMP by directed route its highest bit is
+// the direction, which is not part of a Status.
 type Status uint16
 
-// The status codes of subnet administration (IBA 15.2.1.1) that callers ask for. They
-// are in the upper byte.
+// The status codes of subnet administration (IBA 15.2.1.1)
+// that callers check for. They are in the upper byte.
 const (
 	RequestInvalid      Status = 0x0200
 	NoRecords           Status = 0x0300
 	InsufficientRequest Status = 0x0600
 )
 
-// Busy is set when the receiver could not take a request and it should be sent
-// again.
+// Busy is set if the receiver could not take a request, which should be sent again.
 const Busy Status = 0x0001
 
 var admStatus = map[Status]string{
@@ -149,8 +148,8 @@ func (s Status) String() string {
 	return text
 }
 
-// Header is the part that all MADs have (IBA 13.4.3), without the four bytes at offset 4: except
-// for directed routes, all classes use only the Status of these.
+// Header is the part that all MADs have (IBA 13.4.3), without the four
+// bytes at offset 4. These have the Status, and for directed routes more.
 type Header struct {
 	BaseVersion   uint8
 	Class         Class
@@ -164,7 +163,7 @@ type Header struct {
 // HeaderSize is the length of the common header in bytes.
 const HeaderSize = 24
 
-// ErrShort says that a MAD has fewer bytes than its class wants.
+// ErrShort means that a MAD has fewer bytes than its class needs.
 var ErrShort = errors.New("MAD too short")
 
 // Marshal writes the header to b, which has HeaderSize bytes or more. It leaves
@@ -199,7 +198,7 @@ func (h *Header) Unmarshal(b []byte) error {
 // TransactionID reads the transaction ID of a MAD of at least HeaderSize bytes.
 func TransactionID(b []byte) uint64 { return binary.BigEndian.Uint64(b[8:]) }
 
-// SetTransactionID replaces it.
+// SetTransactionID replaces the transaction ID.
 func SetTransactionID(b []byte, id uint64) { binary.BigEndian.PutUint64(b[8:], id) }
 
 // IsResponse returns true if a MAD of at least HeaderSize bytes is an answer.
@@ -207,7 +206,7 @@ func IsResponse(b []byte) bool { return Method(b[3])&Response != 0 }
 
 // The addresses of the management agents.
 const (
-	// PermissiveLID is the LID that every port takes for its own (IBA 4.1.3).
+	// PermissiveLID is a LID that every port accepts as its own (IBA 4.1.3).
 	PermissiveLID fabric.LID = 0xFFFF
 	// QP0 is for SMPs, QP1 for the other classes.
 	QP0, QP1 uint32 = 0, 1
@@ -215,25 +214,25 @@ const (
 	WellKnownQKey uint32 = 0x80010000
 )
 
-// Packet is a MAD on its way, and where it goes to or comes from. A transport
-// (package ibsim, package umad) takes it and gives it back.
+// Packet is a MAD and the address that it goes to or comes from.
+// Transports (package ibsim, package umad) send and receive it.
 type Packet struct {
-	LID  fabric.LID // of the other port
-	QP   uint32     // of the other side
+	LID  fabric.LID // LID of the other port
+	QP   uint32     // queue pair of the other port
 	QKey uint32
 	SL   fabric.SL
 	// Timeout is how long the transport waits for an answer before it sends
-	// the MAD again, Retries times at most. 0 expects no answer.
+	// the MAD again, Retries times at most. With 0 it expects no answer.
 	Timeout time.Duration
 	Retries int
-	// TimedOut is set in a received packet that is the sent MAD itself, because
-	// no answer came.
+	// TimedOut is set in a received packet that is the sent MAD
+	// itself, since no answer came.
 	TimedOut bool
-	// Data is the MAD: Size bytes, or more where several packets were put together.
+	// Data is the MAD: Size bytes, or more if several packets were joined.
 	Data []byte
 }
 
-// StatusError says that the answer to a request has a bad status.
+// StatusError means that the answer to a request has a bad status.
 type StatusError struct {
 	Class     Class
 	Method    Method // of the request

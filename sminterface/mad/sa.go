@@ -14,7 +14,7 @@ const AdmVersion = 2
 
 // The parts of a MAD of subnet administration (IBA 15.2.1.1), in bytes.
 const (
-	AdmHeaderSize = HeaderSize + 12 + 20 // with the header of RMPP, up to the record
+	AdmHeaderSize = HeaderSize + 12 + 20 // the header including that of RMPP, up to the record
 	AdmDataSize   = Size - AdmHeaderSize
 )
 
@@ -22,15 +22,15 @@ const (
 // 9 MB of NodeRecords.
 const MaxAnswer = 64 << 20
 
-// Adm is a MAD of subnet administration, whole: Data has the records of all packets of an
-// answer, which the kernel puts together. The header of RMPP is written as 0.
+// Adm is a whole MAD of subnet administration: Data has the records of all packets
+// of an answer, which the kernel joins. The header of RMPP is written as 0.
 type Adm struct {
 	Header
 	Status Status
-	SMKey  uint64 // 0 unless the request is to be trusted
+	SMKey  uint64 // 0 for a request that needs no trust
 	// AttributeOffset is the distance between records, in units of 8 bytes.
 	AttributeOffset uint16
-	ComponentMask   uint64 // which components of the record count
+	ComponentMask   uint64 // the components of the record that must match
 	Data            []byte
 }
 
@@ -138,7 +138,7 @@ func putGID(b []byte, g netip.Addr) {
 
 func gid(b []byte) netip.Addr { return netip.AddrFrom16([16]byte(b[:16])) }
 
-// PortGID is the GID of a port in a subnet.
+// PortGID returns the GID of a port in a subnet.
 func PortGID(prefix uint64, port fabric.GUID) netip.Addr {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], prefix)
@@ -146,8 +146,8 @@ func PortGID(prefix uint64, port fabric.GUID) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// DefaultSubnetPrefix is the prefix of a subnet's GIDs unless another one is
-// configured (IBA 4.1.1).
+// DefaultSubnetPrefix is the prefix of a subnet's GIDs if no
+// other one is configured (IBA 4.1.1).
 const DefaultSubnetPrefix uint64 = 0xfe80000000000000
 
 // Append appends the record to b.
@@ -224,15 +224,15 @@ func (p *PathRecord) Unmarshal(r []byte) error {
 	return nil
 }
 
-// ErrTruncated says that an answer does not end with a whole record.
-// libumad2sim.so cuts what OpenSM answers on ibsim off at 256 bytes, which are
-// three MCMemberRecords: ask for less at a time there.
+// ErrTruncated means that an answer does not end with a whole record.
+// libumad2sim.so cuts off OpenSM's answers on ibsim at 256 bytes,
+// which are three MCMemberRecords: ask for less at a time there.
 var ErrTruncated = errors.New("the answer was cut off")
 
-// Records cuts the Data of an answer into its records, of size bytes each, by
-// AttributeOffset. Errors: an offset less than a record, and ErrTruncated for a
-// rest that is not one. What follows the last record as padding is less than 8
-// bytes.
+// Records cuts the Data of an answer into its records of size
+// bytes, which are AttributeOffset apart. Errors: an offset less
+// than a record, and ErrTruncated if part of a record is left at
+// the end. Padding behind the last record has less than 8 bytes.
 func (a *Adm) Records(size int) ([][]byte, error) {
 	step := 8 * int(a.AttributeOffset)
 	if step == 0 && len(a.Data) == 0 {

@@ -17,17 +17,17 @@ const DataSize = 64
 // SMPVersion is the class version of subnet management.
 const SMPVersion = 1
 
-// SMP is a subnet management packet (IBA 14.2.1), by directed route if
-// Header.Class is SubnDirected. Fields that only directed routes have are 0
-// otherwise.
+// SMP is a subnet management packet (IBA 14.2.1), by
+// directed route if Header.Class is SubnDirected. Fields of
+// directed routes are 0 in other packets.
 type SMP struct {
 	Header
 	Status   Status
-	HopCount uint8 // directed route
+	HopCount uint8 // of a directed route
 	MKey     uint64
 	Data     [DataSize]byte
-	// InitialPath has the ports to leave by, from index 1 on; directed route. No LID routes
-	// the SMP before or after them.
+	// InitialPath has the output ports of a directed route,
+	// from index 1 on. The route has no part by LID.
 	InitialPath [MaxHops + 1]fabric.PortNum
 }
 

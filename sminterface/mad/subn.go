@@ -7,10 +7,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Data is the attribute of a SMP.
+// Data is the attribute in a SMP.
 type Data = [DataSize]byte
 
-// Of reads an attribute.
+// Of decodes an attribute into a T.
 func Of[T any, P interface {
 	*T
 	Unmarshal(b *Data)
@@ -28,7 +28,7 @@ type NodeInfo struct {
 	PortGUID   fabric.GUID
 	PKeys      uint16 // entries of a P_Key table (PartitionCap)
 	DeviceID   uint16
-	LocalPort  fabric.PortNum // that the SMP came in by
+	LocalPort  fabric.PortNum // the port where the SMP arrived
 	VendorID   uint32         // 24 bits
 }
 
@@ -62,8 +62,8 @@ type SwitchInfo struct {
 	MulticastFDBCap uint16 // entries
 	LinearFDBTop    fabric.LID
 	EnhancedPort0   bool
-	MulticastFDBTop fabric.LID // 0 when the switch does not know it
-	OptimizedSL2VL  bool       // one request writes the maps from all input ports to an output port
+	MulticastFDBTop fabric.LID // 0 if the switch does not keep it
+	OptimizedSL2VL  bool       // one request writes an output port's maps from all input ports
 }
 
 // Unmarshal reads the attribute.
@@ -83,7 +83,7 @@ const PhysicalLinkUp = 5
 // The bits of PortInfo.CapabilityMask in use here.
 const (
 	IsExtendedSpeeds  uint32 = 1 << 14
-	IsMulticastFDBTop uint32 = 1 << 30 // of port 0: the switch keeps SwitchInfo.MulticastFDBTop
+	IsMulticastFDBTop uint32 = 1 << 30 // of port 0: the switch has SwitchInfo.MulticastFDBTop
 )
 
 // PortInfo has the fields in use here of attribute 0x0015 (IBA 14.2.5.6).
@@ -116,16 +116,16 @@ func (p *PortInfo) Unmarshal(b *Data) {
 	}
 }
 
-// What the fields of an active link stand for.
+// The meaning of the fields of an active link.
 var (
 	linkWidths     = map[uint8]uint8{1: 1, 2: 4, 4: 8, 8: 12, 16: 2}
 	linkSpeeds     = map[uint8]fabric.Speed{1: fabric.SDR, 2: fabric.DDR, 4: fabric.QDR}
 	extendedSpeeds = map[uint8]fabric.Speed{1: fabric.FDR, 2: fabric.EDR, 4: fabric.HDR, 8: fabric.NDR}
 )
 
-// Link is the width and speed that the port has negotiated. extended says
-// whether its node knows extended speeds: for a port of a switch, the
-// CapabilityMask of port 0 says so. FDR10 shows as QDR here.
+// Link returns the width and speed that the port has negotiated. extended
+// is true if its node has extended speeds, by the CapabilityMask of the
+// port, or of port 0 of a switch. FDR10 is returned as QDR.
 func (p *PortInfo) Link(extended bool) fabric.Link {
 	l := fabric.Link{Width: linkWidths[p.LinkWidthActive], Speed: linkSpeeds[p.LinkSpeedActive]}
 	if speed, ok := extendedSpeeds[p.LinkSpeedExtActive]; ok && extended {
@@ -134,11 +134,11 @@ func (p *PortInfo) Link(extended bool) fabric.Link {
 	return l
 }
 
-// PKeyBlock is how many entries one PKeyTable attribute has.
+// PKeyBlock is the number of entries in one PKeyTable attribute.
 const PKeyBlock = 32
 
-// PKeyTable is attribute 0x0016 (IBA 14.2.5.7): a block of entries, the number of the block
-// being the modifier. A switch wants the number of the port besides, in the upper 16 bits.
+// PKeyTable is attribute 0x0016 (IBA 14.2.5.7): a block of entries. The modifier is
+// the number of the block; for a switch, its upper 16 bits are the number of the port.
 type PKeyTable [PKeyBlock]fabric.PKey
 
 // Unmarshal reads the attribute.
@@ -151,8 +151,8 @@ func (t *PKeyTable) Unmarshal(b *Data) {
 // SLtoVL is attribute 0x0017 (IBA 14.2.5.8), the VL by SL.
 type SLtoVL [16]fabric.VL
 
-// SLtoVLModifier names the map of a switch for packets that come in by one port
-// and leave by another. A CA or router wants 0.
+// SLtoVLModifier selects the map of a switch for packets
+// from one port to another. A CA or router needs 0.
 func SLtoVLModifier(in, out fabric.PortNum) uint32 { return uint32(in)<<8 | uint32(out) }
 
 // Unmarshal reads the attribute.
@@ -162,8 +162,8 @@ func (m *SLtoVL) Unmarshal(b *Data) {
 	}
 }
 
-// LinearForwardingTable is attribute 0x0019 (IBA 14.2.5.10): a block of 64
-// entries, the number of the block being the modifier.
+// LinearForwardingTable is attribute 0x0019 (IBA 14.2.5.10): a
+// block of 64 entries. The modifier is the number of the block.
 type LinearForwardingTable [64]fabric.PortNum
 
 // Unmarshal reads the attribute.
@@ -173,18 +173,18 @@ func (t *LinearForwardingTable) Unmarshal(b *Data) {
 	}
 }
 
-// MLIDBlock is how many MLIDs one MulticastForwardingTable attribute has.
+// MLIDBlock is the number of MLIDs in one MulticastForwardingTable attribute.
 const MLIDBlock = 32
 
-// PortsPerMask is how many ports a mask of one has.
+// PortsPerMask is the number of ports in one of its masks.
 const PortsPerMask = 16
 
-// MulticastForwardingTable is attribute 0x001b (IBA 14.2.5.12): the masks of a
-// block of 32 MLIDs for 16 ports, bit i being port 16*position+i.
+// MulticastForwardingTable is attribute 0x001b (IBA 14.2.5.12): the masks
+// of a block of 32 MLIDs for 16 ports: bit i is port 16*position+i.
 type MulticastForwardingTable [MLIDBlock]uint16
 
-// MulticastModifier names a block: MLIDs from 0xC000+32*block on, ports from
-// 16*position on.
+// MulticastModifier selects a block: MLIDs from
+// 0xC000+32*block on, ports from 16*position on.
 func MulticastModifier(block, position int) uint32 {
 	return uint32(position)<<28 | uint32(block)&0x1ff
 }
@@ -196,6 +196,6 @@ func (t *MulticastForwardingTable) Unmarshal(b *Data) {
 	}
 }
 
-// HasFDR10 returns true if a link has FDR10 according to Mellanox's attribute 0xff90, the only one
-// that tells FDR10 from QDR (ib_mlnx_ext_port_info_t in OpenSM's ib_types.h).
+// HasFDR10 returns true if a link has FDR10 by Mellanox's attribute 0xff90, the only
+// one that tells FDR10 from QDR (ib_mlnx_ext_port_info_t in OpenSM's ib_types.h).
 func HasFDR10(b *Data) bool { return b[15]&1 != 0 }

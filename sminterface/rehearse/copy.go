@@ -10,9 +10,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// replaceGUIDs writes a file of OpenSM's with other port GUIDs: those in the comments of
-// opensm-lfts.dump and opensm-lid-matrix.dump, and those at the beginning of lines of guid2lid.
-// Everything else stays as it is, right or wrong.
+// replaceGUIDs writes a file of OpenSM's with other port GUIDs: those in the
+// comments of opensm-lfts.dump and opensm-lid-matrix.dump, and those at the
+// beginning of lines of guid2lid. It copies everything else, right or wrong.
 func replaceGUIDs(w io.Writer, text []byte, guid func(fabric.GUID) fabric.GUID) error {
 	out := bufio.NewWriterSize(w, 1<<20)
 	for line := range bytes.Lines(text) {
@@ -22,11 +22,11 @@ func replaceGUIDs(w io.Writer, text []byte, guid func(fabric.GUID) fabric.GUID) 
 				line = slices.Concat(line[:at], guid(g).AppendDigits(nil), line[end:])
 			}
 		}
-		out.Write(line) // errors come from Flush
+		out.Write(line) // errors are returned by Flush
 	}
 	return out.Flush()
 }
 
-// portGUID is the digits of the port GUID that OpenSM finds in a line: the first behind " portguid 0x"
-// (osm_ucast_file.c), or, in guid2lid, a full one at the beginning.
+// portGUID matches the port GUID that OpenSM finds in a line: the digits behind the
+// first " portguid 0x" (osm_ucast_file.c), or, in guid2lid, 16 digits at the beginning.
 var portGUID = regexp.MustCompile(`^0x([[:xdigit:]]{16})\b| portguid 0x([[:xdigit:]]+)`)

@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// explain adds notes on known reasons for differences between tables.
+// explain notes known reasons for differences between tables.
 func (r *run) explain() {
 	report, byFile := r.report, r.report.Via == ViaFile
 	if report.Engine != r.config.Engine {
@@ -30,7 +30,7 @@ func (r *run) explain() {
 	}
 }
 
-// explainFallback says why OpenSM has not our tables, as far as its log has the reason.
+// explainFallback notes why OpenSM does not have our tables, if its log has the reason.
 func (r *run) explainFallback(byFile bool) {
 	what, marks := "did not use "+r.config.Engine, []string{"ibweave: ERR", "Error loading plugin", "setup routing engine"}
 	if byFile {
@@ -53,7 +53,7 @@ func (r *run) explainFallback(byFile bool) {
 	}
 }
 
-// explainUnread is for switches that were not found.
+// explainUnread notes why OpenSM did not find some switches.
 func (r *run) explainUnread() {
 	if r.report.Unread == 0 {
 		return
@@ -80,7 +80,7 @@ func (r *run) explainUnread() {
 	}
 }
 
-// explainLIDs compares guid2lid, as it was before OpenSM ran, with the fabric, as far as it can be read.
+// explainLIDs notes where guid2lid, as it was before OpenSM ran, differs from the fabric.
 func (r *run) explainLIDs() {
 	r.note("a row of %s is for the port that its comment names, wherever that has its LID now: with other LIDs, other entries change", lftsFile)
 	name := filepath.Join(r.opt.Dir, guid2lidFile)

@@ -26,10 +26,10 @@ import (
 // Via is the way in which OpenSM gets the tables.
 type Via string
 
-// The ways.
+// The values of Via.
 const (
-	ViaFile   Via = "file"   // by its file engine
-	ViaPlugin Via = "plugin" // by our plugin
+	ViaFile   Via = "file"   // with its file engine
+	ViaPlugin Via = "plugin" // with our plugin
 )
 
 // PluginName is OpenSM's name of the plugin (event_plugin_name), and LibraryName
@@ -42,19 +42,19 @@ const (
 // enginePrefix begins OpenSM's names of the plugin's engines.
 const enginePrefix = "ibweave-"
 
-// PluginOptions are what RunPlugin is to rehearse beside forwarding tables.
+// PluginOptions are what RunPlugin rehearses, in addition to forwarding tables.
 type PluginOptions struct {
 	// Options.Dir is only the source of guid2lid.
 	Options
-	// Library is the plugin, a file of any name. Without, it is LibraryName where
-	// it is beside this program or where OpenSM finds it.
+	// Library is the plugin, a file of any name. "" stands for
+	// LibraryName, beside this program or where OpenSM finds it.
 	Library string
 	// Engine is our name of the engine: "xy".
 	Engine string
 	// Config returns the plugin's configuration. groups is the value for
 	// multicast.groups, "" for none.
 	Config func(groups string) ([]byte, error)
-	// MFT is the multicast tables of Trees; nil for none.
+	// MFT has the multicast tables of Trees; nil for none.
 	MFT   *mft.Tables
 	Trees []mft.Tree
 }
@@ -62,9 +62,9 @@ type PluginOptions struct {
 // MaskDifference is a mask that differs: the ports by which a switch sends
 // packets to a group.
 type MaskDifference struct {
-	Group  string     `json:"group"`          // "" for a MLID that none of our groups has
+	Group  string     `json:"group"`          // "" for an MLID that none of our groups has
 	MGID   string     `json:"mgid,omitempty"` // likewise
-	MLID   fabric.LID `json:"mlid"`           // that OpenSM gave the group
+	MLID   fabric.LID `json:"mlid"`           // that OpenSM gave to the group
 	Switch Switch     `json:"switch"`
 	Ours   []int      `json:"ours"` // ascending
 	OpenSM []int      `json:"opensm"`
@@ -72,7 +72,7 @@ type MaskDifference struct {
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
-// String is the group, the switch and both masks.
+// String returns the group, the switch and both masks.
 func (d MaskDifference) String() string {
 	group := fmt.Sprintf("%q (%s)", d.Group, d.MGID)
 	if d.MGID == "" {
@@ -92,22 +92,21 @@ func maskText(ports []int, labels fabric.PortLabels) string {
 	}
 }
 
-// MulticastReport is the multicast part of a Report. A mask is that of one
-// switch for one group; empty masks count as well.
+// MulticastReport is the multicast part of a Report. A mask is the
+// set of ports of one switch for one group; empty masks count, too.
 type MulticastReport struct {
-	Groups      int              `json:"groups"` // MGIDs
+	Groups      int              `json:"groups"` // number of MGIDs
 	Equal       int              `json:"equal_groups"`
-	Members     int              `json:"members"`     // joined
-	OtherMLIDs  int              `json:"other_mlids"` // groups that OpenSM gave other MLIDs than ours, which is no difference
+	Members     int              `json:"members"`     // number of joins
+	OtherMLIDs  int              `json:"other_mlids"` // groups whose MLID in OpenSM is not ours, which is no difference
 	Masks       int              `json:"masks"`
 	Differences int              `json:"differences"`
 	Samples     []MaskDifference `json:"samples"` // by MGID, then switch
-	Refused     int              `json:"refused"` // joins
+	Refused     int              `json:"refused"` // joins that OpenSM refused
 	RefusedWhy  []string         `json:"refused_samples"`
 }
 
-// MapDifference is a SL-to-VL table that differs. For a port of a CA or router In
-// is 0.
+// MapDifference is a SL-to-VL table that differs. In is 0 for a port of a CA or router.
 type MapDifference struct {
 	Node   Switch         `json:"node"`
 	In     fabric.PortNum `json:"in"`
@@ -118,14 +117,14 @@ type MapDifference struct {
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
-// String is the way through the node and both tables.
+// String returns the node, its ports and both tables.
 func (d MapDifference) String() string {
 	vls := func(m []int) string { return strings.Trim(strings.ReplaceAll(fmt.Sprint(m), " ", ","), "[]") }
 	return fmt.Sprintf("%q (%s), port %s to port %s: VLs %s, OpenSM has %s", d.Node.Name.Text, d.Node.GUID, d.Labels.Text(d.In), d.Labels.Text(d.Out), vls(d.Ours), vls(d.OpenSM))
 }
 
-// SL2VLReport is the SL-to-VL part of a Report. It counts the tables of every way through a switch
-// to a port with a cable, and those of the other ports with a cable.
+// SL2VLReport is the SL-to-VL part of a Report. It counts the tables of switches, for each
+// input port and each output port with a cable, and those of other nodes' ports with a cable.
 type SL2VLReport struct {
 	Maps        int             `json:"maps"`
 	Differences int             `json:"differences"`
@@ -135,26 +134,26 @@ type SL2VLReport struct {
 // PathDifference is a path that has another SL.
 type PathDifference struct {
 	From   string     `json:"from"` // "description"[port]
-	LID    fabric.LID `json:"lid"`  // that it goes to
+	LID    fabric.LID `json:"lid"`  // destination of the path
 	Ours   fabric.SL  `json:"ours"`
 	OpenSM fabric.SL  `json:"opensm"`
 }
 
-// String is the path and both SLs.
+// String returns the path and both SLs.
 func (d PathDifference) String() string {
 	return fmt.Sprintf("%s to LID %d: SL %d, OpenSM has %d", d.From, d.LID, d.Ours, d.OpenSM)
 }
 
-// PathSLReport compares the SLs of paths, as subnet administration has them, with ours: from
-// every end port with a LID to every LID. Paths without a record are left out.
+// PathSLReport compares the SLs that subnet administration gives to paths with ours:
+// from every end port with a LID to every LID. It leaves out paths without a record.
 type PathSLReport struct {
 	Paths       int              `json:"paths"`
 	Differences int              `json:"differences"`
 	Samples     []PathDifference `json:"samples"` // by port and LID
 }
 
-// libraryFolders are those in which OpenSM finds its plugins: the dynamic
-// linker's, on Debian and on others.
+// libraryFolders are those in which OpenSM finds its plugins:
+// the folders of the dynamic linker, on Debian and on others.
 var libraryFolders = []string{"/usr/local/lib", "/usr/local/lib/*-linux-gnu*", "/usr/lib/*-linux-gnu*", "/lib/*-linux-gnu*", "/usr/lib64", "/lib64", "/usr/lib", "/lib"}
 
 // findPlugin looks for the plugin beside this program, in the folders of
@@ -174,14 +173,14 @@ func findPlugin() (string, error) {
 		LibraryName, os.ErrNotExist, strings.Join(places, ", "))
 }
 
-// RunPlugin rehearses tables as the plugin makes them: OpenSM runs with the plugin, ports
-// join the groups by requests to subnet administration, and all tables are read back.
-// Receivers join each tree of their group as full members; senders that do not receive
-// join each tree of theirs as send-only non-members. The plugin gets groups.json, since
-// join states do not show which full members send.
+// RunPlugin rehearses the tables that the plugin makes: OpenSM runs with the plugin,
+// ports join the groups by requests to subnet administration, and all tables are
+// read back. Receivers join each tree of their group as full members; senders that
+// do not receive join each of their trees as send-only non-members. The plugin gets
+// groups.json, since join states do not show which full members send.
 //
-// Otherwise it is like Run. If there is no plugin the error wraps os.ErrNotExist. Joins
-// that OpenSM refuses are in the report.
+// Otherwise it is like Run. If there is no plugin, the error wraps os.ErrNotExist.
+// Joins that OpenSM refuses are in the report.
 func RunPlugin(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions) (*Report, error) {
 	var err error
 	if opt.Library == "" {
@@ -214,7 +213,7 @@ const groupsFile = "groups.json"
 func (r *run) preparePlugin() error {
 	groups := ""
 	if r.opt.MFT != nil {
-		// Beside it guid2lid, with the twin's GUIDs.
+		// The plugin finds guid2lid, with the twin's GUIDs, beside it.
 		dir := filepath.Join(r.dir, "groups")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
@@ -241,7 +240,7 @@ func (r *run) preparePlugin() error {
 	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return err
 	}
-	// OpenSM makes a file name of the plugin's name.
+	// OpenSM derives the file name from the plugin's name.
 	lib := filepath.Join(r.dir, "lib")
 	if err := os.Mkdir(lib, 0o700); err != nil {
 		return err
@@ -258,21 +257,21 @@ func (r *run) preparePlugin() error {
 	return os.Symlink(r.opt.Library, filepath.Join(lib, LibraryName))
 }
 
-// joining is how the members of all trees become members of OpenSM's groups.
+// joining makes the members of all trees join OpenSM's groups.
 type joining struct {
 	*run
 	c *subnet.Client
 	m subnet.Manager
 }
 
-// joinRequest is a request to join a group that is there.
+// joinRequest is a request to join an existing group.
 type joinRequest struct {
 	tree  *mft.Tree
 	port  fabric.PortID
 	state mad.JoinState
 }
 
-// join makes the members of all trees members of OpenSM's groups.
+// join makes the members of all trees join OpenSM's groups.
 func (r *run) join(ctx context.Context, c *subnet.Client) error {
 	m, err := c.Manager(ctx)
 	if err != nil {
@@ -294,8 +293,8 @@ func (r *run) join(ctx context.Context, c *subnet.Client) error {
 	return j.joinRest(ctx, rest)
 }
 
-// makeGroup joins the first receiver of a tree to its group. That makes the group, with
-// our MLID if it is free. made is false if OpenSM does not have the group afterwards.
+// makeGroup joins the first receiver of a tree. That creates the group, with our
+// MLID if it is free. made is false if OpenSM does not have the group afterwards.
 func (j *joining) makeGroup(ctx context.Context, tree *mft.Tree) (made bool, err error) {
 	if len(tree.Receivers) == 0 {
 		j.note("group %q (%s) has no receivers: only a full member makes a group (IBA 15.2.5.17), so OpenSM does not have it", tree.Name, tree.MGID)
@@ -317,7 +316,7 @@ func (j *joining) makeGroup(ctx context.Context, tree *mft.Tree) (made bool, err
 	return true, nil
 }
 
-// otherMembers is the members of a tree besides the one that has made its group.
+// otherMembers returns the members of a tree except the one that created its group.
 func otherMembers(tree *mft.Tree) (list []joinRequest) {
 	for _, r := range tree.Receivers[1:] {
 		list = append(list, joinRequest{tree, r, mad.FullMember})
@@ -330,7 +329,7 @@ func otherMembers(tree *mft.Tree) (list []joinRequest) {
 	return list
 }
 
-// joinsAtOnce is how many requests to join are under way together.
+// joinsAtOnce is the number of join requests under way together.
 const joinsAtOnce = 8
 
 // joinRest sends all other requests.
@@ -353,13 +352,13 @@ func (j *joining) joinRest(ctx context.Context, list []joinRequest) error {
 	return nil
 }
 
-// send sends a request, with an MLID or 0 for any.
+// send sends a request for an MLID, 0 for any.
 func (j *joining) send(ctx context.Context, q joinRequest, mlid fabric.LID) (mad.MCMemberRecord, error) {
 	port := j.twin.PortGUID(j.f.PortGUID(q.port))
 	return j.c.Join(ctx, j.m, subnet.Membership{MGID: q.tree.MGID, MLID: mlid, Port: port, State: q.state, SL: q.tree.SL})
 }
 
-// checkRefused notes that OpenSM has refused a request. Other errors it gives back.
+// checkRefused notes that OpenSM refused a request. It returns any other error.
 func (j *joining) checkRefused(q joinRequest, err error) error {
 	var status *mad.StatusError
 	var group *subnet.NoGroupError
@@ -439,7 +438,7 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 	for _, s := range f.Switches() {
 		m, ok := g.SwitchByGUID(f.Node(s).GUID)
 		if !ok {
-			continue // is among the switches that could not be read
+			continue // counted as unread
 		}
 		lft.EachMap(f, s, func(in, out fabric.PortNum) { compare(in, f.Port(s, out), g.Port(m, out)) })
 	}
@@ -453,21 +452,21 @@ func (r *run) compareMaps(got *lft.SL2VL) {
 	}
 }
 
-// maxPaths is how many paths comparePaths asks for by default: OpenSM on ibsim answers some ten
-// thousand in a second.
+// maxPaths is the default of Options.Paths: OpenSM on ibsim
+// answers some ten thousand in a second.
 const maxPaths = 500_000
 
-// thinning is n where the paths from one of n ports are at most as many as given: a path is of
-// a port to a LID that a port has.
+// thinning returns n such that the paths from every n-th end
+// port to all LIDs do not exceed most.
 func thinning(g *fabric.Fabric, most int) int {
 	lids := 0
 	g.EndPorts(func(p fabric.PortID) { lids += g.NumLIDs(p) })
 	return 1 + (len(g.CAPorts())+g.NumSwitches())*lids/most
 }
 
-// comparePaths asks subnet administration for the SLs of the paths of g, the fabric as it was
-// found, from as many of its ports as Options.Paths lets it, and puts into the report which
-// differ from ours.
+// comparePaths asks subnet administration for the SLs of paths of
+// g, the discovered fabric, from as many ports as Options.Paths
+// allows. It reports the paths whose SL differs from ours.
 func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabric) error {
 	n := thinning(g, cmp.Or(r.opt.Paths, maxPaths))
 	if n > 1 {
@@ -487,7 +486,7 @@ func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabr
 			return
 		}
 		port := f.LIDPort(g.LID(found))
-		if port == fabric.NoPort || f.Attachment(port) == fabric.NoPort { // is among the ports with other LIDs
+		if port == fabric.NoPort || f.Attachment(port) == fabric.NoPort { // counted among the ports with other LIDs
 			return
 		}
 		at, there := f.Owner(f.Attachment(port)), g.Owner(g.Attachment(found))
@@ -514,8 +513,8 @@ func (r *run) comparePaths(ctx context.Context, c *subnet.Client, g *fabric.Fabr
 	return nil
 }
 
-// explainPlugin notes what the plugin's log says, which is beside OpenSM's; a plugin that was
-// not loaded has none.
+// explainPlugin notes the warnings in the plugin's log, which
+// is beside OpenSM's; a plugin that was not loaded has no log.
 func (r *run) explainPlugin() {
 	text, _ := os.ReadFile(filepath.Join(r.config.Dir, "ibweave.log"))
 	said := 0

@@ -11,8 +11,8 @@ import (
 	"github.com/ibweave/ibweave/sminterface/subnet"
 )
 
-// readBack reads all tables, and compares them. Switches that no directed route reaches are
-// unread; a table that is there and cannot be read is an error.
+// readBack reads all tables, and compares them. Switches that no directed
+// route reaches are unread; if any other table cannot be read, it is an error.
 func (r *run) readBack(ctx context.Context, c *subnet.Client) error {
 	opt := subnet.PullOptions{LFT: true, MFT: r.opt.MFT != nil, SL2VL: r.opt.SL2VL != nil, MaxMLID: mft.MinMLID}
 	for _, l := range r.live {
@@ -50,8 +50,8 @@ func (r *run) readBack(ctx context.Context, c *subnet.Client) error {
 	return nil
 }
 
-// compareTables puts into the report how forwarding tables of g, the fabric as it was found,
-// differ from ours.
+// compareTables reports where forwarding tables of g, the
+// discovered fabric, differ from ours.
 func (r *run) compareTables(g *fabric.Fabric, got *lft.Tables) {
 	report := r.report
 	highest := max(r.f.MaxLID(), r.t.MaxLID(), got.MaxLID())
@@ -80,8 +80,8 @@ func (r *run) compareTables(g *fabric.Fabric, got *lft.Tables) {
 	}
 }
 
-// compareLIDs puts into the report the end ports with a cable that have another LID in g, the
-// fabric as it was found, than they were meant to have; none where they were not found.
+// compareLIDs reports end ports with a cable whose LID in g, the discovered
+// fabric, is not the intended one. It skips ports that were not found.
 func (r *run) compareLIDs(g *fabric.Fabric) {
 	twin := r.twin.Fabric
 	twin.EndPorts(func(p fabric.PortID) {

@@ -1,10 +1,10 @@
 // Package rehearse proves that forwarding tables arrive: it runs the real
 // OpenSM with them on the real ibsim, reads back what the simulated switches
-// then have, and compares entry by entry.
-// It makes no promise to other modules.
+// then have, and compares entry by entry. It makes no promise to other modules.
 //
-// What is compared is read by package subnet, which asks the switches and ports by SMPs and
-// knows nothing of the files or of OpenSM. Multicast tables only the plugin brings in.
+// Package subnet reads what is compared, by SMPs to switches and ports, and
+// knows nothing of the files or of OpenSM. Only the plugin brings in multicast
+// tables.
 package rehearse
 
 import (
@@ -41,17 +41,16 @@ type Options struct {
 	// GUIDs that ibsim cannot have. Without Dir, OpenSM gets files made from
 	// the fabric and the tables.
 	Dir string
-	// SL2VL is the SL-to-VL tables; nil for none, and then none are compared. By files
-	// OpenSMOptions have to make them.
+	// SL2VL has the SL-to-VL tables; if it is nil, none are compared.
+	// If OpenSM gets files, OpenSMOptions must create the tables.
 	SL2VL *lft.SL2VL
 	// PathSLs has the SLs of paths that the plugin returns; if it is nil, none are compared.
 	PathSLs *lft.PathSLs
-	Paths   int // of which at most the SLs are asked for; 0 for 500,000
-	// NotCarried is why files cannot carry what the proof of the tables needs; "" where they
-	// can. It is a difference.
+	Paths   int // greatest number of paths to ask for; 0: 500,000
+	// NotCarried is why files cannot carry what the proof of the
+	// tables needs; "" if they can. It counts as a difference.
 	NotCarried string
-	// Samples is how many differences of each kind the report lists, 20 when
-	// 0.
+	// Samples is the number of differences of each kind that the report lists; 0 means 20.
 	Samples int
 	// OpenSM is the program, by default opensm on $PATH. OpenSMOptions are
 	// further lines for its opensm.conf.
@@ -83,7 +82,7 @@ type Difference struct {
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
-// String is "switch" (GUID), LID: port against port.
+// String returns "switch" (GUID), LID: port against port.
 func (d Difference) String() string {
 	return fmt.Sprintf("%q (%s), LID %d: %s, OpenSM has %s", d.Name.Text, d.Switch, d.LID, entryText(d.Ours, d.Labels), entryText(d.OpenSM, d.Labels))
 }
@@ -95,7 +94,7 @@ func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	return "port " + labels.Text(p)
 }
 
-// LIDDifference is a port that has got another LID than it was meant to have.
+// LIDDifference is a port that got another LID than intended.
 type LIDDifference struct {
 	Port   string      `json:"port"` // "description"[port]
 	GUID   fabric.GUID `json:"guid"` // of the port, in the real fabric
@@ -106,7 +105,7 @@ type LIDDifference struct {
 	OpenSMLMC uint8 `json:"opensm_lmc"`
 }
 
-// String is "port" (GUID): LID against LID.
+// String returns "port" (GUID): LID against LID.
 func (d LIDDifference) String() string {
 	return fmt.Sprintf("%s (%s): LID %d, LMC %d, OpenSM gave it LID %d, LMC %d", d.Port, d.GUID, d.Ours, d.LMC, d.OpenSM, d.OpenSMLMC)
 }
@@ -119,9 +118,9 @@ type Switch struct {
 
 func nameOf(f *fabric.Fabric, n fabric.NodeID) Switch { return Switch{f.Node(n).GUID, f.Name(n)} }
 
-// Report is the result of a rehearsal. Entries are those of LIDs from 1 to the
-// highest of the fabric and the tables, on the switches that could be read. A
-// switch with a lower LinearFDBTop counts as having no path to the LIDs above.
+// Report is the result of a rehearsal. Entries are those of LIDs from 1 to
+// the highest of the fabric and the tables, on the switches that were read.
+// A switch with a lower LinearFDBTop has no path to the LIDs above it.
 type Report struct {
 	Via    Via    `json:"via"`
 	Plugin string `json:"plugin,omitempty"` // the file
@@ -134,23 +133,23 @@ type Report struct {
 	Unread        int          `json:"unread_switches"`
 	UnreadSamples []Switch     `json:"unread_samples"` // by GUID
 
-	WrongLIDs  int             `json:"wrong_lids"` // ports
+	WrongLIDs  int             `json:"wrong_lids"` // number of ports
 	LIDSamples []LIDDifference `json:"lid_samples"`
 
-	Multicast *MulticastReport `json:"multicast,omitempty"` // nil when it was not compared
+	Multicast *MulticastReport `json:"multicast,omitempty"` // nil if not compared
 	SL2VL     *SL2VLReport     `json:"sl2vl,omitempty"`     // likewise
 
 	PathSLs    *PathSLReport `json:"path_sls,omitempty"`    // likewise
-	NotCarried string        `json:"not_carried,omitempty"` // as Options has it
+	NotCarried string        `json:"not_carried,omitempty"` // from Options
 
 	OpenSM    string   `json:"opensm_version"`
-	Engine    string   `json:"opensm_engine"` // whose tables it configured: "file", unless it gave up
+	Engine    string   `json:"opensm_engine"` // engine whose tables it configured: "file", unless it gave up
 	SubnetUp  bool     `json:"subnet_up"`
-	Errors    []string `json:"opensm_errors"` // the first that its log has
+	Errors    []string `json:"opensm_errors"` // the first ones in its log
 	NumErrors int      `json:"opensm_error_count"`
 
 	Seconds map[string]float64 `json:"seconds"` // by stage
-	Notes   []string           `json:"notes"`   // why, where it is known
+	Notes   []string           `json:"notes"`   // known reasons
 }
 
 // Equal returns true if every switch has exactly the tables that it should have, and the
@@ -178,7 +177,7 @@ func Run(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) (*Re
 	return rehearse(ctx, f, t, PluginOptions{Options: opt}, ViaFile)
 }
 
-// rehearse does a rehearsal. Of the options of the plugin a rehearsal by files has none.
+// rehearse does a rehearsal. With ViaFile, opt has only Options.
 func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOptions, via Via) (*Report, error) {
 	opt.OpenSM, opt.Samples = cmp.Or(opt.OpenSM, "opensm"), cmp.Or(opt.Samples, 20)
 	for _, program := range []string{"ibsim", opt.OpenSM} {
@@ -219,9 +218,9 @@ func rehearse(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt PluginOp
 	return r.report, nil
 }
 
-// subnetLMC finds the options that give all ports the LMC that they have in f. OpenSM knows
-// one LMC for CAs and routers, which enhanced ports 0 have either all or not at all
-// (lmc_esp0, port0 here); base ports 0 have LMC 0 (osm_lid_mgr.c).
+// subnetLMC returns the options that give all ports the LMC that they have in f.
+// OpenSM has one LMC for all CAs and routers. Enhanced ports 0 have it either all
+// or not at all (lmc_esp0, port0 here); base ports 0 have LMC 0 (osm_lid_mgr.c).
 func subnetLMC(f *fabric.Fabric) (lmc uint8, port0 bool, wrong error) {
 	ca, enhanced := fabric.NoPort, fabric.NoPort
 	check := func(p fabric.PortID, want uint8, other fabric.PortID) {
@@ -276,7 +275,7 @@ type run struct {
 	live   map[mft.MGID]fabric.LID // MLIDs of OpenSM's groups
 }
 
-// stage runs a part, with its name for the user, and its time.
+// stage runs a part of the rehearsal. It tells the user its name, and adds up its time.
 func (r *run) stage(name string, part func() error) error {
 	if err := r.ctx.Err(); err != nil {
 		return context.Cause(r.ctx)
@@ -300,8 +299,7 @@ func (r *run) all() error {
 	}
 	var sim *ibsim.Sim
 	if err := r.stage(StageSimulate, func() (err error) {
-		// The ports have no LIDs yet, so that OpenSM has to find them all in
-		// guid2lid.
+		// The ports have no LIDs yet, so that OpenSM must find them all in guid2lid.
 		ports := r.twin.Fabric.NumPorts()
 		blank, err := r.twin.WithLIDs(make([]fabric.LID, ports), make([]uint8, ports))
 		if err != nil {
@@ -316,8 +314,8 @@ func (r *run) all() error {
 	return cmp.Or(err, sim.Close())
 }
 
-// simulated does what happens while ibsim runs. Where the tables are not taken, OpenSM takes an
-// engine of its own, so that the differences show.
+// simulated does what needs ibsim. If OpenSM does not accept the
+// tables, it uses an engine of its own, so that the differences show.
 func (r *run) simulated(sim *ibsim.Sim) (err error) {
 	var o *ibsim.OpenSM
 	if err := r.stage(StageOpenSM, func() (err error) {
@@ -340,7 +338,7 @@ func (r *run) simulated(sim *ibsim.Sim) (err error) {
 	if err != nil {
 		return err
 	}
-	// On a machine that has more to do than CPUs, and while OpenSM is busy with joins, answers may take long.
+	// On a busy machine, and while OpenSM is busy with joins, answers may take long.
 	c := subnet.New(transport, subnet.Options{Timeout: 10 * time.Second})
 	defer func() { err = cmp.Or(err, c.Close()) }()
 	if r.opt.MFT != nil {
@@ -385,8 +383,8 @@ func (r *run) prepare() error {
 		return r.preparePlugin()
 	}
 	r.config.Engine = string(ViaFile)
-	// Comments are for ports that have other LIDs than in the file. Those of
-	// the twin have these.
+	// Comments in the tables matter only for ports with other
+	// LIDs than in the file. The twin's ports have these LIDs.
 	lean := dump.WriteOptions{Lean: true}
 	r.config.LFTs, err = r.file(lftsFile, filepath.Join(r.dir, lftsFile), true, func(w io.Writer) error {
 		return dump.WriteLFTs(w, twin.Fabric, r.t, lean)
@@ -400,9 +398,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// file provides the file to for OpenSM: the one that Dir has with the twin's
-// GUIDs in it, or one that write makes where there is no Dir. It gives the
-// path of what to use, "" when Dir does not have it and it is not needed.
+// file provides a file for OpenSM at path to: a copy of base in Dir with the
+// twin's GUIDs, or, without Dir, what write writes. It returns the path to use,
+// which may be that in Dir itself; "" if Dir lacks the file and it is not needed.
 func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
 	if r.opt.Dir == "" {
 		return to, files.Write(to, write)
@@ -418,7 +416,7 @@ func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (s
 	case err != nil:
 		return "", err
 	}
-	// OpenSM writes guid2lid itself.
+	// OpenSM writes to guid2lid, and gets a copy.
 	if r.twin.Same() && base != guid2lidFile {
 		return from, nil
 	}
@@ -433,8 +431,8 @@ func (r *run) note(format string, args ...any) {
 	r.report.Notes = append(r.report.Notes, fmt.Sprintf(format, args...))
 }
 
-// timeout returns how long OpenSM, or reading back, may take on this fabric: many times their usual
-// time, since it is only there for runs that would never end.
+// timeout returns how long OpenSM, or reading back, may take on this fabric: many times
+// the usual, since it is only for runs that would never end.
 func (r *run) timeout() time.Duration {
 	entries := r.f.NumSwitches() * (int(r.t.MaxLID()) + 1)
 	return 2*time.Minute + time.Duration(r.f.NumNodes())*20*time.Millisecond + time.Duration(entries)*5*time.Microsecond

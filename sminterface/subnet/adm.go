@@ -11,14 +11,14 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// Manager is where the subnet manager is, as the local port knows it.
+// Manager is the address of the subnet manager, as the local port knows it.
 type Manager struct {
 	LID          fabric.LID
 	SL           fabric.SL
 	SubnetPrefix uint64
 }
 
-// ErrNoManager says that no subnet manager has configured the local port.
+// ErrNoManager means that no subnet manager has configured the local port.
 var ErrNoManager = errors.New("the local port knows of no subnet manager")
 
 // Manager asks the local port for its subnet manager. Errors: ErrNoManager,
@@ -44,8 +44,8 @@ func (c *Client) Manager(ctx context.Context) (Manager, error) {
 }
 
 // Adm sends a request to subnet administration. It fills in the header except
-// the method, the attribute and the modifier; the answer is whole, however many
-// packets it had. Errors: a *mad.StatusError, and those of Get.
+// the method, the attribute and the modifier. The answer is whole, even if it
+// had several packets. Errors: a *mad.StatusError, and those of Get.
 func (c *Client) Adm(ctx context.Context, to Manager, a *mad.Adm) (*mad.Adm, error) {
 	request := *a
 	request.BaseVersion, request.Class, request.ClassVersion = 1, mad.SubnAdm, mad.AdmVersion
@@ -79,8 +79,8 @@ func (c *Client) Members(ctx context.Context, to Manager, want mad.MCMemberRecor
 	})
 }
 
-// askRecords asks subnet administration for records of a size in bytes: all that match with
-// GetTable, one with Get. Where there are none, the list is empty.
+// askRecords asks subnet administration for records of size bytes: all that
+// match with GetTable, one with Get. If there are none, the list is empty.
 func askRecords[T any, P interface {
 	*T
 	Unmarshal([]byte) error
@@ -107,21 +107,21 @@ func askRecords[T any, P interface {
 	return list, nil
 }
 
-// Membership is who takes part in which group, and how. Callers see to it that MGID is one of
-// multicast and that MLID and Port can be.
+// Membership states which port takes part in which group, and how. Callers
+// ensure that MGID is a multicast GID, and that MLID and Port are valid.
 type Membership struct {
 	MGID  netip.Addr
-	MLID  fabric.LID // that the group is to have; 0 leaves it to the manager
+	MLID  fabric.LID // of the group; 0 leaves it to the manager
 	Port  fabric.GUID
 	State mad.JoinState // 0 is FullMember
-	// The group gets these when Join makes it. A zero PKey is 0xFFFF, the
+	// Join gives these to a group that it creates. A zero PKey is 0xFFFF, the
 	// default partition; a zero QKey is 0x0B1B, as OpenSM's own groups have.
 	PKey uint16
 	QKey uint32
 	SL   fabric.SL
 }
 
-// MLIDError says that a group has another MLID than was asked for.
+// MLIDError means that a group has another MLID than was asked for.
 type MLIDError struct {
 	MGID      netip.Addr
 	Want, Got fabric.LID
@@ -131,8 +131,7 @@ func (e *MLIDError) Error() string {
 	return fmt.Sprintf("group %s has MLID %#x, not %#x", e.MGID, uint16(e.Got), uint16(e.Want))
 }
 
-// NoGroupError says that a group is not there, and cannot be made by this
-// request.
+// NoGroupError means that a group does not exist, and that this request cannot create it.
 type NoGroupError struct {
 	MGID netip.Addr
 	Err  error
@@ -142,19 +141,19 @@ func (e *NoGroupError) Error() string {
 	return fmt.Sprintf("no group %s, and only a full member can make it: %v", e.MGID, e.Err)
 }
 
-// Unwrap gives the answer of the subnet manager.
+// Unwrap returns the answer of the subnet manager.
 func (e *NoGroupError) Unwrap() error { return e.Err }
 
-// Join makes a port a member of a group (IBA 15.2.5.17): of an existing one, else of a new one,
-// with m.MLID. The port need not be the local one; then OpenSM notes that another port has joined
-// for it (ProxyJoin), and lists the ports of such groups only for trusted requests. A port that is
-// already a member with another state gets this one in addition.
+// Join makes a port a member of a group (IBA 15.2.5.17): of the existing one, or else of a
+// new one with m.MLID. The port need not be the local one; then OpenSM notes that another
+// port has joined for it (ProxyJoin), and lists the ports of such groups only for trusted
+// requests. A port that is already a member with another state gets this one in addition.
 //
-// Errors: a *MLIDError if the group has another MLID; the port is then unchanged; a *NoGroupError
-// if the group does not exist and the port is no full member; those of Adm.
+// Errors: a *MLIDError if the group has another MLID; the port is then unchanged; a
+// *NoGroupError if the group does not exist and the port is no full member; those of Adm.
 func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemberRecord, error) {
-	// The MLID is asked for first: a join that has to be undone would change the tables
-	// of the switches twice.
+	// Ask for the MLID first: to join and leave again would
+	// change the tables of the switches twice.
 	record, groups, err := c.checkGroup(ctx, to, m)
 	if err != nil {
 		return mad.MCMemberRecord{}, err
@@ -165,7 +164,7 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 	if !create {
 		answer, err = c.member(ctx, to, mad.Set, record, join)
 		if status, ok := errors.AsType[*mad.StatusError](err); ok && (status.Status == mad.InsufficientRequest || status.Status == mad.RequestInvalid) {
-			// No such group, most likely.
+			// Most likely, there is no such group.
 			if !full {
 				return mad.MCMemberRecord{}, &NoGroupError{MGID: m.MGID, Err: err}
 			}
@@ -179,8 +178,7 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 		return mad.MCMemberRecord{}, err
 	}
 	if m.MLID != 0 && answer.MLID != m.MLID {
-		// Somebody else has made the group meanwhile, or the manager does not
-		// do as it is asked.
+		// Another client has created the group meanwhile, or the manager ignores the MLID.
 		if _, err := c.member(ctx, to, mad.Delete, record, join); err != nil {
 			return mad.MCMemberRecord{}, err
 		}
@@ -189,11 +187,11 @@ func (c *Client) Join(ctx context.Context, to Manager, m Membership) (mad.MCMemb
 	return answer, nil
 }
 
-// join is the components that a join needs, and a leave.
+// join has the components of a record for joining and leaving.
 const join = mad.MCMemberMGID | mad.MCMemberPortGID | mad.MCMemberJoinState
 
-// checkGroup returns the record to ask for a membership with. If m has an MLID, it
-// checks that the group has that MLID, and returns how many groups with this MGID exist.
+// checkGroup returns the record that requests a membership. If m has an MLID, it checks
+// that an existing group has that MLID, and returns how many groups have this MGID.
 func (c *Client) checkGroup(ctx context.Context, to Manager, m Membership) (record mad.MCMemberRecord, groups int, err error) {
 	record = mad.MCMemberRecord{MGID: m.MGID, PortGID: mad.PortGID(to.SubnetPrefix, m.Port), JoinState: cmp.Or(m.State, mad.FullMember)}
 	if m.MLID == 0 {
@@ -208,7 +206,7 @@ func (c *Client) checkGroup(ctx context.Context, to Manager, m Membership) (reco
 	return record, len(there), err
 }
 
-// create makes a group with its first member.
+// create creates a group with its first member.
 func (c *Client) create(ctx context.Context, to Manager, record mad.MCMemberRecord, m Membership) (mad.MCMemberRecord, error) {
 	record.PKey, record.QKey = cmp.Or(m.PKey, 0xffff), cmp.Or(m.QKey, 0x0b1b)
 	record.SL, record.MLID = m.SL, m.MLID
@@ -219,9 +217,9 @@ func (c *Client) create(ctx context.Context, to Manager, record mad.MCMemberReco
 	return c.member(ctx, to, mad.Set, record, mask)
 }
 
-// Leave ends the membership of a port in a group in the ways that m.State says.
-// A MLID in m must be the group's. Errors: a *MLIDError, and those of Adm: OpenSM
-// denies what does not fit with status RequestInvalid.
+// Leave removes the states in m.State from a port's membership in a
+// group. A MLID in m must be the group's. Errors: a *MLIDError, and those
+// of Adm: OpenSM denies an invalid request with status RequestInvalid.
 func (c *Client) Leave(ctx context.Context, to Manager, m Membership) (mad.MCMemberRecord, error) {
 	record, _, err := c.checkGroup(ctx, to, m)
 	if err != nil {
@@ -230,7 +228,7 @@ func (c *Client) Leave(ctx context.Context, to Manager, m Membership) (mad.MCMem
 	return c.member(ctx, to, mad.Delete, record, join)
 }
 
-// member sends a MCMemberRecord.
+// member sends a MCMemberRecord, and returns the one in the answer.
 func (c *Client) member(ctx context.Context, to Manager, method mad.Method, record mad.MCMemberRecord, mask uint64) (r mad.MCMemberRecord, err error) {
 	answer, err := c.Adm(ctx, to, &mad.Adm{
 		Header:        mad.Header{Method: method, Attribute: mad.AttrMCMemberRecord},

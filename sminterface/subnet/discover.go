@@ -14,17 +14,16 @@ import (
 // Discovery is the result of a sweep.
 type Discovery struct {
 	Fabric *fabric.Fabric
-	// Local is the port that the sweep started from: port 0 of a switch, or
-	// a port of a CA or router. It is NoPort where that is a CA or router
-	// without a cable.
+	// Local is the port that the sweep started from: port 0 of
+	// a switch, or a port of a CA or router. It is NoPort if
+	// that is a CA or router without a cable.
 	Local fabric.PortID
-	// Routes has for each node a directed route to it, a shortest one, from
-	// the local node on.
+	// Routes has, by NodeID, a shortest directed route from the local node to each node.
 	Routes [][]fabric.PortNum
-	// Switches has what each switch said of itself, by NodeID.
+	// Switches has the SwitchInfo of each switch, by NodeID.
 	Switches []mad.SwitchInfo
-	// Problems has the faults that the sweep met without stopping, sorted. File is the
-	// node or the port: "S-0002c90000000001"[3].
+	// Problems has the faults that the sweep met, sorted. File
+	// is the node or the port: "S-0002c90000000001"[3].
 	Problems []fabric.Problem
 	Requests int // SMPs
 }
@@ -42,7 +41,7 @@ type found struct {
 	desc     mad.NodeDescription
 	route    []fabric.PortNum
 	sw       mad.SwitchInfo
-	extended bool        // switch: knows extended speeds, as its port 0 says
+	extended bool        // switch: port 0 has extended speeds
 	ports    []foundPort // by number
 }
 
@@ -50,11 +49,11 @@ type found struct {
 type foundPort struct {
 	info   mad.PortInfo
 	asked  bool        // PortInfo was asked for
-	known  bool        // and has come
+	known  bool        // PortInfo has arrived
 	guid   fabric.GUID // of a CA or router port
 	fdr10  bool
-	looked bool  // at what its cable leads to
-	peer   int32 // node, valid with wired
+	looked bool  // NodeInfo at the other end was asked for
+	peer   int32 // node at the other end, if wired
 	num    fabric.PortNum
 	wired  bool
 }
@@ -88,13 +87,13 @@ func (c *Client) Discover(ctx context.Context) (*Discovery, error) {
 	return d, nil
 }
 
-// portName is how problems call a port.
+// portName returns the name of a port in problems.
 func (s *sweep) portName(n int32, p fabric.PortNum) string {
 	node := &s.nodes[n].info
 	return fmt.Sprintf("%s %s port %d", node.Type, node.GUID, p)
 }
 
-// local takes the NodeInfo of the node that the sweep starts from.
+// local handles the NodeInfo of the node that the sweep starts from.
 func (s *sweep) local(data *mad.Data, err error) error {
 	if err != nil {
 		return fmt.Errorf("the local port: %w", err)
@@ -139,7 +138,7 @@ func (s *sweep) add(info *mad.NodeInfo, route []fabric.PortNum) (int32, error) {
 	return n, nil
 }
 
-// askNode reads an attribute of a node. It notes an answer that does not come.
+// askNode reads an attribute of a node, and notes if no answer comes.
 func (s *sweep) askNode(n int32, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
 	s.ask(to, attr, modifier, answer, func(err error) {
 		info := &s.nodes[n].info
@@ -169,7 +168,7 @@ func (s *sweep) askPort(n int32, p fabric.PortNum, to Target) {
 		if port.info.LinkSpeedActive == 4 && port.info.LinkSpeedExtActive == 0 && knowsFDR10(&node.info) {
 			s.ask(to, mad.AttrMellanoxExtendedPortInfo, uint32(p), func(data *mad.Data) {
 				s.nodes[n].ports[p].fdr10 = mad.HasFDR10(data)
-			}, func(error) {}) // it is QDR, then
+			}, func(error) {}) // no answer: it is QDR
 		}
 		// Directed routes continue only through switches, and through the node
 		// where they start.
@@ -193,7 +192,7 @@ func knowsFDR10(n *mad.NodeInfo) bool {
 	return false
 }
 
-// look asks what is at the other end of a cable, unless that is known.
+// look asks for the node at the other end of a cable, unless that is known.
 func (s *sweep) look(n int32, p fabric.PortNum) {
 	node := &s.nodes[n]
 	port := &node.ports[p]
@@ -223,7 +222,7 @@ func (s *sweep) look(n int32, p fabric.PortNum) {
 	})
 }
 
-// connect puts a cable between a port and the one that a NodeInfo came from.
+// connect connects a port to the port of peer that a NodeInfo came from.
 func (s *sweep) connect(n int32, p fabric.PortNum, peer int32, info *mad.NodeInfo) {
 	q := info.LocalPort
 	if q == 0 || int(q) >= len(s.nodes[peer].ports) {
@@ -236,7 +235,7 @@ func (s *sweep) connect(n int32, p fabric.PortNum, peer int32, info *mad.NodeInf
 		s.note(s.portName(n, p), "leads to itself")
 		return
 	case a.wired && a.peer == peer && a.num == q && z.wired && z.peer == n && z.num == p:
-		return // seen from the other end
+		return // already seen from the other end
 	case a.wired:
 		s.note(s.portName(n, p), "leads to %s and to %s", s.portName(a.peer, a.num), s.portName(peer, q))
 		return
@@ -268,7 +267,7 @@ func (s *sweep) build() (*Discovery, error) {
 		n := &s.nodes[i]
 		id, ok := f.NodeByGUID(n.info.GUID)
 		if !ok {
-			return nil, fmt.Errorf("no node %s", n.info.GUID) // cannot be
+			return nil, fmt.Errorf("no node %s", n.info.GUID) // cannot happen
 		}
 		d.Routes[id] = n.route
 		if n.info.Type == fabric.Switch {
@@ -282,7 +281,7 @@ func (s *sweep) build() (*Discovery, error) {
 	return d, nil
 }
 
-// order is the nodes by kind and GUID.
+// order returns the nodes sorted by kind and GUID.
 func (s *sweep) order() []int32 {
 	order := text.Numbers[int32](len(s.nodes))
 	kinds := []fabric.NodeType{fabric.Switch, fabric.CA, fabric.Router}
@@ -293,7 +292,7 @@ func (s *sweep) order() []int32 {
 	return order
 }
 
-// addNodes adds the nodes and their end ports, and gives their indices in the builder.
+// addNodes adds the nodes and their end ports, and returns their indices in the builder.
 func (s *sweep) addNodes(b *fabric.Builder, order []int32) (at []int, err error) {
 	at = make([]int, len(s.nodes))
 	used := make([]bool, int(fabric.MaxUnicastLID)+1)
@@ -325,7 +324,7 @@ func (s *sweep) addNodes(b *fabric.Builder, order []int32) (at []int, err error)
 	return at, nil
 }
 
-// addCables adds each cable once, from the node that comes first in the builder.
+// addCables adds each cable once, at the end whose node comes first in the builder.
 func (s *sweep) addCables(b *fabric.Builder, order []int32, at []int) error {
 	for _, i := range order {
 		for p := range s.nodes[i].ports {
@@ -341,8 +340,8 @@ func (s *sweep) addCables(b *fabric.Builder, order []int32, at []int) error {
 	return nil
 }
 
-// localPort is the port of the local node that the sweep started from, NoPort where
-// that has no cable.
+// localPort returns the port of the local node that the
+// sweep started from, NoPort if that has no cable.
 func localPort(f *fabric.Fabric, id fabric.NodeID, n *found) fabric.PortID {
 	if n.info.Type == fabric.Switch {
 		return f.PortBase(id)
@@ -353,7 +352,7 @@ func localPort(f *fabric.Fabric, id fabric.NodeID, n *found) fabric.PortID {
 	return fabric.NoPort
 }
 
-// lid gives the LID of an end port, if it can have it.
+// lid returns the LID and LMC of an end port; LID 0 if that is invalid or in use.
 func (s *sweep) lid(n int32, p fabric.PortNum, used []bool) (fabric.LID, uint8) {
 	info := &s.nodes[n].ports[p].info
 	lid, lmc := int(info.LID), info.LMC
@@ -377,7 +376,7 @@ func (s *sweep) lid(n int32, p fabric.PortNum, used []bool) (fabric.LID, uint8) 
 	return info.LID, lmc
 }
 
-// link is the width and speed of a cable, the slower of what its ends say.
+// link returns the width and speed of a cable, the slower of those of its ends.
 func (s *sweep) link(n int32, p fabric.PortNum) fabric.Link {
 	end := func(n int32, p fabric.PortNum) fabric.Link {
 		node := &s.nodes[n]

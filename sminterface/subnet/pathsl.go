@@ -13,8 +13,8 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// maxPaths is how many paths PathSLs asks for at most. OpenSM works some microseconds on
-// each, and answers no other request meanwhile.
+// maxPaths is the greatest number of paths that PathSLs asks for. OpenSM
+// works some microseconds on each, and answers no other request meanwhile.
 const maxPaths = 4 << 20
 
 // PathSLs asks subnet administration for the SLs of the paths from every n-th port of f to all LIDs
@@ -35,7 +35,7 @@ func (c *Client) PathSLs(ctx context.Context, to Manager, f *fabric.Fabric, n in
 		rows[i], err = q.askPort(ctx, ports[i])
 		return err
 	}
-	if len(ports) > 0 { // the first tells whether anybody answers, and how
+	if len(ports) > 0 { // the first shows if answers come, and if whole
 		err = ask(0)
 	}
 	if err == nil {
@@ -65,7 +65,7 @@ func sources(f *fabric.Fabric, n int) (ports []fabric.PortID, lids int) {
 	return ports, lids
 }
 
-// Sources and destinations of the paths that SamplePathSLs asks for, at most.
+// The greatest numbers of sources and destinations of SamplePathSLs.
 const sampledSources, sampledDestinations = 8, 64
 
 // SamplePathSLs asks subnet administration for the SLs of some paths, between end ports all over
@@ -103,11 +103,11 @@ type pathQuery struct {
 	c        *Client
 	to       Manager
 	f        *fabric.Fabric
-	single   atomic.Bool // answers are cut off
+	single   atomic.Bool // answers are cut off, so ask for one path at a time
 	requests atomic.Int64
 }
 
-// askPort gives the SLs of the paths from a port by DLID.
+// askPort returns the SLs of the paths from a port, by DLID.
 func (q *pathQuery) askPort(ctx context.Context, port fabric.PortID) ([]fabric.SL, error) {
 	row := slices.Repeat([]fabric.SL{lft.UnknownSL}, int(q.f.MaxLID())+1)
 	if !q.single.Load() {

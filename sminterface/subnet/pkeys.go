@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// target is how to ask an end port. Each port of a CA answers for itself.
+// target returns how to reach an end port. Each port of a CA answers for itself.
 func (d *Discovery) target(port fabric.PortID) Target {
 	f := d.Fabric
 	if s := f.PeerSwitch(port); !f.IsSwitch(f.Owner(port)) && port != d.Local && s != fabric.NoNode {

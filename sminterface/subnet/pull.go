@@ -17,15 +17,15 @@ import (
 type PullOptions struct {
 	// LFT, MFT and SL2VL choose the tables; none of them set means all.
 	LFT, MFT, SL2VL bool
-	// MaxMLID is the highest MLID to read masks of. 0 reads up to the first 32 MLIDs that have
-	// no mask at any switch, since MLIDs are given out from the lowest on, and asks some
-	// switches for each 32 beyond: where one has a mask, all are read up to there. Switches
-	// that keep a MulticastFDBTop are not read beyond it.
+	// MaxMLID is the highest MLID whose masks are read. With 0, Pull reads up to the first
+	// block of 32 MLIDs without a mask at any switch, since MLIDs are given out from the
+	// lowest on. For each block beyond, it asks some switches: if one has a mask, all are
+	// read up to there. A switch that keeps a MulticastFDBTop is not read beyond it.
 	MaxMLID fabric.LID
-	// SomeMaps reads of each switch two SL-to-VL maps for each output port, from input ports in
-	// turn, or one where the switch has the optimized form, which writes those from all input
-	// ports at once. Where all of them are the same, this is taken to be every map of the
-	// switch; else all are read.
+	// SomeMaps reads two SL-to-VL maps for each output port of a switch, from
+	// different input ports; only one if the switch has the optimized form, which
+	// writes the maps from all input ports at once. If these maps are all the
+	// same, every map of the switch is taken to be so; otherwise all are read.
 	SomeMaps bool
 }
 
@@ -41,30 +41,30 @@ type Tables struct {
 	// that name no port; sorted.
 	Problems []fabric.Problem
 	Requests int // SMPs
-	// Maps are the SL-to-VL maps of switches, of which AskedMaps were read.
+	// Maps is the number of SL-to-VL maps of switches, AskedMaps how many of them were read.
 	Maps, AskedMaps int
 }
 
-// pull is the reading of tables under way.
+// pull reads tables.
 type pull struct {
 	*batch
 	d     *Discovery
 	opt   PullOptions
 	t     *Tables
-	rows  [][]fabric.PortNum // by switch, until the highest LID is known
+	rows  [][]fabric.PortNum // by switch, kept until the highest LID is known
 	masks map[fabric.LID][]fabric.PortID
-	mlids []int // by switch: how many it has masks of, at most
-	used  int   // blocks of MLIDs up to the last with a mask
+	mlids []int // by switch: number of MLIDs that it may have masks of
+	used  int   // number of blocks of MLIDs, to the last with a mask
 }
 
-// spread is how many switches are asked for each block of MLIDs beyond those in use.
+// spread is the number of switches asked for each block of MLIDs beyond those in use.
 const spread = 8
 
 // Estimate returns about how many requests Pull and PKeys will send for d.
 func (d *Discovery) Estimate(opt PullOptions) int {
 	f, n := d.Fabric, 0
 	for _, s := range f.Switches() {
-		masks := int(f.Node(s).NumPorts)/mad.PortsPerMask + 1 // of a block
+		masks := int(f.Node(s).NumPorts)/mad.PortsPerMask + 1 // requests for a block
 		n += 1 + int(f.MaxLID())/lft.BlockSize + 1
 		if opt.MaxMLID == 0 {
 			n += 2 * masks
@@ -85,16 +85,16 @@ func (d *Discovery) Estimate(opt PullOptions) int {
 	return n + len(f.CAPorts()) + 3*ports
 }
 
-// Pull reads the forwarding tables of all switches that d has, by its directed
-// routes: linear tables up to each switch's LinearFDBTop, the masks of all
-// MLIDs, and the SL-to-VL maps from all input ports of a switch to all output ports with
-// a cable, and of the ports of CAs and routers that have one. What is beyond the
-// top is NoPath. A CA or router port without SL-to-VL maps, as one with a
-// single VL may be, maps all to VL 0.
+// Pull reads the forwarding tables of all switches of d, by its
+// directed routes: linear tables up to each switch's
+// LinearFDBTop, beyond which entries are NoPath; the masks of all
+// MLIDs; and the SL-to-VL maps from all input ports of a switch
+// to all output ports with a cable, and of CA and router ports
+// with a cable. A CA or router port without a map, as one with a
+// single VL may be, maps all SLs to VL 0.
 //
-// A block that does not come is never taken for another: the switch is not
-// Read then, and its entries in this block are NoPath. Errors: ErrClosed, and
-// ctx's.
+// If a block does not arrive, the switch is not Read, and its
+// entries in this block are NoPath. Errors: ErrClosed, and ctx's.
 func (c *Client) Pull(ctx context.Context, d *Discovery, opt PullOptions) (*Tables, error) {
 	if !opt.LFT && !opt.MFT && !opt.SL2VL {
 		opt.LFT, opt.MFT, opt.SL2VL = true, true, true
@@ -160,7 +160,7 @@ func (p *pull) readMasks(ctx context.Context, c *Client) error {
 	if p.opt.MaxMLID != 0 {
 		return read(0, blocks, all)
 	}
-	next := 0 // the first block that is not read everywhere
+	next := 0 // the first block that was not read from all switches
 	for {
 		for ; next < blocks && next <= p.used; next++ {
 			if err := read(next, next+1, all); err != nil {
@@ -175,23 +175,23 @@ func (p *pull) readMasks(ctx context.Context, c *Client) error {
 		if err != nil || p.used <= next {
 			return err
 		}
-		p.masks = seen // they are read again, with those of all switches
+		p.masks = seen // to be read again, from all switches
 	}
 }
 
-// name is how problems call a node.
+// name returns the name of a node in problems.
 func (d *Discovery) name(n fabric.NodeID) string {
 	node := d.Fabric.Node(n)
 	return fmt.Sprintf("%s %s %q", node.Type, node.GUID, d.Fabric.Name(n).Text)
 }
 
-// askSwitch reads an attribute of a switch. Where the answer does not come, the switch is
-// unread, which is noted once.
+// askSwitch reads an attribute of a switch. If no answer
+// comes, the switch is unread, which is noted once.
 func (p *pull) askSwitch(s fabric.NodeID, to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data)) {
 	p.ask(to, attr, modifier, answer, func(err error) { p.miss(s, err) })
 }
 
-// miss enters that a switch is unread.
+// miss marks a switch as unread, and notes why.
 func (p *pull) miss(s fabric.NodeID, err error) {
 	if p.t.Read[s] {
 		p.t.Read[s] = false
@@ -199,7 +199,7 @@ func (p *pull) miss(s fabric.NodeID, err error) {
 	}
 }
 
-// readSwitch asks how large the tables of a switch are, and for them.
+// readSwitch asks for the sizes of the tables of a switch, and then for the tables.
 func (p *pull) readSwitch(s fabric.NodeID) {
 	to := Target{Route: p.d.Routes[s]}
 	if p.opt.LFT || p.opt.MFT || p.opt.SomeMaps {
@@ -238,7 +238,7 @@ func (p *pull) readLFT(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	}
 }
 
-// readTop finds out where the multicast table of a switch ends.
+// readTop sets how many MLIDs of a switch to read.
 func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	count := min(int(info.MulticastFDBCap), mft.NumMLIDs)
 	if p.opt.MaxMLID != 0 {
@@ -248,7 +248,7 @@ func (p *pull) readTop(s fabric.NodeID, to Target, info *mad.SwitchInfo) {
 	if count == 0 || info.MulticastFDBTop == 0 || int(info.MulticastFDBTop) >= int(mft.MinMLID)+count-1 {
 		return
 	}
-	// 0 is what a switch without this field has, too: ask.
+	// The top is valid if the switch has this capability.
 	top := int(info.MulticastFDBTop) - int(mft.MinMLID) + 1
 	p.askSwitch(s, to, mad.AttrPortInfo, 0, func(data *mad.Data) {
 		if mad.Of[mad.PortInfo](data).CapabilityMask&mad.IsMulticastFDBTop != 0 {
@@ -273,7 +273,7 @@ func (p *pull) readBlock(s fabric.NodeID, block int) {
 	}
 }
 
-// addMask enters the ports from number first on that are in a mask.
+// addMask adds the ports in a mask whose bit 0 is port first.
 func (p *pull) addMask(s fabric.NodeID, mlid fabric.LID, mask uint16, first int) {
 	ports := int(p.d.Fabric.Node(s).NumPorts)
 	for ; mask != 0; mask &= mask - 1 {
@@ -286,7 +286,7 @@ func (p *pull) addMask(s fabric.NodeID, mlid fabric.LID, mask uint16, first int)
 	}
 }
 
-// readSL2VL reads the SL-to-VL maps of a switch that were not asked for.
+// readSL2VL reads the SL-to-VL maps of a switch, except those in asked.
 func (p *pull) readSL2VL(s fabric.NodeID, to Target, asked map[[2]fabric.PortNum]bool) {
 	lft.EachMap(p.d.Fabric, s, func(in, out fabric.PortNum) {
 		if p.t.Maps++; asked[[2]fabric.PortNum{in, out}] {
@@ -312,7 +312,7 @@ func (p *pull) readSomeMaps(s fabric.NodeID, to Target, optimized bool) {
 		asked[[2]fabric.PortNum{in, out}] = true
 		left++
 		p.t.AskedMaps++
-		came := func() { // the last one decides; after a lost one all others are asked for
+		came := func() { // the last answer decides; after a lost one, all other maps are read
 			switch left--; {
 			case left > 0:
 			case differ:

@@ -1,11 +1,11 @@
-// Package subnet speaks to a live subnet, without C: it finds out what nodes
-// and cables there are, reads the forwarding tables, and joins and leaves
-// multicast groups. The subnet is a simulated one (package ibsim) or a real one
-// (package umad); both are a Transport.
-// It makes no promise to other modules.
+// Package subnet talks to a live subnet, without C: it
+// discovers nodes and cables, reads the forwarding tables,
+// and joins and leaves multicast groups. The subnet is a
+// simulated one (package ibsim) or a real one (package umad);
+// both are a Transport. It makes no promise to other modules.
 //
-// Requests are in flight many at a time. What is sent is at most a read, but
-// for Client.SMP, Join and Leave.
+// Many requests are in flight at a time. They only read,
+// except those of Client.SMP, Join and Leave.
 package subnet
 
 import (
@@ -26,56 +26,56 @@ import (
 	"github.com/ibweave/ibweave/sminterface/mad"
 )
 
-// Transport carries MADs to and from a subnet, as package ibsim and package
-// umad do. It sends again what is not answered, as often as a packet says, and
-// gives the packet back (TimedOut) when no answer comes. It answers to transaction IDs by their lower 32 bits.
+// Transport carries MADs to and from a subnet, as package ibsim and package umad do. It
+// repeats a packet without an answer, as often as the packet states, and then returns that
+// packet itself (TimedOut). It matches answers by the lower 32 bits of their transaction IDs.
 //
-// Send does not wait for the answer, and may be called concurrently. Receive is
-// called by one goroutine, until it returns an error; the data holds until the
-// next call. Close ends Receive.
+// Send does not wait for the answer, and may be called concurrently. Receive is called by one
+// goroutine, until it returns an error; the data is valid until the next call. Close ends
+// Receive.
 type Transport interface {
 	Send(p *mad.Packet) error
 	Receive(p *mad.Packet) error
 	Close() error
 }
 
-// Options are how a Client sends. The zero value is usable.
+// Options tell how a Client sends. The zero value is usable.
 type Options struct {
-	// Window is how many requests are in flight at most, by default 8: less
-	// than the 10 datagrams that a socket of ibsim's has room for, and a
-	// load that a switch's management agent bears.
+	// Window is the greatest number of requests in flight, by default
+	// 8: less than the 10 datagrams that a socket of ibsim's has room
+	// for, and a load that a switch's management agent bears.
 	Window int
-	// Timeout is how long to wait for an answer before the request is sent
-	// again, by default a second; Retries how often, by default 3 times, and
-	// not at all below 0.
+	// Timeout is how long to wait for an answer before the
+	// request is sent again, by default a second. Retries is
+	// how often, by default 3 times; below 0, not at all.
 	Timeout time.Duration
 	Retries int
-	// MKey is for SMPs, where the subnet protects its ports with one.
+	// MKey is put into SMPs, for a subnet that protects its ports with it.
 	MKey uint64
 }
 
-// Client sends requests over a Transport, which is its own from New on, and
+// Client sends requests over a Transport, which it owns from New on, and
 // finds the answers by their transaction IDs. It is safe for concurrent use.
 type Client struct {
 	t   Transport
 	opt Options
 
 	mu     sync.Mutex
-	last   uint32           // transaction ID
+	last   uint32           // last transaction ID
 	flying map[uint32]*call // by transaction ID
-	queue  []*call          // wait for the window
-	err    error            // why it has ended
+	queue  []*call          // waiting for the window
+	err    error            // why the Client has ended
 	ended  chan struct{}    // closed when the receiver has ended
 }
 
-// call is a request and what is to be done with the answer.
+// call is a request and the handler of its answer.
 type call struct {
-	ctx    context.Context // no longer sent when it is done
+	ctx    context.Context // once it is done, the call is not sent
 	packet mad.Packet
 	buf    [mad.Size]byte
-	tries  int // sent again because the receiver was busy
-	// done is called once, never by the goroutine that starts the call. The
-	// answer holds during it.
+	tries  int // how often it was sent again to a busy receiver
+	// done is called once, never by the goroutine that starts
+	// the call. The answer is valid during it.
 	done func(answer []byte, err error)
 }
 
@@ -89,8 +89,7 @@ func New(t Transport, opt Options) *Client {
 	return c
 }
 
-// Close ends the Client and its Transport; what is under way fails with
-// ErrClosed.
+// Close ends the Client and its Transport; requests under way fail with ErrClosed.
 func (c *Client) Close() error {
 	err := c.t.Close()
 	<-c.ended
@@ -109,7 +108,7 @@ func (c *Client) start(x *call) {
 	if c.err != nil {
 		err := c.err
 		c.mu.Unlock()
-		go x.done(nil, err) // the caller may hold what done wants
+		go x.done(nil, err) // the caller may hold a lock that done needs
 		return
 	}
 	if len(c.flying) >= c.opt.Window {
@@ -122,7 +121,7 @@ func (c *Client) start(x *call) {
 	c.send(x)
 }
 
-// launch gives a request its transaction ID. The lock is held.
+// launch gives a request its transaction ID. The caller holds the lock.
 func (c *Client) launch(x *call) {
 	for c.last++; c.last == 0 || c.flying[c.last] != nil; c.last++ {
 	}
@@ -152,7 +151,7 @@ func (c *Client) send(x *call) {
 	}
 }
 
-// next takes a request out of the queue, if the window allows. The lock is held.
+// next takes a request out of the queue if the window allows. The caller holds the lock.
 func (c *Client) next() *call {
 	for len(c.queue) > 0 && len(c.flying) < c.opt.Window {
 		x := c.queue[0]
@@ -170,7 +169,7 @@ func (c *Client) next() *call {
 // maxBusy is how often a request is sent again to a receiver that is busy.
 const maxBusy = 6
 
-// receive hands the answers over.
+// receive hands answers to their calls.
 func (c *Client) receive() {
 	defer close(c.ended)
 	var p mad.Packet
@@ -181,7 +180,7 @@ func (c *Client) receive() {
 			return
 		}
 		if len(p.Data) < mad.HeaderSize || !p.TimedOut && !mad.IsResponse(p.Data) {
-			continue // somebody else's request, or a trap
+			continue // a foreign request, or a trap
 		}
 		c.mu.Lock()
 		id := uint32(mad.TransactionID(p.Data))
@@ -194,7 +193,7 @@ func (c *Client) receive() {
 		next := c.next()
 		c.mu.Unlock()
 		if next != nil {
-			c.send(next) // before the answer is looked at: the other side has to do
+			c.send(next) // first, so that the other side is busy meanwhile
 		}
 		switch {
 		case p.TimedOut:
@@ -208,7 +207,7 @@ func (c *Client) receive() {
 	}
 }
 
-// end fails all that is under way.
+// end fails all requests under way.
 func (c *Client) end(err error) {
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrClosed) {
 		err = ErrClosed
@@ -224,13 +223,13 @@ func (c *Client) end(err error) {
 	}
 }
 
-// Target is whom a SMP goes to: by LID, or by a directed route where LID is 0. A LID needs
-// tables that lead there, and a LID that only one port has. Discover and Pull do not rely on
-// either, and so use directed routes alone.
+// Target is the receiver of a SMP: a LID, or a directed route if LID
+// is 0. A LID needs tables that lead there, and no second port with
+// it. Discover and Pull rely on neither, and use only directed routes.
 type Target struct {
 	LID fabric.LID
-	// Route has the ports to leave by, the local node's first. The empty
-	// route is the local node.
+	// Route has the output ports, that of the local node first.
+	// The empty route is the local node.
 	Route []fabric.PortNum
 }
 
@@ -241,7 +240,7 @@ func (t Target) String() string {
 	return "route " + strings.Trim(strings.ReplaceAll(fmt.Sprint(append([]fabric.PortNum{0}, t.Route...)), " ", ","), "[]")
 }
 
-// describe says in words what a request is.
+// describe returns a request in words.
 func describe(b []byte, lid fabric.LID) string {
 	var h mad.Header
 	if h.Unmarshal(b) != nil {
@@ -261,7 +260,8 @@ func describe(b []byte, lid fabric.LID) string {
 	return text + " to " + Target{LID: lid}.String()
 }
 
-// newSMP makes a request of subnet management. Its error wraps errTooFar.
+// newSMP makes a request of subnet management. For a route too
+// long, its error wraps errTooFar.
 func (c *Client) newSMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (*call, error) {
 	s := mad.SMP{Header: mad.Header{BaseVersion: 1, Class: mad.SubnLID, ClassVersion: mad.SMPVersion, Method: method, Attribute: attr, Modifier: modifier}, MKey: c.opt.MKey}
 	x := &call{ctx: ctx}
@@ -298,7 +298,7 @@ func readSMP(x *call, answer []byte) (*mad.Data, error) {
 	return &s.Data, nil
 }
 
-// startSMP reads an attribute. done is called as call.done is.
+// startSMP reads an attribute. done is called like call.done.
 func (c *Client) startSMP(ctx context.Context, to Target, attr mad.Attribute, modifier uint32, done func(*mad.Data, error)) {
 	x, err := c.newSMP(ctx, to, mad.Get, attr, modifier, nil)
 	if err != nil {
@@ -332,7 +332,7 @@ func (c *Client) roundTrip(ctx context.Context, x *call) ([]byte, error) {
 	}
 }
 
-// errTooFar is wrapped by the error for a directed route that a SMP has no room for.
+// errTooFar is wrapped by the error for a directed route that does not fit into a SMP.
 var errTooFar = fmt.Errorf("directed routes have at most %d", mad.MaxHops)
 
 // Get reads an attribute of subnet management. Errors: one that wraps
@@ -341,8 +341,8 @@ func (c *Client) Get(ctx context.Context, to Target, attr mad.Attribute, modifie
 	return c.SMP(ctx, to, mad.Get, attr, modifier, nil)
 }
 
-// SMP reads or writes an attribute of subnet management, by its method, and returns
-// what the node says that it is now. Errors are as for Get.
+// SMP reads or writes an attribute of subnet management, by its method,
+// and returns the value in the node's answer. Errors are as for Get.
 func (c *Client) SMP(ctx context.Context, to Target, method mad.Method, attr mad.Attribute, modifier uint32, data *mad.Data) (mad.Data, error) {
 	x, err := c.newSMP(ctx, to, method, attr, modifier, data)
 	if err != nil {
@@ -359,14 +359,14 @@ func (c *Client) SMP(ctx context.Context, to Target, method mad.Method, attr mad
 	return *now, nil
 }
 
-// batch is a number of SMPs whose answers make further ones. Answers are handed
-// over one at a time.
+// batch is a group of SMPs whose answers cause further ones.
+// Answers are handled one at a time.
 type batch struct {
 	c      *Client
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu   sync.Mutex // held by answers, and by what begins the batch
+	mu   sync.Mutex // held by answers, and by begin
 	left int        // requests without an answer, and one for begin
 	sent int        // requests
 	err  error      // the first
@@ -374,7 +374,7 @@ type batch struct {
 	done chan struct{}
 }
 
-// note notes what is odd at a node or port. The lock is held.
+// note notes a fault of a node or port. The caller holds the lock.
 func (b *batch) note(where, format string, args ...any) {
 	b.odd = append(b.odd, fabric.Problem{Kind: fabric.Missing, File: where, Message: fmt.Sprintf(format, args...), Count: 1})
 }
@@ -387,9 +387,9 @@ func (b *batch) problems() []fabric.Problem {
 	return slices.Compact(b.odd)
 }
 
-// run calls begin, which makes the first requests by get, and waits for all
-// answers. An error of any ends the batch: no more requests are sent. It
-// returns the number of requests.
+// run calls begin, which sends the first requests by get,
+// and waits for all answers. Any error ends the batch: no
+// more requests are sent. It returns the number of requests.
 func (c *Client) run(ctx context.Context, begin func(*batch)) (requests int, err error) {
 	b := &batch{c: c, done: make(chan struct{}), left: 1}
 	b.ctx, b.cancel = context.WithCancel(ctx)
@@ -405,12 +405,12 @@ func (c *Client) run(ctx context.Context, begin func(*batch)) (requests int, err
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ctx.Err() != nil {
-		b.fail(context.Cause(ctx)) // what answers come now changes nothing
+		b.fail(context.Cause(ctx)) // later answers change nothing
 	}
 	return b.sent, b.err
 }
 
-// fail ends the batch. The lock is held.
+// fail ends the batch. The caller holds the lock.
 func (b *batch) fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -418,15 +418,15 @@ func (b *batch) fail(err error) {
 	}
 }
 
-// countAnswer counts an answer. The lock is held.
+// countAnswer counts an answer. The caller holds the lock.
 func (b *batch) countAnswer() {
 	if b.left--; b.left == 0 {
 		close(b.done)
 	}
 }
 
-// get reads an attribute. The lock is held, and is when answer is called; an
-// error of answer ends the batch. The data holds during the call.
+// get reads an attribute. The caller holds the lock; it is also held when answer
+// is called, during which the data is valid. An error of answer ends the batch.
 func (b *batch) get(to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data, error) error) {
 	if b.err != nil {
 		return
@@ -445,8 +445,8 @@ func (b *batch) get(to Target, attr mad.Attribute, modifier uint32, answer func(
 	})
 }
 
-// ask reads an attribute as get does. answer gets it; where the request is lost, missing gets
-// the reason. All other errors end the batch.
+// ask reads an attribute like get. It calls answer with the data, or missing
+// with the reason why the request was lost. All other errors end the batch.
 func (b *batch) ask(to Target, attr mad.Attribute, modifier uint32, answer func(*mad.Data), missing func(error)) {
 	b.get(to, attr, modifier, func(data *mad.Data, err error) error {
 		switch {
@@ -461,8 +461,8 @@ func (b *batch) ask(to Target, attr mad.Attribute, modifier uint32, answer func(
 	})
 }
 
-// lost returns true for an error that concerns only one request: no answer, or
-// a bad one. All other errors end the batch.
+// lost returns true for an error that concerns only one
+// request: no answer, a bad status, or a route too long.
 func lost(err error) bool {
 	_, status := errors.AsType[*mad.StatusError](err)
 	return status || errors.Is(err, errTooFar) || errors.Is(err, ErrTimeout)

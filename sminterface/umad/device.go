@@ -1,11 +1,11 @@
-// Package umad speaks to a real InfiniBand port through the kernel's user MAD
-// device, /dev/infiniband/umadN, without C: it does what libibumad does.
-// It makes no promise to other modules.
+// Package umad speaks to a real InfiniBand port through the
+// kernel's user MAD device, /dev/infiniband/umadN, without C: it
+// does what libibumad does. It makes no promise to other modules.
 //
-// The kernel's side is in Linux: drivers/infiniband/core/user_mad.c and
-// include/uapi/rdma/ib_user_mad.h. It sends again what is not answered in time,
-// gives requests back that never are, and puts the packets of long answers
-// together.
+// The kernel's side is in Linux: drivers/infiniband/core/user_mad.c
+// and include/uapi/rdma/ib_user_mad.h. The kernel repeats requests
+// that are not answered in time, returns those that never are, and
+// joins the packets of long answers.
 package umad
 
 import (
@@ -36,8 +36,8 @@ var (
 	ioctlRegister2  = ioctlNumber(true, true, 4, sizeRegister2)
 )
 
-// ioctlNumber is _IOC of asm-generic/ioctl.h, and of those architectures that
-// have their own.
+// ioctlNumber returns the number that _IOC makes, of
+// asm-generic/ioctl.h or of an architecture with its own.
 func ioctlNumber(read, write bool, number, size uint32) uint32 {
 	const kind = 0x1b
 	neither, writing, reading, shift := uint32(0), uint32(1), uint32(2), 30
@@ -70,7 +70,7 @@ const (
 // header is ib_user_mad_hdr.
 type header struct {
 	agent, status, timeoutMS, retries uint32
-	length                            uint32 // of the message, header included; in what is read
+	length                            uint32 // of a received message, header included
 	qpn, qkey                         uint32 // network order
 	lid                               uint16 // network order
 	sl, pathBits                      uint8
@@ -120,14 +120,14 @@ func register(d Device, a agent) (uint32, error) {
 	return n.Uint32(b[0:]), err
 }
 
-// unregister gives an agent back.
+// unregister removes an agent.
 func unregister(d Device, id uint32) error {
 	var b [4]byte
 	binary.NativeEndian.PutUint32(b[:], id)
 	return d.Ioctl(ioctlUnregister, b[:])
 }
 
-// openError says that a device cannot be used, and what may help.
+// openError returns an error about a device that cannot be used, with a hint.
 func openError(device string, err error) error {
 	help := ""
 	switch {

@@ -24,19 +24,19 @@ type PortInfo struct {
 	State     string         `json:"state"`      // ACTIVE
 	LinkLayer string         `json:"link_layer"` // InfiniBand or Ethernet
 	Rate      string         `json:"rate"`       // 100 Gb/sec (4X EDR)
-	Umad      string         `json:"umad"`       // umad0, "" without
-	// Netdevs are the network interfaces of the port, sorted: IPoIB's, or Ethernet's
-	// where that is the link layer.
+	Umad      string         `json:"umad"`       // umad0; "" if there is none
+	// Netdevs are the network interfaces of the port, sorted:
+	// IPoIB's, or Ethernet's if that is the link layer.
 	Netdevs []string `json:"netdevs"`
 }
 
-// String is mlx5_0:1.
+// String returns a name like mlx5_0:1.
 func (p PortInfo) String() string { return p.Device + ":" + strconv.Itoa(int(p.Number)) }
 
-// usable returns true if subnet management is possible by the port.
+// usable returns true if the port can do subnet management.
 func (p PortInfo) usable() bool { return p.LinkLayer == "InfiniBand" && p.Umad != "" }
 
-// ErrNoDevices says that the machine has no RDMA device.
+// ErrNoDevices means that the machine has no RDMA device.
 var ErrNoDevices = errors.New("this machine has no RDMA device: the kernel lists none in /sys/class/infiniband")
 
 // system is /sys.
@@ -56,7 +56,7 @@ func (s system) list() ([]PortInfo, error) {
 	for _, device := range devices {
 		entries, err := fs.ReadDir(s, "class/infiniband/"+device.Name()+"/ports")
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has just gone
+			continue // it was just removed
 		}
 		if err != nil {
 			return nil, err
@@ -81,7 +81,7 @@ func (s system) list() ([]PortInfo, error) {
 	return list, nil
 }
 
-// attribute reads a line of /sys; what is not there is "".
+// attribute reads a line of /sys, "" if there is none.
 func (s system) attribute(name string) string {
 	b, err := fs.ReadFile(s, name)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s system) attribute(name string) string {
 	return strings.TrimSpace(string(b))
 }
 
-// number reads a number of /sys, in any base; 0 where there is none.
+// number reads a number of /sys, in any base; 0 if there is none.
 func (s system) number(name string, bits int) uint64 {
 	n, err := strconv.ParseUint(s.attribute(name), 0, bits)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s system) number(name string, bits int) uint64 {
 func (s system) port(device string, number fabric.PortNum) PortInfo {
 	p := PortInfo{Device: device, Number: number}
 	dir := fmt.Sprintf("class/infiniband/%s/ports/%d/", device, number)
-	// 4: ACTIVE
+	// like 4: ACTIVE
 	_, p.State, _ = strings.Cut(s.attribute(dir+"state"), ": ")
 	p.Rate = s.attribute(dir + "rate")
 	if p.LinkLayer = s.attribute(dir + "link_layer"); p.LinkLayer == "" || p.LinkLayer == "IB" {
@@ -112,12 +112,12 @@ func (s system) port(device string, number fabric.PortNum) PortInfo {
 	p.LMC = uint8(s.number(dir+"lid_mask_count", 3))
 	// fe80:0000:0000:0000:0002:c903:00a1:b2c3: the port GUID is the lower half
 	if gid := strings.Split(s.attribute(dir+"gids/0"), ":"); len(gid) == 8 {
-		p.GUID, _ = fabric.ParseGUID(strings.Join(gid[4:], "")) // 0 where it is none
+		p.GUID, _ = fabric.ParseGUID(strings.Join(gid[4:], "")) // 0 if it is invalid
 	}
 	return p
 }
 
-// umads finds the umad device of each port, by mlx5_0:1.
+// umads finds the umad device of each port, by names like mlx5_0:1.
 func (s system) umads() (map[string]string, error) {
 	entries, err := fs.ReadDir(s, "class/infiniband_mad")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func (s system) umads() (map[string]string, error) {
 	return found, nil
 }
 
-// attach finds the network interfaces of ports: interfaces that a GID of the port is for, and IPoIB
+// attach finds the network interfaces of ports: interfaces of the port's GIDs, and IPoIB
 // interfaces whose hardware address ends with the port's GUID (RFC 4391, section 9.1.1).
 func (s system) attach(list []PortInfo) {
 	ipoib := make(map[fabric.GUID][]string)
@@ -159,15 +159,15 @@ func (s system) attach(list []PortInfo) {
 	}
 }
 
-// names lists what a folder of /sys has, nothing for one that cannot be read.
+// names lists the entries of a folder of /sys, none if it cannot be read.
 func (s system) names(dir string) (list []string) {
 	entries, _ := fs.ReadDir(s, dir)
 	return text.Each(entries, fs.DirEntry.Name)
 }
 
-// Select finds a port by mlx5_0:1, by mlx5_0 (its first port that is active,
-// else its first), by port GUID, or by a network interface. The error
-// lists the ports that there are.
+// Select finds a port by mlx5_0:1, by mlx5_0 (its first
+// active port, else its first), by port GUID, or by a
+// network interface. The error lists the existing ports.
 func Select(list []PortInfo, name string) (PortInfo, error) {
 	device, number, numbered := strings.Cut(name, ":")
 	best := -1

@@ -19,7 +19,7 @@ var agents = [...]agent{
 	{class: uint8(mad.SubnAdm), version: mad.AdmVersion, qpn: 1, rmpp: 1},
 }
 
-// Port sends MADs by a port of this machine, as a subnet.Transport does.
+// Port sends MADs through a port of this machine, as a subnet.Transport does.
 //
 // Send and Close are safe for concurrent use. Receive is for one goroutine.
 type Port struct {
@@ -47,11 +47,11 @@ func Open(info PortInfo) (*Port, error) {
 	return p, nil
 }
 
-// New makes a Port of an open device, which is its own from now on, unless
-// there is an error.
+// New makes a Port of an open device, which the Port owns from
+// now on, unless there is an error.
 func New(dev Device) (*Port, error) {
 	p := &Port{dev: dev, buf: make([]byte, HeaderSize+mad.Size)}
-	// Before anything else: it changes the length of the header.
+	// This comes first, since it changes the length of the header.
 	if err := dev.Ioctl(ioctlEnablePKey, nil); err != nil {
 		return nil, fmt.Errorf("IB_USER_MAD_ENABLE_PKEY: %w", err)
 	}
@@ -68,8 +68,8 @@ func New(dev Device) (*Port, error) {
 	return p, nil
 }
 
-// Send gives a MAD to the kernel. It matches answers by the lower 32 bits of
-// the transaction ID; the others are the kernel's.
+// Send gives a MAD to the kernel, which matches answers by the
+// lower 32 bits of the transaction ID, and sets the other bits.
 func (p *Port) Send(m *mad.Packet) error {
 	if len(m.Data) < mad.Size {
 		return fmt.Errorf("a MAD of %d bytes, want %d", len(m.Data), mad.Size)
@@ -106,15 +106,15 @@ func (p *Port) Send(m *mad.Packet) error {
 	}
 }
 
-// Receive waits for the next MAD that comes in, or is not answered, and puts it
-// into m. m.Data holds until the next call; of a MAD that was not answered it is
-// the header alone. Errors: fs.ErrClosed after Close, and those of the device.
+// Receive waits for the next MAD that comes in or stays without an answer, and puts
+// it into m. m.Data is valid until the next call; for a MAD without an answer it is
+// only the header. Errors: fs.ErrClosed after Close, and those of the device.
 func (p *Port) Receive(m *mad.Packet) error {
 	for {
 		n, err := p.dev.Read(p.buf)
 		switch {
 		case errors.Is(err, syscall.ENOSPC):
-			// The answer has several packets. The header says how long it is.
+			// The answer has several packets. The header has its length.
 			var h header
 			h.unmarshal(p.buf)
 			if h.length <= uint32(len(p.buf)) || h.length > HeaderSize+mad.MaxAnswer {
@@ -127,7 +127,7 @@ func (p *Port) Receive(m *mad.Packet) error {
 		case err != nil:
 			return err
 		case n < HeaderSize+mad.HeaderSize:
-			continue // no MAD
+			continue // not a MAD
 		}
 		var h header
 		h.unmarshal(p.buf)
@@ -140,8 +140,7 @@ func (p *Port) Receive(m *mad.Packet) error {
 	}
 }
 
-// Close gives the agents back and closes the device. It may be called more than
-// once.
+// Close unregisters the agents and closes the device. It may be called more than once.
 func (p *Port) Close() error {
 	p.closing.Do(func() {
 		var err error

@@ -15,17 +15,17 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Reading holds counters of ports, and describes what they count.
+// Reading holds counters of ports and the time in which they counted.
 type Reading struct {
 	*dump.Counters
-	Kind    string  // counts or difference
-	Seconds float64 // that they counted; 0 unknown
-	Resets  int     // ports that were reset between two readings
+	Kind    string  // "counts", or the "difference" of two readings
+	Seconds float64 // the time in which they counted; 0: unknown
+	Resets  int     // ports whose counters were reset between two readings
 }
 
-// Counters reads the counters of the ports of f in a file, the one of a folder, or the one of an archive.
-// Counts are those since an earlier reading, before, unless it is "". Seconds is the time that they
-// counted; 0 for what two runs of ibdiagnet say.
+// Counters reads counters of the ports of f from now, which is a file, or a folder or archive
+// with one. If before is not "", it returns the counts since that earlier reading. seconds is
+// the time between the two; if it is 0, the dates of two runs of ibdiagnet tell it.
 func (in *Input) Counters(f *fabric.Fabric, now, before string, seconds float64) (*Reading, error) {
 	c, date, err := in.readCounters(now, f)
 	if err != nil {
@@ -49,10 +49,10 @@ func (in *Input) Counters(f *fabric.Fabric, now, before string, seconds float64)
 	return x, nil
 }
 
-// runDate is how ibdiagnet says when it ran.
+// runDate is the layout of the date in files of ibdiagnet.
 const runDate = "2006-01-02 15:04:05 MST -0700"
 
-// readCounters reads one reading. date is zero where the file does not say when it was made.
+// readCounters reads one reading. date is zero if the file has no date.
 func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, date time.Time, err error) {
 	read := func(name string, form dump.Form, from io.Reader) error {
 		defer in.stage("read counters of " + name)()
@@ -63,7 +63,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 			}
 			in.tell(f, r.Problems...)
 			c = r.Counters
-			date, _ = time.Parse(runDate, r.Date) // zero where there is none
+			date, _ = time.Parse(runDate, r.Date) // zero if there is none
 			return nil
 		}
 		data, err := files.ReadAll(name, from, Limit, new(atomic.Int64))
@@ -71,7 +71,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 			return NewError(err)
 		}
 		var problems []fabric.Problem
-		if c != nil { // of a folder, whose cables come last
+		if c != nil { // in a folder, the file of cables is read last
 			if problems, err = c.ReadCables(name, data, f, dump.Options{Lenient: true}); err == nil {
 				in.tell(f, problems...)
 			}
@@ -87,9 +87,9 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 		err = in.eachReading(name, read)
 	case files.Archive(name):
 		taken, failed := "", error(nil)
-		var cables func() error // reads those of a run, behind its counters
+		var cables func() error // reads the cables in an archive after its counters
 		err = files.EachMember(name, func(m files.Member) error {
-			if m.Name == taken { // of two with one name, as tar -r makes them, the last counts
+			if m.Name == taken { // if two have one name, as tar -r makes them, the last counts
 				taken, failed, c, date = "", nil, nil, time.Time{}
 			}
 			from := bufio.NewReaderSize(m.From, 64<<10)
@@ -130,7 +130,7 @@ func (in *Input) readCounters(name string, f *fabric.Fabric) (c *dump.Counters, 
 	return c, date, err
 }
 
-// eachReading gives read the text of a file, or of standard input.
+// eachReading calls read with the form and text of a file or of standard input.
 func (in *Input) eachReading(name string, read func(name string, form dump.Form, from io.Reader) error) error {
 	if Database(name) {
 		t, err := files.OpenText(name)

@@ -16,7 +16,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Fabric reads the fabric, once: from a text of any form, a folder or an archive with one.
+// Fabric returns the fabric. The first call reads it from text of any form, a folder or an archive.
 func (in *Input) Fabric() (*fabric.Fabric, error) {
 	if in.State.Fabric != nil {
 		return in.State.Fabric, nil
@@ -61,7 +61,7 @@ func (in *Input) Fabric() (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// UseFabric has the tables read for a fabric that is known.
+// UseFabric makes f the State's fabric, with what a db_csv tells of P_Keys, manager and MFT sizes.
 func (in *Input) UseFabric(f *fabric.Fabric) {
 	in.State.Name, in.State.Fabric, in.State.Manager = in.Topology, f, fabric.NoPort
 	if in.Database == nil {
@@ -79,7 +79,7 @@ func (in *Input) UseFabric(f *fabric.Fabric) {
 	}
 }
 
-// enter finds the topology where it is in a folder or an archive.
+// enter replaces a folder or archive in Topology by the topology file that is in it.
 func (in *Input) enter() error {
 	if _, known := in.databases[in.Topology]; known || in.Topology == "" || in.loaded[in.Topology] != nil || !Folder(in.Topology) {
 		return nil
@@ -97,7 +97,7 @@ func (in *Input) enter() error {
 	return nil
 }
 
-// fabricOf takes the fabric of a db_csv and what is noticed in it.
+// fabricOf makes the fabric of a db_csv the State's, and reports what was odd in the file.
 func (in *Input) fabricOf(d *ibdiagnet.Database) (*fabric.Fabric, error) {
 	f, err := in.rename(d.Fabric)
 	if err != nil {
@@ -117,7 +117,7 @@ func (in *Input) fabricOf(d *ibdiagnet.Database) (*fabric.Fabric, error) {
 	in.State.Sources = append(in.State.Sources, state.Source{Part: state.Topology, File: in.Topology, Form: dump.Database.String(), SHA256: in.Sums[in.Topology]})
 	in.leave(state.Topology, d.Problems)
 	in.tell(f, d.Problems...)
-	for _, p := range d.Notice(in.Topology) { // each is told by itself
+	for _, p := range d.Notice(in.Topology) { // tell each in a call of its own
 		in.tell(f, p)
 	}
 	in.compareRun(f)
@@ -125,12 +125,12 @@ func (in *Input) fabricOf(d *ibdiagnet.Database) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// notice reports something to readers of the topology that a checker finds out by itself.
+// notice reports a fact about the topology file as a problem of the kind Notice.
 func (in *Input) notice(f *fabric.Fabric, format string, args ...any) {
 	in.tell(f, fabric.Problem{Kind: fabric.Notice, File: in.Topology, Message: fmt.Sprintf(format, args...), Count: 1})
 }
 
-// rename calls the host's Rename.
+// rename applies the host's Rename to f, if there is one.
 func (in *Input) rename(f *fabric.Fabric) (*fabric.Fabric, error) {
 	if in.Rename == nil {
 		return f, nil
@@ -138,7 +138,7 @@ func (in *Input) rename(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return in.Rename(f)
 }
 
-// parseTopology makes a fabric of a text of any form but db_csv.
+// parseTopology reads a fabric from text of any form except db_csv.
 func (in *Input) parseTopology(name string, text []byte) (*fabric.Fabric, error) {
 	if topology.Recognize(text) == topology.UFMLinks {
 		if in.HasTables() {

@@ -19,9 +19,9 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// parts lists what is taken from a folder that compile did not write. Of files that tell the
-// same in several forms, the first form in the table of sminterface/dump/form.go is read; of
-// several files in that form the one by ibdiagnet's own name, and several others are an error.
+// parts lists what is taken from a folder that compile did not write. If files of several forms
+// tell the same, the form that comes first in sminterface/dump/form.go is read. Of several files
+// in that form, the one with ibdiagnet's own name is read; if there is none, it is an error.
 var parts = []struct {
 	part state.Part
 	file func(*Files) *string
@@ -37,8 +37,8 @@ var parts = []struct {
 	{state.PKeyTables, func(n *Files) *string { return &n.PKeys }},
 }
 
-// Name makes name the file of a part, and returns the part's former file. It ignores parts that Files does
-// not have.
+// Name sets the file of part p to name, and returns the
+// former one. It ignores parts that Files lacks.
 func (n *Files) Name(p state.Part, name string) (before string) {
 	for _, x := range parts {
 		if x.part == p {
@@ -51,34 +51,33 @@ func (n *Files) Name(p state.Part, name string) (before string) {
 // contents lists the dumps of a folder or an archive.
 type contents struct {
 	dir       string
-	files     map[dump.Form][]string // names in dir
-	generated map[string]bool        // by name: ibdiagnet wrote it
-	denied    []string               // names that may not be read
-	folders   int                    // in it, of which the files do not count
+	files     map[dump.Form][]string // names relative to dir
+	generated map[string]bool        // by name: true if ibdiagnet wrote it
+	denied    []string               // names of files without permission to read
+	folders   int                    // number of subfolders, whose files are ignored
 }
 
 func newContents(dir string) *contents {
 	return &contents{dir: dir, files: map[dump.Form][]string{}, generated: map[string]bool{}}
 }
 
-// add enters a file of a form by its beginning.
+// add enters a file of the given form; head is its beginning.
 func (c *contents) add(name string, form dump.Form, head []byte) {
 	c.files[form] = append(c.files[form], name)
 	c.generated[name] = form == dump.Database || ibdiagnet.IsGenerated(head)
 }
 
-// remove takes a file out again.
+// remove deletes a file from the list.
 func (c *contents) remove(name string) {
 	for form, names := range c.files {
 		c.files[form] = slices.DeleteFunc(names, func(n string) bool { return n == name })
 	}
 }
 
-// path is the name of a file for messages, and to open it where dir is a folder.
+// path joins dir and name, to open the file, or for messages about a member of an archive.
 func (c *contents) path(name string) string { return filepath.Join(c.dir, name) }
 
-// listFolder finds the dumps of a folder. Only regular files count, and of each its
-// beginning is read.
+// listFolder lists the dumps among the regular files of a folder. It reads the beginning of each.
 func listFolder(dir string) (*contents, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -101,8 +100,8 @@ func listFolder(dir string) (*contents, error) {
 	return c, nil
 }
 
-// gather finds the files of a folder that OpenSM, pull or ibdiagnet wrote or that was
-// filled by hand, or of its archive, by what is in them. It says in one line which files are taken.
+// gather sets Files to the dumps in a folder (of OpenSM, pull or ibdiagnet, or filled
+// by hand) or archive. It recognizes them by content. said lists them in one line.
 func (in *Input) gather(dir string, tables bool) (said string, err error) {
 	c, err := in.list(dir)
 	if err != nil {
@@ -155,13 +154,13 @@ func Find(dir string, form dump.Form) (path string, err error) {
 	return path, nil
 }
 
-// choose lists the files of a kind, the one to read first.
+// choose lists the files of a kind, the one to read first. Two files in the best form are an error.
 func (c *contents) choose(kind state.Part) (names []string, err error) {
 	for _, form := range dump.Forms(kind) {
 		list := ownName(outermost(unpacked(c.files[form])))
 		if len(names) == 0 && len(list) > 1 {
 			do := "move all but one out of the folder, or name the files, -t FILE --lfts FILE"
-			if strings.Contains(list[0], "/") { // of an archive
+			if strings.Contains(list[0], "/") { // in an archive
 				do = "unpack it, and name the folder of one run"
 			}
 			return nil, errorf("%s has several files of %s in one form, %s: %s", c.dir, kind, strings.Join(list, " and "), do)
@@ -171,8 +170,8 @@ func (c *contents) choose(kind state.Part) (names []string, err error) {
 	return names, nil
 }
 
-// dropUnpaired leaves out path SLs without SL-to-VL tables, and groups without multicast tables,
-// which are useless alone. The rules about the missing tables are then undecided.
+// dropUnpaired drops path SLs without SL-to-VL tables, and groups without multicast
+// tables, which are useless alone. It marks the missing tables as undecided.
 func (in *Input) dropUnpaired(dir string) {
 	leave := func(p state.Part, format string, args ...any) {
 		in.State.Undecided = append(in.State.Undecided, state.Undecided{Part: p, Kind: fabric.Missing, Reason: fmt.Sprintf(format, args...)})
@@ -190,8 +189,8 @@ func (in *Input) dropUnpaired(dir string) {
 	}
 }
 
-// isDumpName returns true if a file has the name of a dump that compile, OpenSM or pull
-// writes and on which a verdict may depend.
+// isDumpName returns true for the name of a dump that compile,
+// OpenSM or pull writes, and that a verdict may depend on.
 func isDumpName(name string) bool {
 	for _, suffix := range []string{outdir.ZstdSuffix, ".gz"} {
 		name = strings.TrimSuffix(name, suffix)
@@ -223,15 +222,15 @@ func (c *contents) missingDumps(taken []string, topology, tables bool) error {
 		c.dir, outdir.ManifestName, topologies, outdir.LFTsName, outdir.FDBsName, has)
 }
 
-// formOf tells the form of a file by its beginning, which it returns. It is Unknown for what
-// is no regular file, for text of no form, and for an archive, and for compressed data of something
-// else, which a file with the name of a dump has not.
+// formOf returns the form of a file, recognized by its beginning, head. It is Unknown
+// for text of no form, for archives and for what is not a regular file. Broken
+// compressed data is Unknown, too, but an error if the file has the name of a dump.
 func formOf(name string) (form dump.Form, head []byte, err error) {
 	info, err := os.Stat(name)
 	if err != nil || !info.Mode().IsRegular() {
-		return dump.Unknown, nil, nil // a link to nowhere is no file, either
+		return dump.Unknown, nil, nil // also for a link to nowhere
 	}
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have become a FIFO
 	if err != nil {
 		return dump.Unknown, nil, err
 	}
@@ -246,8 +245,8 @@ func formOf(name string) (form dump.Form, head []byte, err error) {
 	return dump.Recognize(head), head, nil
 }
 
-// outermost leaves of the names in an archive those in the fewest folders, as of a folder only
-// its own files count.
+// outermost keeps the names in an archive with the fewest
+// folders: as in a folder, files in subfolders do not count.
 func outermost(names []string) []string {
 	depth := func(name string) int { return strings.Count(name, "/") }
 	if len(names) == 0 {
@@ -257,8 +256,8 @@ func outermost(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return depth(name) > least })
 }
 
-// ownName leaves of several names the one that ibdiagnet gives a file, without copies such
-// as ibdiagnet2.db_csv.old.
+// ownName keeps only the name that ibdiagnet itself gives, ibdiagnet2.FORM, if
+// exactly one name is like that. It drops copies such as ibdiagnet2.db_csv.old.
 func ownName(names []string) []string {
 	own := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		form, ok := strings.CutPrefix(filepath.Base(name), "ibdiagnet2.")
@@ -270,7 +269,7 @@ func ownName(names []string) []string {
 	return names
 }
 
-// unpacked drops from a list the names of compressed files that are there uncompressed, too.
+// unpacked drops names of compressed files if the uncompressed file is in the list, too.
 func unpacked(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		for _, suffix := range []string{outdir.ZstdSuffix, ".gz"} {

@@ -10,15 +10,15 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// TopologyLines finds the lines of a text of any form that package topology reads; there are none
-// where it cannot be read.
+// TopologyLines returns the lines of nodes and ports in a
+// topology of any form; none if it cannot be read.
 func TopologyLines(name string, text []byte) *state.Lines {
 	l := &state.Lines{Topology: name}
 	_, _, _ = topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines})
 	return l
 }
 
-// databaseLines finds the lines of a db_csv: of nodes in NODES and of ports in LINKS.
+// databaseLines returns the lines of a db_csv: those of nodes in NODES, those of ports in LINKS.
 func databaseLines(name string, d *ibdiagnet.Database) *state.Lines {
 	l := &state.Lines{Topology: name, Lines: topology.Lines{Nodes: map[fabric.GUID]int{}, Ports: map[topology.NodePort]int{}}}
 	f := d.Fabric
@@ -34,7 +34,7 @@ func databaseLines(name string, d *ibdiagnet.Database) *state.Lines {
 	return l
 }
 
-// tableLines finds the lines that begin the table of a switch, which have its GUID.
+// tableLines returns, by GUID, the line at which the table of a switch begins.
 func tableLines(text []byte) map[fabric.GUID]int {
 	lines := map[fabric.GUID]int{}
 	n := 0
@@ -52,7 +52,7 @@ func tableLines(text []byte) map[fabric.GUID]int {
 	return lines
 }
 
-// guidsIn lists the runs of 16 hexadecimal digits of a line.
+// guidsIn lists the GUIDs in a line: each run of 16 hexadecimal digits.
 func guidsIn(line []byte) (list []fabric.GUID) {
 	for _, digits := range bytes.FieldsFunc(line, func(c rune) bool { return !unicode.Is(unicode.ASCII_Hex_Digit, c) }) {
 		if g, err := fabric.ParseGUID(string(digits)); err == nil && len(digits) == 16 {

@@ -28,13 +28,13 @@ import (
 // Device says how to reach a live fabric: Umad names a port of this machine; if it is empty, ibsim is used.
 type Device struct {
 	Umad   string // DEVICE[:PORT], the GUID of a port, or a network interface; "" for ibsim
-	Socket string // of ibsim; "" for that of the environment, else sim
-	Node   string // that ibsim attaches us to, by id or description; "" for its first
+	Socket string // of ibsim; "" takes the environment's, or else "sim"
+	Node   string // node that we attach to in ibsim, by id or description; "" for its first
 	subnet.Options
 }
 
-// Dial connects to a live fabric, and says to what. A port that this machine does not have is a
-// *NoDeviceError.
+// Dial connects to a live fabric; to names the port or
+// node. A port that this machine lacks is a *NoDeviceError.
 func Dial(ctx context.Context, d Device) (c *subnet.Client, to string, err error) {
 	if d.Umad == "" {
 		conn, err := ibsim.Dial(ctx, ibsim.ClientConfig{Socket: d.Socket, Node: d.Node})
@@ -58,7 +58,7 @@ func Dial(ctx context.Context, d Device) (c *subnet.Client, to string, err error
 	return subnet.New(port, d.Options), info.String(), nil
 }
 
-// NoDeviceError is a port that this machine does not have.
+// NoDeviceError reports a port that this machine does not have.
 type NoDeviceError struct{ error }
 
 func (e *NoDeviceError) Unwrap() error { return e.error }
@@ -68,11 +68,11 @@ type LiveOptions struct {
 	// MaxMLID and SomeMaps are as in subnet.PullOptions.
 	MaxMLID  fabric.LID
 	SomeMaps bool
-	// PathSLs asks subnet administration for the SLs of paths if VLs depend on them, first for some: if these
-	// all have one SL, all paths are taken to have it. AllPaths asks for the SL of each path in any case. PKeys
-	// reads the P_Key tables of end ports.
+	// PathSLs asks subnet administration for SLs of paths, if VLs depend on them. It asks for a
+	// sample: if this has one SL, all paths are taken to have it, else it asks for all. AllPaths
+	// asks for the SL of each path in any case. PKeys reads the P_Key tables of end ports.
 	PathSLs, AllPaths, PKeys bool
-	// Before is told about how many requests follow and to whom, before they are sent; it may be nil.
+	// Before is called before requests are sent, with their number and receiver; it may be nil.
 	Before func(requests int, to string)
 	Host
 }
@@ -82,17 +82,17 @@ type Swept struct {
 	*state.State
 	// FewSLs is true if no packet's VL depends on its SL; path SLs are then not asked for.
 	FewSLs bool
-	// SLsFailed is why path SLs were not read, though they are wanted.
+	// SLsFailed is the error of reading the path SLs that were asked for.
 	SLsFailed  error
-	SampledSLs int // paths of which the SL was asked, if all SLs are taken from these
-	Requests   int // datagrams
-	// Maps counts the SL-to-VL maps of switches, AskedMaps those of them that were read.
+	SampledSLs int // paths whose SLs were asked for, if all SLs are derived from them
+	Requests   int // datagrams that were sent
+	// Maps is the number of SL-to-VL maps of switches, AskedMaps how many of them were read.
 	Maps, AskedMaps int
 }
 
-// Live reads the cables of a fabric and the tables of all switches. The Problems of the state list what
-// did not answer, and switches whose tables could not be read are marked Unread. Live changes
-// nothing in the fabric. Errors: those of c, and ctx's.
+// Live reads the cables of a fabric and the tables of all switches, and
+// changes nothing there. Problems list what did not answer; Unread marks
+// switches whose tables could not be read. Errors are those of c and of ctx.
 func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error) {
 	in := Input{Options: Options{Host: opt.Host}}
 	end := in.stage("discover")
@@ -144,8 +144,8 @@ func Live(ctx context.Context, c *subnet.Client, opt LiveOptions) (*Swept, error
 	return s, err
 }
 
-// AskPathSLs asks subnet administration for the SLs of the paths: of all, or of some first, which stand for all
-// if they are on one SL. before is as in LiveOptions. The error is ctx's.
+// AskPathSLs asks subnet administration for the SLs of all paths; unless all is set, for a sample
+// first, and for no more if that has one SL. before is as in LiveOptions. The error is ctx's.
 func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, before func(requests int, to string)) error {
 	sm, err := c.Manager(ctx)
 	if err == nil && !all {
@@ -180,12 +180,12 @@ func (s *Swept) AskPathSLs(ctx context.Context, c *subnet.Client, all bool, befo
 	return ctx.Err()
 }
 
-// HasFewSLs returns true if all SLs have the same VL everywhere, and none is dropped.
+// HasFewSLs returns true if no VL depends on an SL: m has one VL at most and drops no packet.
 func HasFewSLs(m *lft.SL2VL) bool {
 	return m.VLs() <= 1 && !slices.ContainsFunc(m.Maps(), func(m lft.VLMap) bool { return slices.Contains(m[:], lft.DropVL) })
 }
 
-// Write writes into dir what Path reads: the fabric and all tables. Path SLs of an earlier state go.
+// Write writes the fabric and all tables into dir. Without path SLs it removes old ones.
 func (s *Swept) Write(dir string) error {
 	f := s.Fabric
 	if err := os.MkdirAll(dir, 0o777); err != nil {
@@ -217,7 +217,7 @@ func (s *Swept) Write(dir string) error {
 	if s.PathSLs != nil {
 		list = append(list, file{outdir.PathSLsName, sampled(state.SLsOfPaths, func(w io.Writer) error { return dump.WritePathSLs(w, f, s.PathSLs, opt) })})
 	} else if err := os.Remove(filepath.Join(dir, outdir.PathSLsName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err // those of an earlier pull are of other tables
+		return err // path SLs of an earlier pull belong to other tables
 	}
 	for _, file := range list {
 		if err := files.Write(filepath.Join(dir, file.name), file.write); err != nil {

@@ -1,6 +1,6 @@
 // Package open reads a state.State from what operators have: a directory that compile wrote, a
-// folder of dumps, a run of ibdiagnet, an archive of one of these, or named files. Which file of
-// a folder is taken is the table at the head of folder.go. It makes no promise to other modules.
+// folder of dumps, a run of ibdiagnet, an archive of one of these, or named files. The table at the
+// head of folder.go tells which files of a folder are taken. It makes no promise to other modules.
 package open
 
 import (
@@ -38,7 +38,7 @@ type Files struct {
 // HasTables returns true if there are forwarding tables, static or adaptive.
 func (n *Files) HasTables() bool { return n.LFTs != "" || n.FAR != "" }
 
-// OnlyTopology returns true if no file is named but a topology.
+// OnlyTopology returns true if a topology is named and no tables, SLs or groups are.
 func (n *Files) OnlyTopology() bool {
 	return n.Topology != "" && !n.HasTables() && n.PLFT+n.SL2VL+n.PathSLs+n.MFTs+n.Groups == ""
 }
@@ -48,16 +48,16 @@ const PKeysName = "pkeys.dump"
 
 // Options are choices that a caller can make for a reader.
 type Options struct {
-	// Lenient leaves out of the input what is broken, and lists it as Problems.
+	// Lenient skips broken records of the input, and lists them as Problems.
 	Lenient bool
-	// Strict refuses a topology with anything that its tool does not print.
+	// Strict refuses a topology with text that its tool never prints.
 	Strict bool
-	// Findings keeps things that a checker reports as findings: entries to ports that a switch does not
-	// have, and members of groups that are no end ports.
+	// Findings keeps what a checker reports: entries to ports that a
+	// switch does not have, and members of groups that are no end ports.
 	Findings bool
-	// TakeAdaptive and TakePKeys also take adaptive routing and P_Key tables from a folder.
+	// TakeAdaptive and TakePKeys take adaptive routing and P_Key tables from a folder, too.
 	TakeAdaptive, TakePKeys bool
-	// TakeCables takes a run of ibdiagnet without forwarding tables for its cables alone.
+	// TakeCables accepts a run of ibdiagnet without forwarding tables, to check only its cables.
 	TakeCables bool
 	// Sums, if not nil, gets the SHA-256 of each file that is read, by path, in hexadecimal.
 	Sums map[string]string
@@ -66,22 +66,22 @@ type Options struct {
 	Host
 }
 
-// Host is how a program takes part in reading. What is nil is left to this package.
+// Host has functions by which a program takes part in reading. Each may be nil.
 type Host struct {
 	// Read reads a whole file as it is, or standard input for "-".
 	Read func(name string) ([]byte, error)
-	// Rename changes what nodes of a fabric that was read are called and are for.
+	// Rename returns the fabric that was read with other names and kinds of nodes.
 	Rename func(*fabric.Fabric) (*fabric.Fabric, error)
-	// Stage shows the work that begins, until it calls end.
+	// Stage announces a stage of work; end is called when it is done.
 	Stage func(name string) (end func())
-	// Tell hears of the problems of a file as it is read.
+	// Tell is called with the problems of a file that was read.
 	Tell func(f *fabric.Fabric, problems []fabric.Problem)
-	// Say hears which files of a folder are taken, in one line.
+	// Say is called with a line that lists the files taken from a folder.
 	Say func(line string)
 }
 
-// Input reads a State part by part: a command that needs the fabric alone reads nothing else. State
-// has the parts read so far.
+// Input reads a State part by part, so that a command reads
+// only what it needs. State has the parts read so far.
 type Input struct {
 	Files
 	Options
@@ -90,18 +90,18 @@ type Input struct {
 	Compiled *outdir.Directory
 	// Database is the db_csv that the fabric came from; nil for none.
 	Database *ibdiagnet.Database
-	// CablesOnly is true where TakeCables has taken a run without tables.
+	// CablesOnly is true if TakeCables accepted a run without tables.
 	CablesOnly bool
 
 	loaded    map[string][]byte       // by path: text that need not be read again
 	databases map[string]readDatabase // by path
 	run       bool                    // ibdiagnet wrote the topology
-	beside    []string                // other files of its run with a topology
-	cut       map[string]bool         // by path: files without their last line
+	beside    []string                // other topology files of the same run
+	cut       map[string]bool         // by path: files that lack their last line
 }
 
-// Error is input that cannot be opened or does not belong together; errors in a text are
-// *fabric.ParseError.
+// Error reports input that cannot be opened or does not
+// belong together; errors in a text are *fabric.ParseError.
 type Error struct{ error }
 
 func (e *Error) Unwrap() error { return e.error }
@@ -111,7 +111,7 @@ func NewError(err error) *Error { return &Error{err} }
 
 func errorf(format string, args ...any) error { return &Error{fmt.Errorf(format, args...)} }
 
-// notALine makes an Error of an error that names no line.
+// notALine wraps err in an Error if it names no line of a text.
 func notALine(err error) error {
 	if _, ok := errors.AsType[*fabric.ParseError](err); ok || err == nil {
 		return err
@@ -119,7 +119,7 @@ func notALine(err error) error {
 	return &Error{err}
 }
 
-// maxInput bounds a file, in bytes of text, for who does not bring a Host.
+// maxInput is the greatest size of an input, in bytes of text.
 const maxInput = 64 << 30
 
 func (in *Input) stage(name string) (end func()) {
@@ -129,7 +129,7 @@ func (in *Input) stage(name string) (end func()) {
 	return in.Stage(name)
 }
 
-// tell adds problems to the State, and passes them to the host.
+// tell adds problems to the State, and calls the host's Tell.
 func (in *Input) tell(f *fabric.Fabric, problems ...fabric.Problem) {
 	in.State.Problems = append(in.State.Problems, problems...)
 	if in.Tell != nil && len(problems) > 0 {
@@ -137,12 +137,12 @@ func (in *Input) tell(f *fabric.Fabric, problems ...fabric.Problem) {
 	}
 }
 
-// leave notes what the problems of a file of a part leave undecided.
+// leave adds to State.Undecided what the problems of a part's file leave undecided.
 func (in *Input) leave(p state.Part, problems []fabric.Problem) {
 	in.State.Undecided = append(in.State.Undecided, state.UndecidedBy(p, problems)...)
 }
 
-// Load takes the text of a file, which is not read again.
+// Load stores the text of a file, so that the file is not read.
 func (in *Input) Load(name string, text []byte) {
 	if in.loaded == nil {
 		in.loaded = map[string][]byte{}
@@ -150,14 +150,14 @@ func (in *Input) Load(name string, text []byte) {
 	in.loaded[name] = text
 }
 
-// Loaded returns the text of a file that was loaded.
+// Loaded returns the stored text of a file, false if there is none.
 func (in *Input) Loaded(name string) (text []byte, ok bool) {
 	text, ok = in.loaded[name]
 	return text, ok
 }
 
-// ReadFile reads a file, and undoes zstd, gzip or UTF-16. It tells if the file belongs to a
-// compiled directory and is not as compile wrote it, and if it lacks its end.
+// ReadFile reads a file, and decodes zstd, gzip or UTF-16. It reports a problem if
+// the file lacks its end, or has changed since compile wrote it into its directory.
 func (in *Input) ReadFile(name string) ([]byte, error) {
 	if text, ok := in.loaded[name]; ok {
 		return text, in.checkEnd(name, text)
@@ -180,13 +180,13 @@ func (in *Input) ReadFile(name string) ([]byte, error) {
 	return text, nil
 }
 
-// Text reads a file, and undoes zstd, gzip or UTF-16. Unlike ReadFile it looks no further.
+// Text reads a file, and decodes zstd, gzip or UTF-16, without the checks of ReadFile.
 func (in *Input) Text(name string) ([]byte, error) {
 	_, text, err := in.readText(name)
 	return text, err
 }
 
-// readText reads a file as it is, and its text without zstd, gzip or UTF-16.
+// readText reads a file: raw is its content, text has zstd, gzip or UTF-16 decoded.
 func (in *Input) readText(name string) (raw, text []byte, err error) {
 	read := in.Read
 	if read == nil {
@@ -207,7 +207,7 @@ func Sum(text []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// withoutMark returns text without a byte order mark, which Strict refuses.
+// withoutMark removes a byte order mark; with Strict it leaves it, for the reader to refuse.
 func (in *Input) withoutMark(text []byte) []byte {
 	if in.Strict {
 		return text
@@ -215,15 +215,15 @@ func (in *Input) withoutMark(text []byte) []byte {
 	return bytes.TrimPrefix(text, []byte("\ufeff"))
 }
 
-// The greatest inputs of each kind, in bytes of text. In a fabric of 4,000 switches and
-// 48,000 LIDs forwarding tables are 14 GB, and a topology 100 MB.
+// The greatest inputs of each kind, in bytes of text. For 4,000 switches
+// and 48,000 LIDs, forwarding tables take 14 GB and a topology 100 MB.
 const (
 	maxTopology = 1 << 30
 	maxOther    = 512 << 20 // JSON, YAML, certificates, traces
 )
 
-// Limit returns how large an input may be that begins so. What is no text is refused, as
-// devices that never end.
+// Limit returns the greatest size of an input that begins with start.
+// It refuses data that is no text, such as that of endless devices.
 func Limit(start []byte) (int64, error) {
 	switch form := dump.Recognize(start); {
 	case bytes.IndexByte(start, 0) >= 0:
@@ -236,14 +236,14 @@ func Limit(start []byte) (int64, error) {
 	return maxInput, nil
 }
 
-// read notes where a part was read from.
+// source records the file that a part was read from.
 func (in *Input) source(p state.Part, name string, text []byte) {
 	in.State.Sources = append(in.State.Sources, state.Source{Part: p, File: name, Form: dump.Recognize(text).String(), SHA256: in.Sums[name]})
 }
 
-// FindIn finds the files of a directory that compile wrote, or else those of a folder or an archive
-// of dumps; in the latter case it tells the host in one line which it takes. A folder must have a topology
-// and, if tables is set, forwarding tables.
+// FindIn finds the files of a directory that compile wrote, or else the
+// dumps in a folder or archive, which it lists to the host in one line. A
+// folder must have a topology and, if tables is set, forwarding tables.
 func (in *Input) FindIn(dir string, tables bool) error {
 	err := in.Directory(dir)
 	if err == nil {

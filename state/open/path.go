@@ -19,7 +19,7 @@ func Path(ctx context.Context, path string, opt Options) (*state.State, error) {
 	return in.All(ctx)
 }
 
-// Named reads all of the files that are named.
+// Named reads all files in names.
 func Named(ctx context.Context, names Files, opt Options) (*state.State, error) {
 	in := Input{Files: names, Options: opt}
 	in.State.UnknownSLs = names.SL2VL != "" && names.PathSLs == ""

@@ -26,7 +26,7 @@ type readDatabase struct {
 // hasPKeys returns true if the database was read and has P_Key tables.
 func (d readDatabase) hasPKeys() bool { return d.Database != nil && d.PKeys != nil }
 
-// list finds the dumps of a folder or an archive. Those of an archive are read.
+// list lists the dumps in a folder or an archive. It also reads those in an archive.
 func (in *Input) list(dir string) (*contents, error) {
 	if !files.Archive(dir) {
 		return listFolder(dir)
@@ -43,7 +43,7 @@ func (in *Input) list(dir string) (*contents, error) {
 			return err
 		}
 		form, path := dump.Recognize(head), c.path(m.Name)
-		c.remove(m.Name) // of two with one name, as tar -r makes them, the last counts
+		c.remove(m.Name) // if two have one name, as tar -r makes them, the last counts
 		delete(in.loaded, path)
 		delete(in.databases, path)
 		if form == dump.Unknown || files.IsArchive(head) {
@@ -69,7 +69,7 @@ func (in *Input) databaseOptions() ibdiagnet.Options {
 	return ibdiagnet.Options{Lenient: in.Lenient, Strict: in.Strict}
 }
 
-// keepDatabase keeps a database or the error of reading it.
+// keepDatabase returns a function that stores what ibdiagnet.Read returned for path.
 func (in *Input) keepDatabase(path string) func(*ibdiagnet.Database, error) {
 	return func(d *ibdiagnet.Database, err error) {
 		if in.databases == nil {
@@ -79,7 +79,7 @@ func (in *Input) keepDatabase(path string) func(*ibdiagnet.Database, error) {
 	}
 }
 
-// databaseAt reads a db_csv of a regular file, once.
+// databaseAt returns the db_csv in a regular file. It reads each file once.
 func (in *Input) databaseAt(path string) (*ibdiagnet.Database, error) {
 	if d, known := in.databases[path]; known {
 		return d.Database, d.err
@@ -96,8 +96,8 @@ func (in *Input) databaseAt(path string) (*ibdiagnet.Database, error) {
 	return d, err
 }
 
-// preferWhole moves to the front the first file of the run that is whole, or else the first one
-// that has a fabric. It records which of the others are to be compared with it.
+// preferWhole moves a file of names to the front: the first that is whole, or else the first that
+// has a fabric. If ibdiagnet wrote it, compareRun will compare other files of its folder with it.
 func (in *Input) preferWhole(c *contents, names []string) ([]string, error) {
 	best := -1
 	for i, name := range names {
@@ -124,7 +124,7 @@ func (in *Input) preferWhole(c *contents, names []string) ([]string, error) {
 	return names, nil
 }
 
-// isWhole returns false if a file is known to be cut short. Errors are those of a db_csv.
+// isWhole returns false if a file is known to be cut short. The error is that of reading a db_csv.
 func (in *Input) isWhole(c *contents, name string) (bool, error) {
 	path := c.path(name)
 	if slices.Contains(c.files[dump.Database], name) {
@@ -137,7 +137,7 @@ func (in *Input) isWhole(c *contents, name string) (bool, error) {
 	}
 	t, err := files.OpenText(path)
 	if err != nil {
-		return true, nil // who reads it says so
+		return true, nil // reading it later reports the error
 	}
 	defer func() { _ = t.Close() }()
 	from, plain := t.From.(*io.SectionReader)
@@ -156,7 +156,7 @@ func lacksEnd(from interface {
 	return (err1 == nil || err1 == io.EOF) && (err2 == nil || err2 == io.EOF) && ibdiagnet.IsCut(head, tail)
 }
 
-// compareRun compares the topology with the other files of the run.
+// compareRun reports where other files of the run differ from topology f.
 func (in *Input) compareRun(f *fabric.Fabric) {
 	for _, path := range in.beside {
 		var problems []fabric.Problem
@@ -165,7 +165,7 @@ func (in *Input) compareRun(f *fabric.Fabric) {
 		switch {
 		case errors.Is(err, ibdiagnet.ErrCut) && isParse:
 			problems = append(problems, fabric.Problem{Kind: ibdiagnet.CutFile, File: path, Line: parse.Line, Count: 1, Message: parse.Err.Error()})
-		case err != nil && in.cut[path]: // that it is cut is said already
+		case err != nil && in.cut[path]: // its cut is reported already
 		case err != nil:
 			why := err.Error()
 			if isParse { // without the text of the line
@@ -176,14 +176,14 @@ func (in *Input) compareRun(f *fabric.Fabric) {
 		default:
 			problems = append(problems, ibdiagnet.Disagreements(f, g, in.Topology, path)...)
 		}
-		for _, p := range problems { // each is told by itself
+		for _, p := range problems { // tell each in a call of its own
 			in.tell(f, p)
 		}
 	}
 }
 
-// besideFabric reads a file of the run for comparison. Of what is noticed in it, it counts
-// only that it is cut.
+// besideFabric reads another file of the run for comparison.
+// The only problem it adds is that the file is cut short.
 func (in *Input) besideFabric(path string, problems *[]fabric.Problem) (*fabric.Fabric, error) {
 	if d, known := in.databases[path]; known {
 		if d.err != nil {
@@ -200,8 +200,8 @@ func (in *Input) besideFabric(path string, problems *[]fabric.Problem) (*fabric.
 	return f, err
 }
 
-// checkEnd looks whether a file of ibdiagnet has its last line: with --strict it is an
-// error that it does not, else a finding.
+// checkEnd checks that a file of ibdiagnet has its last line. If
+// not, it returns an error with Strict, and else reports a problem.
 func (in *Input) checkEnd(path string, data []byte) error {
 	if in.cut[path] || !lacksEnd(bytes.NewReader(data)) {
 		return nil

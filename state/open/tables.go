@@ -20,7 +20,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// All reads every part that is named or was found.
+// All reads every part whose file is named or was found.
 func (in *Input) All(ctx context.Context) (*state.State, error) {
 	for _, read := range []func() error{in.Tables, in.Lanes, in.Multicast, in.Order, in.PKeyTables} {
 		if err := cmp.Or(ctx.Err(), read()); err != nil {
@@ -30,7 +30,8 @@ func (in *Input) All(ctx context.Context) (*state.State, error) {
 	return &in.State, nil
 }
 
-// Tables reads the fabric, adaptive routing and forwarding tables.
+// Tables reads the fabric, adaptive tables and forwarding
+// tables, which default to those of PLFT 0.
 func (in *Input) Tables() error {
 	f, err := in.Fabric()
 	if err != nil {
@@ -48,7 +49,7 @@ func (in *Input) Tables() error {
 	t, err := read(in, state.ForwardingTables, in.LFTs, func(name string, text []byte, f *fabric.Fabric, opt dump.Options) (*lft.Tables, []fabric.Problem, error) {
 		in.State.LostRows = dump.Recognize(text) == dump.LFTs
 		t, problems, err := dump.ReadLFTs(name, text, f, opt)
-		return t, slices.DeleteFunc(problems, func(p fabric.Problem) bool { // of private LFTs that are all known
+		return t, slices.DeleteFunc(problems, func(p fabric.Problem) bool { // without those that are known
 			private, ok := p.Err.(dump.PrivateTablesError)
 			return ok && in.State.Adaptive != nil && private.In(in.State.Adaptive)
 		}), err
@@ -57,7 +58,7 @@ func (in *Input) Tables() error {
 	return err
 }
 
-// readAdaptive reads adaptive routing, and what selects its private LFTs.
+// readAdaptive reads the adaptive tables, and the tables that choose a packet's private LFT.
 func (in *Input) readAdaptive(f *fabric.Fabric) (err error) {
 	if in.FAR == "" {
 		return nil
@@ -69,10 +70,10 @@ func (in *Input) readAdaptive(f *fabric.Fabric) (err error) {
 	return err
 }
 
-// sampledMark begins a dump that was read in part; the rest of its line goes into State.Sampled.
+// sampledMark begins a dump that was read in part. Its line goes on with State.Sampled.
 const sampledMark = "# sampled: "
 
-// read reads the file of a part for the fabric, which was read before.
+// read parses the file of part p for State.Fabric, and records its source and problems.
 func read[T any](in *Input, p state.Part, name string,
 	parse func(name string, text []byte, f *fabric.Fabric, opt dump.Options) (T, []fabric.Problem, error),
 ) (t T, err error) {
@@ -115,8 +116,8 @@ func (in *Input) Lanes() (err error) {
 	return err
 }
 
-// readPathSLs is dump.ReadPathSLs. Missing SLs get the kind MissingEnds: the checker finds out
-// itself which rules unknown SLs leave undecided.
+// readPathSLs calls dump.ReadPathSLs, and gives missing SLs the kind MissingEnds:
+// the checker finds out itself which rules unknown SLs leave undecided.
 func readPathSLs(name string, text []byte, f *fabric.Fabric, opt dump.Options) (*lft.PathSLs, []fabric.Problem, error) {
 	sls, problems, err := dump.ReadPathSLs(name, text, f, opt)
 	for i := range problems {
@@ -145,7 +146,7 @@ func (in *Input) Multicast() (err error) {
 		return err
 	}
 	m.Trees = []mft.Tree{}
-	number := make(map[string]int) // a group with several MLIDs has one name
+	number := make(map[string]int) // by name, a group's first entry; it has one for each MLID
 	for i := range groups {
 		g := &groups[i]
 		if g.MLID == 0 {
@@ -170,7 +171,7 @@ func ReadGroups(name string, text []byte, f *fabric.Fabric, opt dump.Options) ([
 	return groups, nil, err
 }
 
-// Order reads the rank of each switch from a directory that compile wrote, if it has ranks.
+// Order reads the rank of each switch, if a directory that compile wrote has ranks.
 func (in *Input) Order() error {
 	if in.Compiled == nil {
 		return nil
@@ -202,7 +203,7 @@ func (in *Input) Order() error {
 	return nil
 }
 
-// ReadSwitches reads a list of switches of f, a GUID a line; # begins a comment.
+// ReadSwitches reads a list of switches of f, one GUID per line; # begins a comment.
 func ReadSwitches(name string, data []byte, f *fabric.Fabric) (list []fabric.NodeID, err error) {
 	number := 0
 	for line := range bytes.Lines(data) {
@@ -236,7 +237,7 @@ func Switch(f *fabric.Fabric, word string) (fabric.NodeID, error) {
 	return s, nil
 }
 
-// PKeyTables reads P_Key tables. Those of a file replace those of a db_csv.
+// PKeyTables reads the P_Key tables of the named file, which replace those of a db_csv.
 func (in *Input) PKeyTables() (err error) {
 	if in.PKeys != "" {
 		in.State.PKeys, err = read(in, state.PKeyTables, in.PKeys, dump.ReadPKeys)

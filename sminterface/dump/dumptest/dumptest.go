@@ -1,6 +1,6 @@
-// Package dumptest writes texts for tests: those of tools whose output package
-// dump reads and no program of this module writes, as the tools print them. It makes
-// no promise to other modules.
+// Package dumptest writes texts for tests as tools print
+// them, in forms that package dump reads and no program of
+// this module writes. It makes no promise to other modules.
 package dumptest
 
 import (
@@ -12,15 +12,15 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SADump is groups and their members in the form of opensm-sa.dump (osm_sa.c,
-// sa_dump_one_mgrp), which OpenSM loads when it becomes the master with the option
-// sa_db_file: then the groups have these MLIDs, and their members have joined,
-// before any host asks. Senders that do not receive are send-only members. Groups
-// without receivers are marked as well known, or OpenSM would forget them. The MTU is
-// 2048 bytes, the rate 10 Gb/s.
+// SADump returns groups and their members in the form of opensm-sa.dump
+// (osm_sa.c, sa_dump_one_mgrp). With the option sa_db_file, OpenSM loads
+// it when it becomes the master: then the groups have these MLIDs and
+// members before any host joins. Senders that do not receive are send-only
+// members. Groups without receivers are marked as well known, since OpenSM
+// would forget them otherwise. The MTU is 2048 bytes, the rate 10 Gb/s.
 //
-// OpenSM reads partitions.conf first, and a group that is in both keeps the
-// MLID that it got there.
+// OpenSM reads partitions.conf first. A group that is in both files keeps
+// the MLID that it got from partitions.conf.
 func SADump(f *fabric.Fabric, trees []mft.Tree) []byte {
 	var b []byte
 	for _, t := range trees {
@@ -53,7 +53,7 @@ func SADump(f *fabric.Fabric, trees []mft.Tree) []byte {
 	return b
 }
 
-// PLFTMap returns a text with the private LFT that each packet takes.
+// PLFTMap returns the text that tells which private LFT each packet takes.
 func PLFTMap(f *fabric.Fabric, x *adaptive.Selector) []byte {
 	var b []byte
 	for _, s := range f.Switches() {

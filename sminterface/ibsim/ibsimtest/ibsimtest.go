@@ -24,8 +24,8 @@ func Start(t testing.TB, f *fabric.Fabric) (*ibsim.Sim, *ibsim.Twin) {
 	return sim, twin
 }
 
-// Route runs OpenSM once with an engine of its own. It returns the tables, and the run,
-// which may have used another engine.
+// Route runs OpenSM once with one of its own engines. It returns
+// the tables, and the run, which may have used another engine.
 func Route(t testing.TB, f *fabric.Fabric, engine string) (*lft.Tables, *ibsim.OpenSMRun) {
 	t.Helper()
 	sim, twin := Start(t, f)
