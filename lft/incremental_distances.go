@@ -65,8 +65,8 @@ func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (search
 }
 
 // mendDistances updates the distances to slot t, starting at the slots in changed. It returns false
-// if it looked at so many that a search is cheaper. The result is that of a search: distances that
-// all follow from the neighbours' are unique, level by level.
+// once it has looked at more slots than a search is worth. The result is that of a search:
+// distances that all follow from the neighbours' are unique, level by level.
 func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
 	hops, down := l.dist.distancesTo(t)
 	queue = append(queue[:0], changed...)
