@@ -52,8 +52,8 @@ func ChangesSince(prev, r *lft.Routing) (c Changes) {
 // or from their predecessors. A Run with it gives the same Result, but without a Certificate. The
 // zero value is empty. Not safe for concurrent use.
 type Kept struct {
-	// CountOnly is for callers that want only numbers: if there is no fault, Result.Verify has
-	// counts of unicast traffic and of loads, but no findings. These counts leave out switches
+	// CountOnly saves time for callers that want only numbers. If there is no fault, Result.Verify
+	// then has counts of unicast traffic and of loads, but no findings, and ignores switches
 	// without a cable.
 	CountOnly bool
 
@@ -85,7 +85,8 @@ func (k *Kept) IsLast(r *lft.Routing, opt *Options) bool {
 // Clone returns an independent copy. The copy cannot go back to tables before the last ones.
 func (k *Kept) Clone() *Kept { return &Kept{k.CountOnly, k.keeper.Clone(), *k.checker.Clone()} }
 
-// check verifies the tables of r as verify.Check does, from the last verdict if k holds one.
+// check verifies the tables of r as verify.Check does. If k holds the last verdict, it checks only
+// what has changed.
 func (k *Kept) check(ctx context.Context, r *Result, progress func(done, total int)) (*verify.Result, error) {
 	s, opt := state.Of(r.Routing), verify.Options{Complete: true, Progress: progress}
 	s.Multicast = r.Plan

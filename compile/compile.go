@@ -30,8 +30,8 @@ type Options struct {
 	// Demand, if not nil, returns the traffic of hosts in the fabric, whose LIDs are assigned, or
 	// nil for none. Tables are fitted to it as far as the engine leaves a choice of ports.
 	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
-	// UniformFloor bounds what a fit to Demand costs uniform traffic (a route from each host to
-	// each LID): its greatest load may grow by this factor. 0 means lft.DefaultUniformFloor.
+	// UniformFloor is the factor by which a fit to Demand may raise the greatest load of uniform
+	// traffic, one route from each host to each LID. 0 means lft.DefaultUniformFloor.
 	UniformFloor float64
 	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes. "" takes the scheme that the
 	// engine needs, else identity if Route.VLs is more than 1, else one VL for all traffic.
@@ -41,13 +41,14 @@ type Options struct {
 	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses one for each group by
 	// the engine and the group's senders.
 	Multicast string
-	// Scheme, if not nil, is the caller's own multicast scheme and replaces Multicast. There is no
-	// other scheme for groups that it refuses.
+	// Scheme, if not nil, is the caller's own multicast scheme and replaces Multicast. Groups that
+	// it refuses get no other scheme.
 	Scheme mft.Scheme
 	MFT    mft.Options
 	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with this Kept.
 	Kept *Kept
-	// Unverified skips multicast and the check, for tables that only serve as Previous of others.
+	// Unverified leaves out multicast and the check: the tables then only serve as Previous of
+	// others.
 	Unverified bool
 	// Stage, if not nil, is called when a stage begins: "route", "multicast",
 	// "verify".
@@ -70,7 +71,8 @@ type Seconds struct {
 type Result struct {
 	Engine  *Engine
 	Routing *lft.Routing
-	// Groups, Plan (their trees) and Cost (of the plan) are nil without multicast groups.
+	// Groups are the multicast groups, Plan their trees and Cost the cost of Plan; nil without
+	// groups.
 	Groups []mft.Group
 	Plan   *mft.Plan
 	Cost   *mft.Cost
@@ -134,7 +136,7 @@ func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		listHosts := func() error { hosts = lft.HostPorts(g); return nil }
 		if opt.Route.Previous == nil { // kept tables are not changed for hosts
 			listHosts = par.Go(listHosts)      // while the engine orders switches on one CPU
-			defer func() { _ = listHosts() }() // ends it if the engine fails
+			defer func() { _ = listHosts() }() // waits if the engine fails
 		}
 		if r.Routing, err = e.Route(ctx, g, opt.routeOptions()); err != nil {
 			return err

@@ -13,8 +13,8 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// Engine is a row of the table of engines. verify holds its results to its Guarantee, which
-// lft.Engine declares.
+// Engine is a row of the table of engines. verify checks that its results keep the Guarantee that
+// it declares.
 type Engine struct {
 	lft.Engine
 	Aliases []string

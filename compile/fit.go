@@ -12,8 +12,8 @@ import (
 // Fit is the outcome of fitting tables to a demand.
 type Fit struct {
 	lft.Fit
-	Original *lft.Tables  // before
-	Bound    *bound.Bound // of the load under the demand; nil where nothing crosses a cut
+	Original *lft.Tables  // before the fit
+	Bound    *bound.Bound // lower bound of the load under the demand; nil if there is none
 	// Uniform and UniformBefore are the greatest loads of uniform traffic, one route from each host
 	// to each LID, after and before the fit, in lft.LoadUnits.
 	Uniform, UniformBefore uint64
@@ -100,10 +100,11 @@ func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()
 	return fit.Undo
 }
 
-// mostRoutes returns the greatest uniform load allowed after a fit, given the one before.
+// mostRoutes returns the greatest load of uniform traffic that a fit may leave if it was load
+// before.
 func (o *Options) mostRoutes(load uint64) uint64 { return uint64(float64(o.floor() * float64(load))) }
 
-// incremental returns the tables with the engine's choices of ports, or nil and the reason.
+// incremental returns the tables in a form whose entries Fit can change, or nil and the reason.
 func (r *Result) incremental() (l *lft.Incremental, why string) {
 	e, ok := r.Engine.Engine.(lft.IncrementalEngine)
 	switch {

@@ -62,8 +62,8 @@ type Step struct {
 	Changes Changes
 	// Adopted is true for the step that Kept the tables given to Adopt.
 	Adopted bool
-	// Over describes a load above the aim of the first step after a change; nil if no load is above
-	// it, or if that is not known.
+	// Over describes a load that the first step after a change could not bring down to its aim; nil
+	// if there is none, or if that is not known.
 	Over *Excess
 	// ByChange is true if only the change was checked, on top of the last verdict; false if all
 	// was. If true, notes are left out, see verify.IncrementalChecker.
@@ -192,8 +192,8 @@ func isFault(f verify.Finding) bool {
 	return f.Severity == verify.Error && f.Rule != verify.Partitioned && f.Rule != verify.ManagementPartitioned
 }
 
-// maxForeign is the greatest part of adopted entries that the engine would not make. If more
-// differ, the tables are of another engine, and a routing from scratch is better.
+// maxForeign is the greatest part of adopted entries that may differ from those that the engine
+// would make. If more differ, the tables are of another engine; a routing from scratch is better.
 const maxForeign = 0.25
 
 // maxRebalance is a rebalance factor so large that no load is changed.
@@ -298,7 +298,7 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	}
 	engine := c.engine.Engine
 	c.findScratch = func(ctx context.Context) (load uint64) {
-		// Without, Rebalance does nothing.
+		// If that fails, Rebalance does nothing.
 		_ = par.Catch(func() error {
 			r, err := engine.Route(ctx, f, opt.Route)
 			if err == nil {
@@ -448,7 +448,7 @@ func (c *Incremental) wait(ctx context.Context) error {
 	}
 }
 
-// update is Run that keeps tables. It returns a nil result if they cannot be kept.
+// update is Run if tables are kept. It returns a nil result if they cannot be kept.
 func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options, step *Step) (*Result, error) {
 	r := &Result{Engine: c.engine}
 	if opt.Stage != nil {

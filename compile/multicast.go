@@ -80,14 +80,14 @@ type multicaster struct {
 	whole  bool
 	begin  map[int]string
 	said   map[int][]string
-	rounds int // of stepDown
+	rounds int // how many times stepDown has run
 }
 
 func newMulticaster(r *lft.Routing, opt *Options) *multicaster {
 	return &multicaster{r: r, route: opt.Route, opt: opt.MFT, own: opt.Scheme, begin: make(map[int]string), said: make(map[int][]string)}
 }
 
-// mesh returns the grid of the fabric, nil if it is none.
+// mesh returns the fabric as a grid; nil if it is none.
 func (m *multicaster) mesh() *mesh.Grid {
 	if !m.known {
 		m.known = true
@@ -272,9 +272,9 @@ func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 }
 
 // planDefault makes trees by the default schemes. At first it tries only the few that nearly always
-// work; the last of these needs one MLID for a group, for scarce MLIDs. If they refuse a group, it
-// tries all schemes. If region refuses one, it names ports that packets do not come from or do not
-// reach: the operator has to mend that, so no more are tried.
+// work; the last of these takes only one MLID for each group. If they refuse a group, it tries all
+// schemes, except after region: that refuses groups with ports that packets do not come from or do
+// not reach, which the operator has to mend.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
 	plan, err := m.planChain(ctx, groups)
 	if refused, is := errors.AsType[*mft.RefusedError](err); is && !m.whole && refused.Scheme != regionScheme {
@@ -343,7 +343,7 @@ func (m *multicaster) planChain(ctx context.Context, groups []mft.Group) (*mft.P
 	return plan, nil
 }
 
-// notes lists, for each scheme that the check refused, how many groups, and the first reason.
+// notes lists the schemes that the check refused: for how many groups, and the first reason.
 func (m *multicaster) notes(groups int) (list []string) {
 	count, first := make(map[string]int), make(map[string]string)
 	var names []string
@@ -366,8 +366,8 @@ func (m *multicaster) notes(groups int) (list []string) {
 	return list
 }
 
-// fewRounds is how many calls of stepDown move only the groups that the check names. Later ones
-// also move all groups of the same schemes.
+// In its first fewRounds calls stepDown moves only the groups that the check names; later also all
+// other groups with the same schemes.
 const fewRounds = 4
 
 // stepDown moves the groups whose trees the check found wrong to their next default scheme. It
@@ -388,7 +388,7 @@ func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 			continue
 		}
 		blamed := make(map[int]bool)
-		own := false // a tree in it has turns that unicast lacks
+		own := false // a tree in it has turns of its own
 		for _, hop := range append([]verify.Hop{{LID: f.LID}}, f.Witness...) {
 			if i, ok := group[hop.LID]; ok {
 				blamed[i] = true
@@ -427,7 +427,7 @@ func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 	return len(wrong) > 0, nil
 }
 
-// GroupError wraps why there are no trees for the multicast groups: a *mft.RefusedError, a
+// GroupError wraps the reason why multicast groups have no trees: a *mft.RefusedError, a
 // *mft.BudgetError, or an error about the groups.
 type GroupError struct{ Err error }
 

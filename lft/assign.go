@@ -107,7 +107,7 @@ func (s lidSource) String() string {
 type assignment struct {
 	f      *fabric.Fabric
 	base   []fabric.LID // by PortID
-	lmc    []uint8      // by PortID; as the source of its LID gives it, until subnetLMC has run
+	lmc    []uint8      // by PortID; first that of the LID's source, then the final one
 	source []lidSource  // by PortID
 	taken  []bool       // by LID
 	next   [fabric.MaxLMC + 1]int
@@ -351,7 +351,7 @@ func (a *assignment) claimLIDs() error {
 			}
 			holder[k] = p
 			if a.taken[k] {
-				a.absent-- // also of an absent port: OpenSM gives it to the present one
+				a.absent-- // reserved for an absent port: OpenSM gives it to the present one
 			}
 			a.taken[k] = true
 		}

@@ -74,7 +74,7 @@ const (
 	capacityUnits = 64
 	// maxJobLIDs bounds the scratch memory of a job.
 	maxJobLIDs = 64
-	// jobsAhead is how many jobs may wait, listed or placed, besides those in work.
+	// jobsAhead is how many jobs may wait, with listed next hops or placed, besides those in work.
 	jobsAhead = 8
 	// LIDs are placed again at most maxAgain times, and only while that visits at most againWork
 	// channels.
@@ -94,17 +94,17 @@ type balancer struct {
 	// switchUnit is by switch the unit of all its channels, 0 if they differ.
 	switchUnit []uint64
 	load       []uint64 // by PortID of switches
-	// loads splits load: part k has the routes to the k-th LID of each port. It has only load if
-	// all ports have one LID.
+	// loads are parts of load: part k has the routes to the k-th LID of each port. It is just load
+	// if all ports have one LID.
 	loads [][]uint64
-	even  bool // routes to different LIDs need not move apart: loads are small at once
+	even  bool // skip separate: loads are small without it
 }
 
 // balancerJob is a destination switch and some of its LIDs.
 type balancerJob struct {
 	t      fabric.NodeID
 	lids   []fabric.LID // of hosts
-	others []fabric.LID // without load
+	others []fabric.LID // other LIDs, which carry no load
 	turn   uint32       // how many jobs come before
 }
 
@@ -180,7 +180,7 @@ func (b *balancer) findSwitchUnit(ports []fabric.PortID) (unit uint64) {
 	return unit
 }
 
-// splitLoads splits loads if ports have several LIDs.
+// splitLoads makes parts of load if ports have several LIDs.
 func (b *balancer) splitLoads() {
 	lmc := uint8(0)
 	for i := range b.jobs {
@@ -197,7 +197,7 @@ func (b *balancer) splitLoads() {
 	}
 }
 
-// sumLoads sets load to the sum of loads.
+// sumLoads sets load to the sum of its parts.
 func (b *balancer) sumLoads() {
 	if len(b.loads) == 1 {
 		return

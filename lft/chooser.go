@@ -10,12 +10,12 @@ import (
 // chooser chooses the paths to one LID after the other.
 type chooser struct {
 	*balancer
-	load     []uint64 // by PortID of switches: of the LIDs that selectLoad selected
+	load     []uint64 // by PortID of switches: the part of loads for the current LID
 	cost     []uint64 // by the destination's index of a switch: of its path to the destination
 	arriving []int32  // by the same: routes that come to the switch or begin there
 	choice   []uint8  // by the same: the next hop of the current LID
 	beyond   []uint64 // by index in the destination's next: cost, for finding changes
-	sent     []int32  // those of the destination's inner that send routes to the current LID
+	sent     []int32  // switches of inner that send routes to the current LID
 	current  bool     // cost, choice and sent are of the last LID, and loads changed only by it
 
 	penalties []penalty // for the paths to earlier LIDs of the port
@@ -76,7 +76,7 @@ func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool)
 // are balanced among themselves, since programs may use only the first LIDs.
 func (c *chooser) placePort(d *destination, from, end int) {
 	first := d.job.lids[from]
-	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // counts ports
+	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // goes up by 1 from port to port
 	c.penalties = c.penalties[:0]
 	for k := from; k < end; k++ {
 		c.selectLoad(d.job.lids[k])
@@ -135,7 +135,7 @@ func (c *chooser) penalize(d *destination) {
 // as no routes are taken off.
 func (c *chooser) findLeast(d *destination) {
 	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
-	if len(c.loads) > 1 { // each part would need its own
+	if len(c.loads) > 1 { // there is no least for each part
 		return
 	}
 	for i := range d.at {
@@ -156,7 +156,7 @@ func (c *chooser) findLeast(d *destination) {
 func (c *chooser) choosePaths(d *destination, turn uint32) {
 	copy(c.arriving, d.sources)
 	c.cost[len(d.sources)] = 0
-	sent := c.sent // what is left of it: the LID before, switches not yet visited
+	sent := c.sent // for the LID before; visited switches are cut off
 	for i := len(d.groups) - 1; i >= 0; i-- {
 		g := &d.groups[i]
 		next, beyond := d.next[g.next:][:g.hops], c.beyond[g.next:][:g.hops]
@@ -209,7 +209,7 @@ func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least
 	return differ != 0, least
 }
 
-// chooseOuter is for the switches of a group that are not passed. It adds their routes.
+// chooseOuter chooses for the switches of a group that no next hop leads to. It adds their routes.
 func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond uint64) {
 	load, ports, beyond, next := c.load, d.hops.ports, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
 	at, sources, choice := d.at[g.first:g.end], d.sources[g.first:g.end], c.choice[g.first:g.end]
@@ -234,7 +234,7 @@ func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond u
 	c.arriving[next[first]] += toFirst
 }
 
-// chooseInner is for a passed switch. It does not add the routes.
+// chooseInner chooses for a switch that next hops lead to. It does not add its routes.
 func (c *chooser) chooseInner(d *destination, i int32, beyond []uint64, first int, leastBeyond uint64) {
 	at := &d.at[i]
 	k, cost := leastNextHop(c.load[at.base:], beyond, d.hops.ports[at.ports:], first, at.least+leastBeyond)

@@ -85,7 +85,7 @@ type hostSeparator struct {
 	loads    []int64   // routes by channel
 	units    []uint64  // see LoadUnits
 	greatest uint64    // the greatest load of a channel
-	places   []int     // by port: its place in the order of shifts, from 1; 0 for none
+	places   []int     // by port: its number in the order of hosts, from 1; 0 for none
 	shifts   [][]int32 // routes by channel and shift; nil if they are not counted
 	busiest  []uint64  // by shift: the greatest load of a channel, set by countShifts
 }
@@ -211,7 +211,8 @@ func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cos
 	return cost
 }
 
-// endsBehind lists the ports on other switches whose LIDs no neighbour sends to switch from.
+// endsBehind lists the ports on other switches to which only switch from's own hosts send through
+// it: none of its neighbours does.
 func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
 	_, near := x.f.SwitchLinks(from)
 	for _, s := range x.leaves {
@@ -266,7 +267,7 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 		}
 	}
 	if x.work > hostWork {
-		return false // costs leaves out sources
+		return false // the work ran out: costs lack some sources
 	}
 	turn := slices.Index(turns, slices.Min(turns))
 	by, least := make([]int, n), 0 // by port: the index of the port whose paths it gets
@@ -311,8 +312,7 @@ func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i in
 	}
 }
 
-// mark begins a search: it marks the switches on the paths from a switch to ports, without the
-// first.
+// mark begins a search. It marks the switches on the paths from a switch to ports, not the switch.
 func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	x.search++
 	for _, p := range ports {
@@ -365,12 +365,12 @@ func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) 
 	return fabric.NoPort
 }
 
-// exchange looks for a way that does not meet if the path from a switch with hosts to p meets paths
-// to other ports of p's host. It sends p by another switch, on a path that meets none and is no
-// longer. If need be, another of ports, which went by that switch, takes p's old way. No channel
-// gets more than the greatest load. Of the exchanges that cost up to limit (see add) it takes the
-// least costly, the first that costs nothing if limit is 0. A negative limit is for paths that meet
-// none: it takes exchanges that shifts gain by. It returns the cost.
+// exchange acts if the path from a switch with hosts to p meets paths to other ports of p's host.
+// It sends p by another switch, on a path that meets none and is no longer. If need be, another of
+// ports, which went by that switch, takes p's old way. No channel gets more than the greatest load.
+// Of the exchanges that cost up to limit (see add) it takes the cheapest; if limit is 0, the first
+// that costs nothing. With a negative limit it acts on paths that meet none, if shifts gain by the
+// exchange. It returns the cost.
 func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (cost int) {
 	path := x.path(from, p)
 	hops := len(path)
@@ -521,10 +521,10 @@ type Meeting struct {
 	Sources  int           // how many switches with hosts see it
 }
 
-// Meetings lists the first meeting of each host, in the order of HostPorts. There is one if, from a
-// switch with hosts, the path to a port meets the path to another of the host's ports in a switch
-// that neither port is on, and another cable there leads to a path that is no longer and meets
-// none.
+// Meetings lists the first meeting of each host, in the order of HostPorts. Paths from a switch
+// with hosts meet if the path to one port of a host passes a switch that the path to another port
+// passes, and neither port is on it. It counts only if another cable leads to a path to the port
+// that is no longer and meets none.
 func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 	hosts := HostPorts(f)
 	x := newHostSeparator(&Routing{Fabric: f, Tables: t}, hosts)
@@ -584,7 +584,7 @@ func (x *hostSeparator) take(s fabric.NodeID, ports, by []fabric.PortID) {
 	}
 }
 
-// permute moves the values at from to the places to.
+// permute moves the values at index from[i] to index to[i].
 func permute[T any](row []T, to, from []fabric.LID) {
 	was := make([]T, len(from))
 	for i, l := range from {

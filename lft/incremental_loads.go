@@ -57,8 +57,8 @@ func (l *Incremental) addFlows(dest int32, sign int64) {
 	}
 }
 
-// addPath adds routes to the loads on the path from slot s, and to the flow of the slots on it,
-// which keeps that right for slots with a later turn.
+// addPath adds routes to the loads on the path from slot s, and to the flow of the slots on it:
+// that keeps flow right for slots whose entries are updated later.
 func (l *Incremental) addPath(s, lid, dest int32, routes int64) {
 	root := l.index.Owner[dest]
 	for s != root {
@@ -73,8 +73,8 @@ func (l *Incremental) addPath(s, lid, dest int32, routes int64) {
 	}
 }
 
-// sourcesThrough returns the number of sources that send a LID through a slot by the present
-// entries; 0 if the LID is not loaded.
+// sourcesThrough returns how many sources send packets to a LID through a slot by the present
+// entries; 0 if the LID carries no load.
 func (l *Incremental) sourcesThrough(s, lid int32, loaded bool) int64 {
 	if !loaded {
 		return 0

@@ -16,7 +16,7 @@ const (
 	firstStepBlocks = 64
 )
 
-// newMover returns a mover for a copy of the present tables, of which blocks blocks may change.
+// newMover returns a mover for a copy of the present tables. It may change at most blocks blocks.
 func (l *Incremental) newMover(blocks int) *mover {
 	f := l.now.Fabric
 	b := newBalancer(f, l.newNextHops)

@@ -17,16 +17,16 @@ type updateScratch struct {
 	tails [][]int32
 
 	serial    int32
-	queuedFor []int32      // by slot: serial of the last LID with it in work
+	queuedFor []int32      // by slot: serial of the last LID for which it was put into work
 	viaFresh  []int32      // by slot: serial of the last LID with a fresh channel on its path
-	work      [256][]int32 // slots by distance
+	work      [256][]int32 // by distance: slots to update
 	tree      []int32
 	above     []int32          // slots of tree, ascending
-	column    []fabric.PortNum // by slot: the entries before
+	column    []fabric.PortNum // by slot: its entry for the LID before the update
 	flow      []int64          // by slot: sources that send through it
 	next      []int32          // by slot: the slot that it sends to
 	waiting   []int32
-	flowsSet  bool // flow is that of the LID
+	flowsSet  bool // flow is valid for the current LID
 }
 
 func newUpdateScratch(n int) updateScratch {
@@ -48,7 +48,7 @@ func (l *Incremental) Update(v *fabric.Snapshot, most int) bool {
 	}
 	l.lids = 0
 	l.countChanges()
-	// A port never goes from one cable to another at once: in a first update the cable is gone.
+	// A port never changes its cable in one update: in a first update the old cable is gone.
 	if between := v.WithoutMoved(l.now); between != v && !l.updateTo(between, most) {
 		return false
 	}
@@ -285,7 +285,7 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 	}
 }
 
-// updateEntry updates the entry of slot u. Slots nearer to the destination have theirs.
+// updateEntry updates the entry of slot u. Slots nearer to the destination must be up to date.
 func (l *Incremental) updateEntry(u, lid, dest int32, loaded, uncounted bool) {
 	t := l.index.Owner[dest]
 	num := l.entry(u, lid)

@@ -110,8 +110,8 @@ func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// keepRoutes places all LIDs by the entries of tables that are next hops: first the LIDs whose
-// entries all are.
+// keepRoutes places all LIDs by the entries of tables that are next hops. LIDs whose entries are
+// all next hops come first.
 func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 	var broken []balancerJob
 	if err := b.placeRoutes(ctx, b.jobs, func(c *chooser, d *destination) {

@@ -39,7 +39,7 @@ type mover struct {
 	limit  uint64
 	pass   int
 	work   int    // how many channels were weighed
-	moved  int    // how many entries
+	moved  int    // how many entries it changed
 	path   []step // by switch: the next hop of the current LID
 	busy   []bool // by switch: the path to the current LID has a channel above limit
 
@@ -48,7 +48,7 @@ type mover struct {
 	changed []bool // as Incremental.changed, by block of the tables; nil if all blocks may change
 	blocks  int    // how many more blocks may change
 
-	// With a demand:
+	// The rest is for a demand:
 	demand *Demand  // nil for one route from each host to each LID
 	most   uint64   // no load may go above
 	sent   []int64  // by switch: demand that goes over it to the current LID
@@ -72,7 +72,7 @@ type cost struct {
 	sum  uint64
 }
 
-// change is the former entry of the i-th switch.
+// change records the former entry of the i-th switch.
 type change struct {
 	i      int32
 	was    uint8
@@ -85,7 +85,7 @@ type step struct {
 	to      int32
 }
 
-// flow is what a switch sends to a LID: routes, and the amount of the Demand.
+// flow is what a switch sends to a LID: the number of routes, and the amount of the Demand.
 type flow struct {
 	routes int32
 	sent   int64
@@ -436,8 +436,8 @@ func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	r.moved += len(r.taken)
 }
 
-// choosePath changes the next hop of the i-th switch for a LID, and those of the free switches
-// after it as search found.
+// choosePath changes the next hop of the i-th switch for a LID to k. If that leads to free
+// switches, they get the next hops that search found.
 func (r *mover) choosePath(i int32, k uint8, lid fabric.LID) {
 	for {
 		if k != r.choice[i] {

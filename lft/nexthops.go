@@ -15,8 +15,8 @@ type NextHops struct {
 // part is a range of a list.
 type part struct{ from, end int32 }
 
-// ListNextHops lists the next hops to switch t in h, which must be empty. It returns the same for t
-// each time. It is for one goroutine at a time.
+// ListNextHops lists the next hops to switch t in h, which must be empty. For the same t it always
+// lists the same. It is for one goroutine at a time.
 type ListNextHops func(t fabric.NodeID, h *NextHops) error
 
 // Add appends a switch with its ports, at least one. It copies them.
@@ -91,7 +91,7 @@ func NewByDistance(list []fabric.NodeID) *ByDistance {
 // FarthestFirst lists the switches with a distance from 1 to MaxHops, the greatest first, equal
 // ones as in the list of NewByDistance. The next call overwrites the result.
 func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
-	var start [257]int32 // start[i]: where distance 255-i begins, then goes on
+	var start [257]int32 // start[i]: next place for distance 255-i
 	for from := 0; from < len(dist); {
 		d, end := dist[from], from+1
 		for end < len(dist) && dist[end] == d {

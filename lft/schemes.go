@@ -71,8 +71,8 @@ func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 
 // SpreadPathSLs gives out SLs 0 to vls-1, so that paths share the VLs of the scheme spread. The
 // path from switch s to LID l gets the digit sums of s and l, to base vls, added modulo vls. With s
-// + l, VLs would stay idle: tables give ports to LIDs in turn, so that LIDs behind a port are at
-// equal distances, to which digits pay no regard. maxLID is the highest LID of the tables.
+// + l instead, VLs would stay idle: tables give ports to LIDs in turn, so that the LIDs behind a
+// port are at equal distances. maxLID is the highest LID of the tables.
 func SpreadPathSLs(f *fabric.Fabric, maxLID fabric.LID, vls int) *PathSLs {
 	digits := func(n int) (sum int) {
 		for ; n > 0; n /= vls {
@@ -139,7 +139,7 @@ func (s *SL2VL) PortPairs() iter.Seq2[fabric.PortNum, fabric.PortID] {
 // VLError means that a port lacks the VL that an SL maps to.
 type VLError struct {
 	In  fabric.PortNum // input port, 0 for CAs and routers
-	Out fabric.PortID  // the port
+	Out fabric.PortID  // output port
 	SL  fabric.SL
 	VL  fabric.VL
 	VLs int // data VLs that the port has

@@ -16,8 +16,7 @@ const (
 	// Routes move if that lowers the cost by more than 1/separateGain. So structure such as that of
 	// d-mod-k stays where it does no harm.
 	separateGain = 16
-	// nearWeight is the cost of a route to a near LID, in nearUnit, for a window of 2 x width
-	// places.
+	// nearWeight weighs the routes to near LIDs, in nearUnit: they count within 2 x width places.
 	nearUnit   = 1 << 10
 	nearWeight = 212
 )
@@ -28,7 +27,7 @@ type separator struct {
 	near   []nearRoutes // by PortID of switches
 	others []others     // by switch
 	place  uint64       // of the current LID; goes on from pass to pass
-	places uint64       // in a pass: one for each LID of a host
+	places uint64       // number of places in a pass: one for each LID of a host
 }
 
 // others describes the path from a switch without the routes to the current LID: its cost, and true
@@ -119,8 +118,8 @@ func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
 	return best
 }
 
-// channelCost returns the load of a channel without the current LID, plus the load that would
-// result if all routes were as frequent as those to near LIDs. The latter is left out if half of
+// channelCost returns load, that of a channel without the current LID, plus the load that would
+// result if all routes were as frequent as those to near LIDs. It leaves out the latter if half of
 // all hosts send to one LID: then all LIDs are near.
 func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	n := &x.near[c]

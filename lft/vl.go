@@ -106,7 +106,7 @@ func (s *SL2VL) Maps() []VLMap { return s.maps }
 
 // Set sets the map that At returns. A fabric has at most 65,536 different maps.
 func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
-	// Mostly it is the map of the last call.
+	// Mostly m is the map of the last call.
 	if s.maps[s.last] != m {
 		i, ok := s.known[m]
 		if !ok {
@@ -331,7 +331,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 	p := UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	type base struct {
 		row   []fabric.SL
-		first fabric.PortID // whose own LIDs are not in row yet; NoPort when they are
+		first fabric.PortID // row lacks the SLs to its own LIDs; NoPort if none are lacking
 	}
 	bases := make([]base, f.NumSwitches())
 	var without []fabric.PortID
@@ -342,7 +342,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 			without = append(without, port)
 			return
 		case row == nil:
-			return // as the switch
+			return // it has unknown SLs, as the switch
 		case b.row == nil:
 			*b = base{slices.Clone(row), port}
 			return

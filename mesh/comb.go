@@ -88,8 +88,8 @@ type Comb struct {
 	// another order than the engine's, but rings of four or more positions must begin at the same
 	// switches, since unicast paths cross their closing cables on a VL of their own.
 	Grid *Grid
-	// VLs is over how many VLs, and so trunks, groups without an SL are divided; 0 and 1 leave all
-	// SLs as they are.
+	// VLs is the number of VLs, and so of trunks, over which groups without an SL are divided; 0
+	// and 1 leave all SLs as they are.
 	VLs   int
 	lanes []combLane // fixed by Choose; nil leaves the choice to Build
 }
@@ -193,10 +193,10 @@ type combLayout struct {
 	sl    []fabric.SL
 }
 
-// combLane is SLs that share a VL, also by way of others, and the comb for groups on them.
+// combLane is SLs that meet on a VL, directly or by way of others, and the comb for their groups.
 type combLane struct {
 	sls    []fabric.SL // ascending
-	pinned bool        // groups have its SLs
+	pinned bool        // some groups have SLs of this lane themselves
 	tree   *combTree
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// maxCombTries bounds the trunks tried for one order of the dimensions: on grids of many dimensions
-// perhaps none is safe. maxBridgedSwitches bounds the switches of all trunks tried with cables
-// added one by one.
+// maxCombTries bounds how many trunks are tried for one order of the dimensions: on grids of many
+// dimensions perhaps none is safe. maxBridgedSwitches bounds the switches of all trunks that are
+// tried with cables added one by one.
 const (
 	maxCombTries       = 1024
 	maxBridgedSwitches = 8192
@@ -30,7 +30,7 @@ type combChooser struct {
 	vls    *slVLs
 	paths  *combWaits // with the turns of unicast
 	bridge bool       // gaps may be bridged
-	why    error      // why the trunk that served most groups was refused
+	why    error      // why the trunk that joined most groups was refused
 	served int        // how many groups it joined
 }
 
@@ -85,7 +85,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		if l != nil || err != nil {
 			return l, err
 		}
-		// A lane without groups of its own makes room for another one.
+		// A lane that no group has an SL of makes room for another one.
 		if bad < 0 || lanes[bad].pinned {
 			return nil, x.why
 		}
@@ -291,7 +291,8 @@ func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink)
 }
 
 // spread moves trunks, indices in lines, to other lines, each line used once. It goes on as long as
-// the busiest link gets less load, shared equally, or as much with trunks nearer to the middle.
+// that lowers the load of the busiest link, which they share equally, or leaves it and brings a
+// trunk nearer to the middle.
 func spread(lines []*combLine, trunks []int) {
 	sum := make([]int64, len(lines[0].loads))
 	most := func(from, to *combLine) (most int64) { // after moving a trunk
@@ -340,7 +341,7 @@ func (x *combChooser) along(ctx context.Context, order []int, list []combLine, l
 		next[k] = k % len(list)
 	}
 	if last := order[len(order)-1]; len(lanes) > 1 && len(lanes) <= x.g.Dims[last] && len(order) > 1 {
-		column := make([]*combLine, x.g.Dims[last]) // the best line moved in the last dimension
+		column := make([]*combLine, x.g.Dims[last]) // by last coordinate: the line that else equals the best one
 		index := make([]int, len(column))           // in list
 		for i := range list {
 			at := slices.Clone(list[i].at)
@@ -453,7 +454,7 @@ func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	return l, 0
 }
 
-// cut sets why: a group is not joined.
+// cut records in why that a group is not joined.
 func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	if x.why != nil && group <= x.served {
 		return
@@ -479,8 +480,9 @@ func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 	return 0
 }
 
-// divide puts each group that may be on any lane where the links of its tree carry least so far,
-// groups with most copies first. It returns -1, or the lane that fails to join one.
+// divide puts each group that may be on any lane on the lane where the links of its tree have the
+// least load so far, groups with most copies first. It returns -1, or a lane that cannot join a
+// group.
 func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 	load := make([]int64, len(x.vls.arcs.head)) // by arc
 	links := make([][]mft.TreeLink, len(l.lanes))

@@ -70,7 +70,7 @@ func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	return list
 }
 
-// combWaits is the dependencies of unicast packets and combs.
+// combWaits is the dependency graph of unicast packets and combs.
 type combWaits struct {
 	*waits
 	sl *slVLs
@@ -92,8 +92,8 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 }
 
 // unicastTurns returns, by arc and direction, the SLs (as bits) of packets that make that turn.
-// Without path SLs packets may have any SL. The SLs of the packets to a LID that pass a switch are
-// those of all that come there.
+// Without path SLs packets may have any SL. At each switch the packets to a LID have the SLs of all
+// that come there and its own.
 func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	f, a := l.g.Fabric, l.arcs
 	type work struct {

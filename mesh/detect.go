@@ -70,23 +70,20 @@ func (e *NotGridError) Error() string {
 // number that leads in it, the lowest of parallel cables; it is clear if more than half of all
 // switches have it.
 //
-//   - A ring of four is the same as two dimensions of size 2. It is read as a
-//     ring when the numbers of both ways round it are clear and differ, or when
-//     there are other dimensions and all are longer rings; else as two. So a
-//     4x4 torus that is cabled by one plan is that, and with random port
-//     numbers it is a 4-cube, while a 4x8 torus always is one.
-//   - Dimensions come in the order of their numbers, the lower one of both
-//     directions.
-//   - The direction with the lower number is the positive one when both are
-//     clear.
-//   - Where they are not, the origin, or without one the corner with the lowest
-//     GUID, has coordinate 0, and in a ring the lowest port of the switch with
-//     the lowest GUID leads in the positive direction.
-//   - A ring begins at the origin, or without one at the corner with the lowest
-//     GUID, that is, when all dimensions are rings, at the switch with the
-//     lowest GUID.
+//   - A ring of four is the same graph as two dimensions of size 2. It is read as a ring
+//     if the numbers of both ways round it are clear and differ, or if there are other
+//     dimensions and all are longer rings; else as two dimensions. So a 4x4 torus cabled
+//     by one plan is read as such, with random port numbers as a 4-cube; a 4x8 torus is
+//     always read as a torus.
+//   - Dimensions come in the order of their numbers, the lower one of both directions.
+//   - If the numbers of both directions are clear, the lower one is the positive direction.
+//   - If they are not, the origin has coordinate 0 (without one the corner with the lowest
+//     GUID), and in a ring the lowest port of the switch with the lowest GUID leads in the
+//     positive direction.
+//   - A ring begins at the origin, or without one at the corner with the lowest GUID; if all
+//     dimensions are rings, that is the switch with the lowest GUID.
 //
-// For whole fabrics of Generate this is the generator's reading.
+// A whole fabric made by Generate is read as it was generated.
 //
 // Errors are *NotGridError. It takes O(switches) for a whole grid of a given
 // number of dimensions, and memory likewise.
@@ -131,7 +128,7 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	return grid, nil
 }
 
-// trouble is what was odd if nothing fits a graph.
+// trouble describes why nothing fits a graph.
 type trouble struct {
 	odd  []cable // links between places that are no neighbours
 	left int     // switches without a place
@@ -180,11 +177,12 @@ func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 type links struct {
 	start []int32         // by switch: its part of to; one more at the end
 	to    []fabric.NodeID // the switches at the other ends, ascending
-	// square has, by link, the links of the same switch, as bits counted from its first, that lie
-	// on a cycle of four links with this one.
+	// square has, by link, the other links of its switch that lie on a cycle of four links with it:
+	// as bits, counted from the switch's first link.
 	square []uint32
-	// crowd is five switches: two, which come first, and three common neighbours of them. On a grid
-	// two switches have at most two. crowds counts the switches that are first in such a set.
+	// crowd is a set of five switches: two, which come first, and three neighbours that both have.
+	// On a grid two switches have at most two such neighbours. crowds counts the switches that are
+	// first in a crowd.
 	crowd  [5]fabric.NodeID
 	crowds int
 }
@@ -272,7 +270,7 @@ func (g *links) findSquares() {
 	}
 }
 
-// crowdOf returns s, u and the first three neighbours of s in the set.
+// crowdOf returns a crowd: s, u and the first three of the neighbours of s in set, as bits.
 func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	crowd := [5]fabric.NodeID{s, u}
 	for k := range 3 {
@@ -382,7 +380,7 @@ func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, tro
 	return l.makeFit()
 }
 
-// placeAll places as many switches as it can, but stops if far too much does not fit.
+// placeAll places as many switches as it can. It stops if far too many links do not fit.
 func (l *layout) placeAll() {
 	for {
 		l.placeSure()
@@ -613,9 +611,9 @@ func (l *layout) placeLikely() bool {
 	return len(l.order) > before
 }
 
-// cost returns how unlikely place p is for switch x. If it lengthens a dimension, that costs
-// 1/size; so do the best places around it for x's neighbours without a place; a missing link costs
-// little. It returns false unless the place is free and next to all placed neighbours of x.
+// cost returns how unlikely place p is for switch x. To lengthen a dimension costs 1/size, for x
+// and, at their best places, for its neighbours without a place; a missing link costs little. It
+// returns false unless the place is free and next to all placed neighbours of x.
 func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
 	if _, taken := l.who[p]; taken {
 		return 0, false
@@ -801,8 +799,8 @@ func (f *fit) check(g *links) (odd []cable) {
 	return odd
 }
 
-// torn returns true if, for some step round ring d, fewer than a third of the links are there. Then
-// it is no ring, but an open dimension with these links in excess.
+// torn returns true if, for some step round ring d, less than a third of the links are there. Then
+// it is no ring but an open dimension, to which these links, odd, do not belong.
 func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
 	have, want := make([][]cable, f.Dims[d]), make([]int, f.Dims[d]) // by step
 	for s := range fabric.NodeID(g.switches()) {
@@ -825,9 +823,9 @@ func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
 // mostPositions returns how many positions a grid of n switches may have: 1/8 may lack a switch.
 func mostPositions(n int) int { return 8 * n / 7 }
 
-// mostMissing returns how many links may be missing between n switches: the part of the positions
-// without switch and the part of the links that are missing may add up to 1/8, rounded to the
-// nearest link.
+// mostMissing returns how many links between n switches may be missing. The part of the positions
+// without switch plus the part of the links that are missing may be 1/8, rounded to the nearest
+// link.
 func (s Shape) mostMissing(n int) int {
 	positions, links := s.Positions(), s.links()
 	return (positions*(links+4) - 8*(positions-n)*links) / (8 * positions)

@@ -49,10 +49,10 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	return not("no coordinates fit them all; %s has the most neighbours, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
 
-// leaveOut looks for the best fit of a graph without a few links. It tries to leave out the odd
-// ones together, each of them, each link of a crowd, and the links on the fewest cycles of four. It
-// returns the links that do not fit, the graph without them, and its fit; nil if there is none.
-// Sometimes that fits the whole graph.
+// leaveOut looks for the best fit of a graph without a few links. It tries to leave out all odd
+// links, each of them, each link of a crowd, and the links on the fewest cycles of four. It returns
+// the links that do not fit, the graph without them, and its fit; nil if there is none. Sometimes
+// all links fit in the end.
 func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
 	// An odd cable makes crowds of only a few switches, and leaves few others without a place.
 	_, most := g.busiest()
@@ -94,8 +94,8 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	return out, rest, found
 }
 
-// inferWithout looks for a fit of the graph without some cables. odd lists those that do not fit;
-// the others are in graph g again.
+// inferWithout looks for a fit of the graph without some cables. odd lists those of them that do
+// not fit it; the others are in graph g again.
 func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
 	fit, _ := infer(newLinks(f, cables), trialSteps)
 	if fit == nil {

@@ -21,7 +21,7 @@ type reading struct {
 type end struct {
 	from, to fabric.NodeID
 	port     fabric.PortID
-	lowest   bool // of the parallel cables
+	lowest   bool // it is the lowest of parallel cables
 }
 
 // axis is a dimension of the grid: one dimension of a fit, or two of size 2 read as a ring of four.
@@ -32,12 +32,12 @@ type axis struct {
 	plus, minus numbering
 }
 
-// numbering counts port numbers in one direction: for each pair of neighbours that of the lowest
-// port from one to the other.
+// numbering counts the port numbers that lead in one direction, for each pair of neighbours only
+// the lowest one.
 type numbering struct {
 	count [int(fabric.MaxPortNum) + 1]int32
 	total int32
-	first fabric.PortID // the lowest port
+	first fabric.PortID // the lowest of these ports
 }
 
 // usual returns the most common number, the lowest of several; 255 if there are none.
@@ -226,7 +226,7 @@ func (r *reading) grid(start fabric.NodeID) *Grid {
 	}
 	for _, a := range r.axes {
 		switch {
-		case a.ring && start == fabric.NoNode: // all such corners are missing
+		case a.ring && start == fabric.NoNode: // no switch is at such a corner
 			a.setOrigin(0)
 		case a.ring:
 			a.setOrigin(start)

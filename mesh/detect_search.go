@@ -71,8 +71,8 @@ func (r *search) put(x fabric.NodeID, p int) bool {
 	return r.missing <= r.allowed && r.fits(p) && !slices.ContainsFunc(r.around[p], func(q int) bool { return !r.fits(q) })
 }
 
-// move updates the counts for placing x, or for removing it if sign is -1: its neighbours lack one
-// less, and a link is missing to each other switch around it.
+// move updates the counts after x was placed, or before it is removed if sign is -1: its neighbours
+// lack one neighbour less, and links to the other switches around it are missing.
 func (r *search) move(x fabric.NodeID, sign int) {
 	r.left -= sign
 	for _, y := range r.g.of(x) {
@@ -138,8 +138,8 @@ func (r *search) candidates(x fabric.NodeID) []int {
 	return free
 }
 
-// keep accepts a complete placement if it reaches all ends of the shape and accept agrees. It
-// returns true if nothing can be better.
+// keep records a complete placement as the best if it reaches all ends of the shape and accept
+// agrees. It returns true if nothing can be better.
 func (r *search) keep() bool {
 	for d, size := range r.Dims {
 		at := func(x int) bool {
@@ -155,7 +155,7 @@ func (r *search) keep() bool {
 	}
 	r.best = f
 	r.allowed = f.missing - 1
-	return f.missing == 0 || f.absent() == 0 // then the number of missing links is fixed
+	return f.missing == 0 || f.absent() == 0 // no placement can be better
 }
 
 // searchShapes looks for a better fit than best, which may be nil, in all shapes that suit, until
@@ -163,7 +163,7 @@ func (r *search) keep() bool {
 func searchShapes(g *links, best *fit, steps int, suits func(Shape) bool) *fit {
 	type option struct {
 		Shape
-		positions, least int // how many links are missing at least
+		positions, least int // least: how many links are missing at least
 	}
 	n, count := g.switches(), g.count()
 	_, most := g.busiest()

@@ -46,7 +46,7 @@ type Shape struct {
 	// cables are parallel links.
 	Wrap []bool
 
-	step []int // by dimension: the difference of positions that differ by 1 in it
+	step []int // by dimension: what a step by 1 adds to the position
 }
 
 func newShape(dims []int, wrap []bool) Shape {
@@ -153,7 +153,7 @@ type Grid struct {
 	at     []fabric.NodeID // by position: the switch there, or NoNode
 	dir    []Dir           // by PortID: direction of a cable between switches, else NoDir
 	start  []int32         // by switch and direction: its part of ports; one more at the end
-	ports  []fabric.PortID // of a switch, by direction, then by number
+	ports  []fabric.PortID // the ports of each switch, by direction, then by number
 }
 
 // Fault is a switch or a cable that a grid lacks.

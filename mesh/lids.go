@@ -47,7 +47,7 @@ func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 	if switchLMC > 0 {
 		firstSwitch = (firstSwitch + 1<<switchLMC - 1) >> switchLMC << switchLMC
 	}
-	next := firstSwitch + g.Positions()<<switchLMC // for CAs on no switch
+	next := firstSwitch + g.Positions()<<switchLMC // for CAs without a cable to a switch
 	next = (next + 1<<hostLMC - 1) >> hostLMC << hostLMC
 
 	base := make([]fabric.LID, f.NumPorts())

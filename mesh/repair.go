@@ -117,13 +117,13 @@ type repairer struct {
 	*arcs
 	g       *Grid
 	columns []column // by the position of the destination
-	broken  int      // in all columns; a column's LIDs count once
+	broken  int      // how many entries are broken; a column's LIDs count once
 	shared  bool     // detours may take XY's own VL
 	turns   *waits   // XY's turns; none if not shared
-	order   []int32  // all arcs, in a topological order by turns
+	order   []int32  // all arcs, in a topological order of the turns
 	firstVL int      // for detours
 	firstSL int
-	limit   int // of VLs for detours, with XY's if shared
+	limit   int // greatest number of VLs for detours, with XY's if shared
 
 	tree
 	stuckFrom, stuckTo int32
@@ -237,7 +237,7 @@ func (r *repairer) write(base *lft.Routing, found *detours) {
 
 // writePorts writes the detours' entries, and returns how many VLs they take.
 func (r *repairer) writePorts(t *lft.Tables, found *detours) (vls int) {
-	turn := make([]int, len(r.head)) // by arc: LIDs so far, dealt to parallel links in turn
+	turn := make([]int, len(r.head)) // by arc: number of LIDs so far, for taking parallel links in turn
 	for i, hops := range found.hops {
 		for _, h := range hops {
 			vls = max(vls, int(h.vl)+1)

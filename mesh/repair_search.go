@@ -109,15 +109,15 @@ func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) 
 	return found, 0, nil
 }
 
-// newVL returns a VL without dependencies.
+// newVL returns the dependency graph of a new VL, which is empty.
 func (r *repairer) newVL() *waits {
 	w := newWaits(r.arcs, 1)
 	w.keepAcyclic(r.order)
 	return w
 }
 
-// shorten grows all columns again on the turns of all, and more turns that make paths shorter. A
-// column that fails keeps its detours.
+// shorten grows all columns again. It may use all turns made so far, and new ones that make paths
+// shorter. A column that fails keeps its detours.
 func (r *repairer) shorten(ctx context.Context, found *detours) error {
 	r.vls = found.vls
 	r.prefer, r.newTurn, r.otherTurn = NoDir, 0, 0
@@ -139,14 +139,14 @@ type tree struct {
 	newTurn   int
 	otherTurn int
 	work      int   // how many broken entries were visited
-	failed    int32 // column
+	failed    int32 // the column that try failed at
 
 	c      *column
 	way    []Dir     // by switch: direction of its path
 	length []int32   // by switch: hops to the destination, -1 if not known yet
 	clear  []uint16  // by switch with a length: the VLs on which its path has no new turn
 	queue  [][]int32 // by cost: arcs from switches without a way
-	cost   int       // where the queue is
+	cost   int       // the cost that is being looked at
 	hops   []hop
 	path   []int32
 }

@@ -124,13 +124,13 @@ func routeTurns(ctx context.Context, m TurnModel, g *Grid, opt lft.Options) (*lf
 	return &lft.Routing{Engine: m.Name(), Fabric: g.Fabric, Tables: tables}, nil
 }
 
-// bypasses finds ways to one destination after the other. It is the scratch memory of a worker.
+// bypasses finds paths to one destination after the other. It is the scratch memory of a worker.
 type bypasses struct {
 	*paths
 	turns  turns
 	hops   []int32         // by switch: hops to the destination, -1 without a way
-	second []fabric.NodeID // reach it by the second set alone, nearest first
-	first  []fabric.NodeID // reach it otherwise, nearest first
+	second []fabric.NodeID // switches that reach it by the second set alone, nearest first
+	first  []fabric.NodeID // other switches that reach it, nearest first
 }
 
 // to sets the NoPath entries for the LIDs of switch t.
@@ -147,7 +147,7 @@ func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
 	for i := 0; i < len(b.second); i++ {
 		b.second = b.behind(b.second[i], b.turns.order[b.turns.first:], b.second)
 	}
-	// The nearest to t first, of both lists.
+	// Visit the switches of both lists, those nearest to t first.
 	b.first = b.first[:0]
 	for i, j := 0, 0; i < len(b.second) || j < len(b.first); {
 		var u fabric.NodeID

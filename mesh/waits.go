@@ -15,7 +15,7 @@ type arcs struct {
 	dirs  int32
 	head  []int32         // by arc: the switch at its end, -1 without a cable
 	node  []fabric.NodeID // by switch
-	index []int32         // by NodeID: the switch
+	index []int32         // by NodeID: the number of the switch
 }
 
 // newArcs numbers the arcs of g. With noWrap it leaves out the cables that close rings.
@@ -59,8 +59,8 @@ func (a *arcs) into(s int32, d Dir) int32 {
 }
 
 // waits is a channel dependency graph: the channels that a packet in a channel may wait for. A
-// channel is an arc and a VL. Parallel cables count as one: without cycles then, there are none if
-// each counts by itself.
+// channel is an arc and a VL. Parallel cables count as one: if that graph has no cycle, there is
+// none with each cable for itself.
 type waits struct {
 	*arcs
 	graph.Rows
@@ -143,7 +143,7 @@ func (w *waits) cycle() []int32 {
 	for _, ch := range order {
 		sorted[ch] = true
 	}
-	// One of the others waits for each of them: go back from any, until one is met again.
+	// For each channel left, another one left waits: go back from any, until one is met again.
 	before, next := make([]int32, w.channels()), w.Next()
 	at := int32(-1)
 	for ch := range int32(w.channels()) {

@@ -158,8 +158,8 @@ func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err erro
 	return t, broken, err
 }
 
-// dropBroken sets the entries to NoPath from which the path ends at a switch without one. It
-// returns the number of entries without a path that a whole grid would have.
+// dropBroken sets entries to NoPath if the path from there ends at a switch without an entry. It
+// returns the number of entries that a whole grid would have and this one lacks.
 func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 	f := p.g.Fabric
 	var broken atomic.Int64
@@ -170,7 +170,7 @@ func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 			if len(lids) == 0 {
 				return
 			}
-			tree.FindTree(t, lids[0]) // the others pass the same switches
+			tree.FindTree(t, lids[0]) // the other LIDs pass the same switches
 			clear(arrives)
 			for _, s := range tree.Order {
 				arrives[s] = true
@@ -204,12 +204,12 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 // with the least rank of those that it needs.
 type row struct {
 	*paths
-	again   bool     // leave NoPath, and count no load for it
+	again   bool     // entries with NoPath stay, and their LIDs count no load
 	unit    []uint64 // by PortID of switches: the load of a path
 	wants   []int8   // by coordinate of the current dimension: rank of its direction
-	first   []int8   // by position: rank of the first direction; at the switch itself one after all
+	first   []int8   // by position: rank of the first direction; len(order) at the switch itself
 	choices []choice // by direction
-	weight  []uint64 // by direction and coordinate: the load of a LID there
+	weight  []uint64 // by direction and coordinate: the load of a LID at that coordinate
 }
 
 // choice is the parallel links of a switch in one direction.

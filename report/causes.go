@@ -12,9 +12,9 @@ import (
 
 // Limits of what is printed about causes without Options.Verbose.
 const (
-	fewCauses  = 3  // causes of one rule; more are one list
-	shownLines = 8  // lines of a list
-	shownHops  = 12 // hops of a witness
+	fewCauses  = 3  // this many causes of a rule are printed singly
+	shownLines = 8  // greatest number of lines of a list
+	shownHops  = 12 // greatest number of hops of a witness
 )
 
 // causesOf returns the causes of r's findings. If r has none, each finding is its own cause.
@@ -87,7 +87,7 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 			writeCause(w, r, opt, c, printed)
 		}
 	}
-	for i := range r.Findings { // findings that stand for the rest have many causes
+	for i := range r.Findings { // findings that stand for many others belong to no single cause
 		x := &r.Findings[i]
 		if opt.Verbose && x.IsRest() && !printed[i] && wanted(&verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver}) {
 			writeFinding(w, x, 0)
@@ -98,7 +98,7 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 // writeList prints causes of one rule as a list of up to shownLines lines.
 func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause) {
 	count, lost := int64(0), int64(0)
-	counted := make(map[int]bool) // by finding: several causes may have one
+	counted := make(map[int]bool) // by finding: several causes may have the same
 	for _, c := range list {
 		for _, n := range c.Pairs {
 			lost += n

@@ -14,7 +14,7 @@ import (
 // one (Workflow commands for GitHub Actions, docs.github.com). Half of it is left to others.
 const (
 	maxMarkdown = 512 << 10 // bytes
-	maxMessage  = 1000      // of a finding, bytes
+	maxMessage  = 1000      // of a finding's text, bytes
 )
 
 // Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures, and a table

@@ -73,8 +73,8 @@ type Options struct {
 	Groups fmt.Stringer
 	// Lines are names and texts of more lines, after those about the load.
 	Lines [][2]string
-	// Traffic says how good tables are for jobs, member traffic in JSON; Lines has the same in
-	// words. It is nil if it is not asked for.
+	// Traffic is a judgement of the tables for jobs: member traffic in JSON, and the same in words
+	// in Lines. It is nil if it is not asked for.
 	Traffic any
 	// Place returns the file and line of a finding, from 1. If Place is nil, or line is 0, the
 	// finding is at the beginning of the tables.

@@ -96,7 +96,7 @@ func sarifUndecided(u verify.Undecided, message object, index map[string]int, op
 	if !ok {
 		i = -1
 	}
-	print := hashOf("undecided %s %s", u.Rule, u.Reason) // the same in each run
+	print := hashOf("undecided %s %s", u.Rule, u.Reason) // does not differ between runs
 	return object{
 		"ruleId": u.Rule, "ruleIndex": i, "kind": "open", "level": "none", "message": message,
 		"locations":           []object{{"physicalLocation": physical(opt.subject(), 1)}},

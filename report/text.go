@@ -97,7 +97,7 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	partitions(r, opt.Verbose, b)
 	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "" || r.Partitions != nil) {
 		bounds(r, b)
-		return // no tables, and so no routes
+		return // without tables there are no routes
 	}
 	by := ""
 	if u.MaxDetour > 0 {
@@ -107,7 +107,8 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	if u.Aggregation > 0 {
 		unreachable += fmt.Sprintf(" and %s with an aggregation node at an end", text.Grouped(u.Aggregation))
 	}
-	// decided returns what follows figures if one of their rules is undecided: there may be more.
+	// decided returns a remark to add to figures if one of their rules is undecided: there may be
+	// more.
 	decided := func(rules ...string) string {
 		if slices.ContainsFunc(r.Undecided, func(u verify.Undecided) bool { return slices.Contains(rules, u.Rule) }) {
 			return "; at least, as a rule is undecided"

@@ -16,9 +16,8 @@ const (
 	// allTops is the greatest number of switches that are all tried on top.
 	allTops = 64
 	// legalityWork bounds the words that one count of what an order bars looks at, trialWork those
-	// of all counts of grown orders, and searchWork those of improving one order. flowWork bounds
-	// the links that all flows visit, but someFlows orders and minTargets targets always get a
-	// flow.
+	// of all counts of grown orders, searchWork those of improving one order. flowWork bounds the
+	// links that all flows visit, except that someFlows orders and minTargets targets always count.
 	legalityWork = 1 << 23
 	trialWork    = 1 << 22
 	searchWork   = 1 << 21

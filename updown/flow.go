@@ -44,7 +44,7 @@ func (x *flow) sumPowers(o *Order) (sum float64) {
 	return sum
 }
 
-// divide sends on what arrives at a switch, in parts.
+// divide divides what arrives at switch s over its legal ports.
 func (x *flow) divide(tree *tree, s fabric.NodeID) {
 	rank := tree.d.order.Rank
 	sum := 0.0

@@ -42,9 +42,9 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 		return kept.Rank, true
 	}
 	sunk := sinkRootless(f, byRank, kept.Rank, of, components)
-	// The next switch is the first of those next to switches with a rank: if the old order works,
-	// that gives it again. Each component takes the ranks that its switches had, independent of the
-	// others, so that a switch that is alone for a while gets its rank back.
+	// Of the switches next to those with a rank, the first in the old order comes next: this gives
+	// the old order again if it works. Each component takes the ranks that its switches had,
+	// independent of the others, so that a switch that is alone for a while gets its rank back.
 	ranksOf := make([][]int32, components)
 	for rank, s := range byRank {
 		ranksOf[of[s]] = append(ranksOf[of[s]], int32(rank))
@@ -58,13 +58,13 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	return chooseRepaired(f, grown, sunk).Rank, true
 }
 
-// maxSqueeze bounds the squeeze of a kept order: shortest next hops, divided by those that the
-// order leaves, for any switch and destination.
+// maxSqueeze bounds what a kept order may cost: for any switch and destination, all shortest next
+// hops divided by those that the order leaves.
 const maxSqueeze = 1.2
 
-// chooseRepaired returns the better of a grown and a sunk order, which may be nil: the one that
-// bars less. If it bars much, it returns the order of ChooseOrder if that bars less. Even then most
-// entries can stay: those that both orders allow.
+// chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If that bars much,
+// it returns the order of ChooseOrder if that bars less. Even then most entries can stay: those
+// that both orders allow.
 func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	c := newNetwork(f).newLegality().newCounter()
 	best, least := grown, c.count(grown, anyBars)
@@ -84,7 +84,7 @@ func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 }
 
 // sinkRootless moves switches without an upward link to the end, except the first of each
-// component. It returns nil if the order then connects less than the fabric does.
+// component. It returns nil if some of them still have none.
 func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []int32, components int) *Order {
 	first := make([]bool, components)
 	var stay, sink []fabric.NodeID

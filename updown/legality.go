@@ -67,7 +67,7 @@ func (x *network) listTargets(most int) []fabric.NodeID {
 type legality struct {
 	*network
 	targets []fabric.NodeID
-	words   int // of a set of targets
+	words   int // how many 64-bit words a set of targets has
 	// at is, by distance and switch, the set of targets at that distance; busy is the part of it to
 	// which a shortest path from a host passes the switch.
 	at, busy [][]uint64
@@ -76,9 +76,9 @@ type legality struct {
 // bars measures what an order bars.
 type bars struct {
 	longer float64 // routes between hosts without a legal shortest path
-	// hops measures the shortest next hops that are lost, more where few are left: the sum over
-	// switches and routes of all x (squeeze^2 - 1). all is the rate of all, in fastest cables;
-	// squeeze is all divided by the rate of those left.
+	// hops measures how many shortest next hops are lost, with more weight where few are left: the
+	// sum over switches and routes of all x (squeeze^2 - 1). Here all is the rate of all shortest
+	// next hops, in fastest cables, and squeeze is all divided by the rate of those left.
 	hops float64
 	// squeeze is the greatest of these quotients.
 	squeeze float64
@@ -90,10 +90,10 @@ func (b bars) compare(c bars) int {
 	return cmp.Or(cmp.Compare(b.longer, c.longer), cmp.Compare(b.hops, c.hops))
 }
 
-// anyBars is more than any order bars.
+// anyBars is above the bars of any order.
 var anyBars = bars{longer: math.Inf(1)}
 
-// newLegality takes as many targets as legalityWork allows.
+// newLegality prepares counts for as many targets as legalityWork allows.
 func (x *network) newLegality() *legality {
 	n := len(x.hosts)
 	diameter := 0
@@ -138,7 +138,7 @@ func (x *network) newLegality() *legality {
 	return l
 }
 
-// set returns the set of a switch.
+// set returns the bits of switch s in a set of targets for all switches.
 func (l *legality) set(all []uint64, s int) []uint64 { return all[s*l.words : (s+1)*l.words] }
 
 // counter counts what orders bar. It is the scratch memory of a worker.
@@ -151,7 +151,7 @@ type counter struct {
 	farther, here, near, hereDown, nearDown []uint64
 
 	open  []uint64  // by link of the current switch: targets that may take it
-	tally []float64 // by switch: the hops lost at it and into it
+	tally []float64 // by switch: the next hops lost at it and to it
 	work  int       // links looked at so far
 }
 
@@ -197,7 +197,7 @@ func (c *counter) count(o *Order, worst bars) bars {
 	return c.bars
 }
 
-// findHere sets here, and removes it from farther.
+// findHere sets here: the targets in farther that are in reach now. It removes them from farther.
 func (c *counter) findHere() {
 	for s := range fabric.NodeID(len(c.hosts)) {
 		links := c.to[c.first[s]:c.first[s+1]]
@@ -274,7 +274,7 @@ func (c *counter) countTarget(s fabric.NodeID, w, bit int, near []uint64) {
 	hosts := c.hosts[c.targets[w*64+bit]]
 	if left == 0 {
 		if c.hosts[s] == 0 {
-			return // counted where packets come from
+			return // it counts only at switches with hosts
 		}
 		c.longer += float64(c.hosts[s] * hosts)
 		c.squeeze = math.Inf(1)

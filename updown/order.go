@@ -57,7 +57,7 @@ func OrderOf(r *lft.Routing) (*Order, error) {
 	return &Order{Rank: r.Order, Switch: list}, nil
 }
 
-// rankSwitches returns the order of the switches in a list of all. It keeps the list.
+// rankSwitches returns the order that a list of all switches gives. It keeps the list.
 func rankSwitches(list []fabric.NodeID) *Order {
 	o := &Order{Rank: make([]int32, len(list)), Switch: list}
 	for r, s := range list {
@@ -76,7 +76,8 @@ func (o *Order) add(list ...fabric.NodeID) {
 	}
 }
 
-// addByDistance appends what a search has found since, by distance, then GUID.
+// addByDistance appends the switches that a search has found after those with a rank, by distance,
+// then GUID.
 func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
 	found := slices.Clone(search.Order[len(o.Switch):])
 	slices.SortFunc(found, func(a, b fabric.NodeID) int {

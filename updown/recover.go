@@ -17,9 +17,9 @@ import (
 // switches to follow, so an order is found if there is one.
 func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 	passages := listPassages(f, tables)
-	left := f.Switches() // have no rank yet
-	// Next is the switch that packets pass least between others in left; among equal ones one with
-	// hosts, then the lowest in the order like.
+	left := f.Switches() // switches without a rank
+	// The next switch is the one that packets pass least between others in left; among equal ones
+	// one with hosts, then the lowest in the order like.
 	compare := func(s, v fabric.NodeID) int {
 		return cmp.Or(cmp.Compare(passages[s].count, passages[v].count),
 			cmp.Compare(min(1, len(f.HostsOn(v))), min(1, len(f.HostsOn(s)))), cmp.Compare(like.Rank[v], like.Rank[s]))
@@ -45,8 +45,8 @@ func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 // passages tells between which neighbours packets pass a switch.
 type passages struct {
 	neighbours []fabric.NodeID // ascending
-	taken      []bool          // by places in neighbours, from x to
-	count      int             // how many are true
+	taken      []bool          // at from x len(neighbours) + to, by places in neighbours
+	count      int             // how many of taken are true
 }
 
 // forget removes the passages from and to a neighbour.

@@ -154,7 +154,7 @@ func (x *spamPaths) growTo(t int32) bool {
 			least = min(least, x.hops[u])
 		}
 		if least == fabric.Unreachable {
-			continue // not joined to the destination
+			continue // no cables lead to the destination
 		}
 		if least+1 == fabric.Unreachable {
 			return false

@@ -60,7 +60,7 @@ func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group,
 		if _, err := mft.Attachments(r.Fabric, s.Name(), g); err != nil {
 			return nil, err
 		}
-		all := *g // masks are for packets of any member
+		all := *g // receivers may send, too
 		all.Senders = slices.Concat(g.Senders, g.Receivers)
 		if stuck := w.Join(t, &all); stuck >= 0 {
 			return nil, &mft.RefusedError{Scheme: s.Name(), Group: g.Name,

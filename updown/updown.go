@@ -276,8 +276,8 @@ func (x *tree) growDown(t int32) bool {
 	return true
 }
 
-// growByHops is growTo by the rule itself, for the destination with rank t, the nearest switches
-// first.
+// growByHops is growTo for the destination with rank t by the rule of IncrementalEngine itself, the
+// nearest switches first.
 func (x *tree) growByHops(t int32) bool {
 	for i := range x.hops {
 		x.hops[i], x.down[i] = fabric.Unreachable, fabric.Unreachable
@@ -312,8 +312,8 @@ func (x *tree) growByHops(t int32) bool {
 	return true
 }
 
-// isDown returns true if a switch only goes down. hops must be known for all switches as near, down
-// for all nearer ones.
+// isDown returns true if a switch only goes down. It needs hops of all switches as near, and down
+// of all nearer ones.
 func (x *tree) isDown(u int32) bool {
 	h := x.hops[u]
 	if !slices.ContainsFunc(x.d.down.ranksFrom(u), func(v int32) bool { return x.down[v] == h-1 }) {
@@ -324,9 +324,9 @@ func (x *tree) isDown(u int32) bool {
 		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
 }
 
-// side returns the channels, all in one direction, that the switch with rank r may take, what is
-// known for its class, and the hops by rank that lead on. All but the destination share these with
-// the switches of their class that go in the same direction.
+// side returns the channels in the direction in which the switch with rank r may go, what is known
+// of its class's choice among them, and the hops by rank of the switches they lead to. All but the
+// destination share these with the switches of their class that go in the same direction.
 func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {
 		c = &x.d.up

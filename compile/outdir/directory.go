@@ -31,13 +31,13 @@ type file struct {
 // process that writes it holds a lock (flock).
 const pendingPrefix = ".ibweave-"
 
-// oldInfix is part of the name that the replaced directory has for a moment where directories
-// cannot be exchanged: the name of the directory in the making, oldInfix, its own name.
+// oldInfix is in the name that the replaced directory has for a moment where directories cannot be
+// exchanged: the name of the directory in the making, then oldInfix, then its former name.
 const oldInfix = ".old-"
 
-// foreignAge is the age from which a directory in the making counts as abandoned if its lock says
-// nothing: it is from another machine or another boot, since network file systems may not share
-// locks, or the system has no locks.
+// foreignAge is the age from which a directory in the making counts as abandoned if its lock cannot
+// be trusted: it is from another machine or boot (network file systems may not share locks), or the
+// system has no locks.
 const foreignAge = 24 * time.Hour
 
 // writeDirectory writes the files of list and their manifest as directory dir. All of it appears at
@@ -77,7 +77,7 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(pending), lock.Close()) }() // what is left, or was replaced
+	defer func() { err = errors.Join(err, os.RemoveAll(pending), lock.Close()) }() // the unfinished or the replaced directory
 	if err := os.Chmod(pending, mode); err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	c := &contents{Result: r, opt: opt, options: opt.manifestOptions(r.Routing.Fabric)}
 	c.addTables()
 	c.addGroups()
-	if opt.Only == nil { // tables of some switches alone have no configurations
+	if opt.Only == nil { // there are no configurations for tables of some switches
 		qos, err := QoSOptions(r)
 		if err == nil || opt.Force {
 			c.add(ConfigName, func(w io.Writer) error { return c.writeConfig(w, qos) })

@@ -43,7 +43,7 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static, u
 	replaced := siteConfig + " " + siteLIDs
 	keep := "tar -cPf " + siteCopy + " --ignore-failed-read " + replaced
 	commands := []string{stop, keep}
-	remove := "tar -tPf " + siteCopy + " >/dev/null && rm -f " + replaced // not without the archive
+	remove := "tar -tPf " + siteCopy + " >/dev/null && rm -f " + replaced // only if the archive is readable
 	undo = []string{stop}
 	if abs, err := filepath.Abs(dir); err != nil || abs != filepath.Clean(opt.InstallDir) {
 		to := quote(opt.InstallDir)
@@ -83,7 +83,7 @@ type adaptiveSwitch struct {
 type adaptiveGroup struct {
 	Group int             `json:"group"`
 	Ports []int           `json:"ports"`
-	LIDs  [][2]fabric.LID `json:"lids"` // from the first to the last of each range
+	LIDs  [][2]fabric.LID `json:"lids"` // first and last LID of each range
 }
 
 // writeAdaptive writes the groups of each switch and the LIDs that use them as JSON, a line for

@@ -142,8 +142,8 @@ func Changed(severity verify.Severity, format string, args ...any) verify.Findin
 	return verify.Finding{Rule: verify.FileChanged, Severity: severity, Message: fmt.Sprintf(format, args...), Count: 1}
 }
 
-// CheckRest compares the files that were not read with their sums, and unpacked dumps with the sums
-// of the packed ones. It does not hold files in memory.
+// CheckRest checks the files that Read was not called for, and unpacked dumps, against the
+// manifest's sums. It does not hold files in memory.
 func (d *Directory) CheckRest(ctx context.Context) (findings []verify.Finding, undecided []verify.Undecided, err error) {
 	names := slices.Sorted(maps.Keys(d.Files))
 	found := make([]verify.Result, len(names))
@@ -183,7 +183,7 @@ func (d *Directory) checkFile(name string, to *verify.Result) error {
 	if !packed {
 		return nil
 	}
-	sum, err = sumOf(func(w io.Writer) error { // packed as compile packs it
+	sum, err = sumOf(func(w io.Writer) error { // pack it again as compile does
 		return dump.WriteZstd(w, func(w io.Writer) error { return files.CopyRegular(w, unpacked, maxFile) })
 	})
 	switch {

@@ -26,7 +26,7 @@ type State uint8
 const (
 	Static State = iota // the packet leaves by the static port
 	Free                // by the static port or any port of the group, chosen for each packet
-	HBF                 // or by the port of the group that a hash of the flow selects
+	HBF                 // by the static port or the group's port that a hash of the flow selects
 )
 
 var stateNames = [...]string{Static: "Static", Free: "Free", HBF: "HBF"}

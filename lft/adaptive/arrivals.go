@@ -11,13 +11,13 @@ import (
 // which classes of SLs come over it, and on which VLs.
 type arrivals struct {
 	p    *paths
-	last fabric.PortID // output port of the root for the LIDs; its port 0 for its own LID
+	last fabric.PortID // output port for the LIDs at the root switch; port 0 for its own LID
 	// vls holds the VLs as bits, at index channel x classes + class.
 	vls []uint16
 	log []arrival
 }
 
-// arrival is a bit set in vls: an entry of the log.
+// arrival is an entry of the log: a bit that was set in vls.
 type arrival struct {
 	at int32
 	vl uint16

@@ -7,11 +7,11 @@ import (
 
 // Stats measures how much choice the tables leave.
 type Stats struct {
-	Entries   int64   `json:"entries"`               // of PLFT 0, to another switch
-	Adaptive  int64   `json:"adaptive"`              // those with a choice of ports
-	Ports     float64 `json:"mean_ports"`            // mean of these, the static port included
+	Entries   int64   `json:"entries"`               // of PLFT 0 that lead to another switch
+	Adaptive  int64   `json:"adaptive"`              // how many of them have a choice of ports
+	Ports     float64 `json:"mean_ports"`            // ports of such an entry on average, the static one included
 	Widest    int     `json:"max_ports"`             // of one entry
-	MaxGroups int     `json:"max_groups_per_switch"` // used by entries
+	MaxGroups int     `json:"max_groups_per_switch"` // groups that entries use
 }
 
 // Measure measures the first PLFT.

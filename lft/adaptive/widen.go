@@ -482,7 +482,7 @@ func (p *paths) storeAll() {
 	}
 }
 
-// store writes the choices of a switch into the PLFT. It makes no group for a single port.
+// store writes the choices of a switch into the PLFT. A single port gets no group.
 func (p *paths) store(s fabric.NodeID, set PortSet) {
 	entry := pack(Static, -1)
 	if set.Len() > 1 {
@@ -498,7 +498,7 @@ func (p *paths) store(s fabric.NodeID, set PortSet) {
 	}
 }
 
-// find returns the number of a set, a new one for a new set.
+// find returns the number of a set. A new set gets the next number.
 func (x *portSets) find(set PortSet) int {
 	x.Lock()
 	defer x.Unlock()

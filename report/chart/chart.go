@@ -91,7 +91,7 @@ type Form uint8
 // The forms.
 const (
 	LineAndPoints Form = iota
-	LineOnly           // a model
+	LineOnly           // for a model
 	PointsOnly         // measurements that a line models
 )
 
@@ -124,10 +124,10 @@ type Chart struct {
 const (
 	panelWidth  = 9 * vg.Centimeter
 	panelHeight = 7.5 * vg.Centimeter
-	namesWidth  = 4 * vg.Centimeter // more, for names on the Y axis
+	namesWidth  = 4 * vg.Centimeter // added width for names on the Y axis
 	margin      = 0.3 * vg.Centimeter
 	axisName    = 0.7 * vg.Centimeter
-	thumb       = 1.2 * vg.Centimeter // of a curve in a legend
+	thumb       = 1.2 * vg.Centimeter // length of a curve's sample in a legend
 	legendLine  = 0.42 * vg.Centimeter
 	pngDPI      = 120
 )
@@ -141,7 +141,7 @@ var Palette = []color.Color{
 	color.RGBA{0xe6, 0x9f, 0x00, 0xff}, // orange
 	color.RGBA{0x56, 0xb4, 0xe9, 0xff}, // sky
 	color.RGBA{0x00, 0x00, 0x00, 0xff}, // black
-	color.RGBA{0x90, 0x90, 0x90, 0xff}, // our addition
+	color.RGBA{0x90, 0x90, 0x90, 0xff}, // grey, our addition
 }
 
 // markers are hollow if possible, so that overlapping ones show.
@@ -566,7 +566,7 @@ func (p *Panel) addCurve(g *plot.Plot, c *Curve, look draw.LineStyle, marker dra
 	return nil
 }
 
-// setLimits makes the axes include all points, their intervals and the levels.
+// setLimits sets the ends of the axes so that all points, intervals and levels show.
 func (p *Panel) setLimits(g *plot.Plot) {
 	lowX, highX, lowY, highY := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, curve := range p.Curves {

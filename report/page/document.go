@@ -50,7 +50,8 @@ type document struct {
 	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
 	Mean   float64 `json:"mean"`
 
-	// For two states: what both have in common, and in the new state's document the changes.
+	// For two states: the name of the state, the box of both, and in the new state's document the
+	// changes.
 	State   string    `json:"state,omitempty"`
 	Box     []float64 `json:"box,omitempty"` // left, top, right, bottom
 	Changes []Change  `json:"changes,omitempty"`
@@ -169,8 +170,8 @@ func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	return text.PrintableJSON(document), p.data, err
 }
 
-// Map returns what Update leaves out: a document with the arrays of the map leaf by leaf, none if
-// there is no map.
+// Map returns what Update leaves out: a document with the arrays of the leaf-to-leaf map (see
+// heat), none if there is no map.
 func Map(ctx context.Context, in *Input) (text, data []byte, err error) {
 	s, err := unplaced(ctx, in)
 	if err != nil {
@@ -295,7 +296,7 @@ func (s *scene) packLabels(d *document, p *packer) {
 	d.Labels = labels.list
 }
 
-// document packs everything except the map leaf by leaf.
+// document packs everything except the leaf-to-leaf map.
 func (s *scene) document(p *packer) *document {
 	f := s.Fabric
 	d := &document{
@@ -382,8 +383,8 @@ func (s *scene) document(p *packer) *document {
 	return d
 }
 
-// Entries returns the number of entries of forwarding tables in the page; with adaptive routing
-// each PLFT adds two for each.
+// Entries returns how many entries of forwarding tables the page would have. An entry of a PLFT
+// counts as two.
 func (in *Input) Entries() int64 {
 	entries := int64(len(in.lids())) * int64(in.Fabric.NumSwitches())
 	if in.Adaptive != nil {
@@ -499,7 +500,7 @@ func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	return ""
 }
 
-// packHeat adds the map leaf by leaf, if there is one.
+// packHeat adds the leaf-to-leaf map, if there is one.
 func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	h, err := s.heat(ctx)
 	if h == nil || err != nil {

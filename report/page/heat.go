@@ -14,7 +14,7 @@ import (
 // mostLeaves is the greatest number of leaves for which there is a map: it takes their square.
 const mostLeaves = 2048
 
-// heat is a map leaf by leaf: how the static tables route packets from the hosts of one leaf to
+// heat is a leaf-to-leaf map: how the static tables route packets from the hosts of one leaf to
 // those of another. Index i*len(leaves)+j is from leaf i to leaf j.
 type heat struct {
 	leaves []fabric.NodeID // switches with hosts, ascending

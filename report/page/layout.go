@@ -19,7 +19,7 @@ type layout struct {
 	radius []float32 // by node: half its width
 	edges  []edge    // sorted by the switches they join
 	cables []fabric.PortID
-	within *layout // this layout is a part of that one, and has its size; nil if not
+	within *layout // a layout of more nodes, whose size this one takes; nil for its own size
 	// groupings are the groups that can be closed to boxes: pods, and the input's groups with their
 	// switches.
 	groupings []Grouping
@@ -28,7 +28,7 @@ type layout struct {
 // edge is the cables between two switches, drawn as one line.
 type edge struct {
 	a, b   fabric.NodeID // a < b
-	cables int32         // index in layout.cables of its first: the ports on a
+	cables int32         // index in layout.cables of its first cable's port on a
 	// bend is how far to the left a curved line passes, on the way from a to b; 0 if it is
 	// straight.
 	bend float32

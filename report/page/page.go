@@ -37,7 +37,7 @@ type Input struct {
 	*state.State
 
 	Result *verify.Result
-	Rules  []verify.Rule // explain the findings
+	Rules  []verify.Rule // they explain the findings
 
 	// Routes is lft.ChannelLoads of Tables; nil if the caller does not have it.
 	Routes []int64
@@ -59,7 +59,7 @@ type Input struct {
 	// Groupings are groups of hosts that the user can close to boxes, besides pods.
 	Groupings []Grouping
 
-	// Base, if not nil, makes the page try changes: it is the data that package session packed.
+	// Base, if not nil, lets the page try changes: it is the data that package session packed.
 	Base []byte
 	// Compiler is the compiler for that: WebAssembly, as gzip.
 	Compiler []byte
@@ -73,9 +73,10 @@ type Input struct {
 type Counter struct {
 	Name   string    `json:"name"`
 	Unit   string    `json:"unit"` // per time, for a rate
-	Values []float64 `json:"-"`    // by PortID, of packets that leave or of the port; negative if unknown
+	Values []float64 `json:"-"`    // by PortID: of packets that leave there, or of the port; < 0: unknown
 
-	// FromTables is true if other tables change the values: to try a change drops them.
+	// FromTables is true if the values depend on the tables: then trying a change drops the
+	// counter.
 	FromTables bool `json:"tables,omitempty"`
 }
 

@@ -24,12 +24,12 @@ type Path struct {
 
 // Channel is a virtual lane of a cable in one direction.
 type Channel struct {
-	Out fabric.PortID // the port at its beginning
+	Out fabric.PortID // the port that it leaves by
 	VL  fabric.VL
 	// Share is the share of packets that take it, if each switch uses all ports of its choice
 	// equally; 1 on a path without choices.
 	Share float64
-	Hop   int           // 0 from the source
+	Hop   int           // 0 for the channel from the source
 	From  fabric.PortID // port by which packets came to the switch; NoPort at the source
 }
 
@@ -68,7 +68,7 @@ func (p *Path) Merged() (list []Channel) {
 
 // place is a port that packets of an SL come to.
 type place struct {
-	port fabric.PortID // they come to
+	port fabric.PortID // the port that they come to
 	sl   fabric.SL
 }
 

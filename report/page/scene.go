@@ -14,8 +14,8 @@ type scene struct {
 	*Input
 	*layout
 	routes []int64 // by PortID, lft.ChannelLoads; nil without tables
-	max    int64   // of channels between switches
-	mean   float64 // of these, also unused ones
+	max    int64   // greatest of channels between switches
+	mean   float64 // mean over them, unused ones included
 }
 
 // scenes returns the scenes of both states, with the same places; old is nil for a single state.

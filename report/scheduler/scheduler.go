@@ -207,7 +207,7 @@ func (b *builder) switchName(s fabric.NodeID) string {
 	return cmp.Or(names.Plain(name), "switch")
 }
 
-// unused returns the name, or with a GUID added if a group has it.
+// unused returns a name that no group has: the given one, if need be with a GUID added.
 func (b *builder) unused(name string, g fabric.GUID) string {
 	if b.taken[name] {
 		name += "-" + strings.TrimPrefix(g.String(), "0x")

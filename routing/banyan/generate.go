@@ -63,7 +63,7 @@ func Banyan(stages int, wrapAround bool) (*fabric.Fabric, error) {
 		}
 	}
 	outputs := make([]int, n) // the node that processor a sends from
-	inputs := make([]int, n)  // and the one that it receives at
+	inputs := make([]int, n)  // the node that it receives at
 	receivePort := 1
 	for a := range n {
 		if wrapAround {

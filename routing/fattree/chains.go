@@ -19,7 +19,7 @@ type chains struct {
 	// digit if they have cables to the same switches above.
 	digit []int
 	// mixed is true if levels above join many switches of the same subtree, or if some leaves are
-	// joined only by cables within a level. Shifts would then have contention on any chains.
+	// joined only by cables within a level. Then no chains keep shifts free of contention.
 	mixed bool
 	// uplinksOf has, by switch, the uplinks of listUplinks for its digit, nil for missing ones.
 	uplinksOf [][]*uplink
@@ -33,7 +33,7 @@ type chains struct {
 	offsets [][]int
 }
 
-// A tree is mixed if 1/mixedShare of the switches of a level share a subtree and all above.
+// In a mixed tree 1/mixedShare of a level's switches have an alike switch in their subtree.
 const mixedShare = 4
 
 // digitUplink describes an uplink that all switches with a digit have.
@@ -56,7 +56,7 @@ func newChains(p *numbers) *chains {
 	return c
 }
 
-// findDigits numbers the switches of a level. Switches are alike if the levels above join them; the
+// findDigits numbers the switches of a level. Switches that the levels above join are alike. The
 // n-th of them in each subtree, by NodeID, have the same digit.
 func (c *chains) findDigits(l int) {
 	type key struct {
@@ -87,7 +87,7 @@ func (c *chains) findDigits(l int) {
 func (c *chains) findUplinks() {
 	c.uplinksOf = make([][]*uplink, len(c.switches))
 	counts := text.Each(c.leaves, func(u int32) int { return c.indexCount[u] })
-	slots := levels.MedianHost(counts) // of a switch of the level
+	slots := levels.MedianHost(counts) // how many slots a switch of the level has
 	for l, switches := range c.byLevel[:c.height()] {
 		if l == 0 {
 			switches = c.leaves
@@ -126,7 +126,7 @@ func (c *chains) findUplinks() {
 func (c *chains) listUplinks(switches []int32) map[int][]digitUplink {
 	type key struct {
 		digitUplink
-		below int // digit of the level
+		below int // digit of the switch below
 	}
 	having, count := map[key]int{}, map[int]int{}
 	for _, u := range switches {
@@ -254,7 +254,7 @@ func (c *chains) writeEntries(t *lft.Tables) {
 		}
 		for _, u := range below[i] {
 			row, l := t.Row(c.switches[u]), c.level[u]
-			num := slices.Repeat([]fabric.PortNum{fabric.NoPath}, c.uplinks[l]) // by number of the uplink
+			num := slices.Repeat([]fabric.PortNum{fabric.NoPath}, c.uplinks[l]) // by the uplink's number: its port
 			for w, up := range c.uplinksOf[u] {
 				if up != nil {
 					num[w] = c.f.Num(up.port)

@@ -143,7 +143,7 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 		if err != nil {
 			return err
 		}
-		for _, lid := range lids { // they get the up*/down* paths of t, which the first layer has
+		for _, lid := range lids { // the first layer has the up*/down* paths of t
 			for s := range fabric.NodeID(len(p.all)) {
 				p.tables.Row(s)[lid] = t.Row(s)[lid]
 			}
@@ -151,7 +151,7 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 		}
 		return nil
 	}
-	var longer []fabric.LID // of CA and router ports
+	var longer []fabric.LID // to CA and router ports, with paths that became longer
 	if x.unassigned > 0 {
 		longer = p.listUnassigned(x)
 		if err := replace(longer); err != nil {

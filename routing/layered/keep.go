@@ -11,7 +11,8 @@ import (
 
 var _ lft.IncrementalEngine = Engine{}
 
-// KeepOrder returns the order that updn keeps; ok if paths between hosts are shortest paths by it.
+// KeepOrder returns the order that updn keeps. ok is true if its paths between hosts are shortest
+// ones.
 func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	rank, _ := updown.Engine{}.KeepOrder(f, was)
 	order, err := updown.OrderOf(&lft.Routing{Fabric: f, Order: rank})

@@ -59,9 +59,10 @@ func sortByWeight(weight []uint32) []int32 {
 	return list
 }
 
-// fillLayer puts as many as it can of the paths without a layer in done into layer l.
+// fillLayer puts as many paths as it can into layer l, of those that are in no layer of the set
+// done.
 func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16) {
-	seeded := make([]bool, len(l.set)) // turns that stay
+	seeded := make([]bool, len(l.set)) // turns of l before, which stay
 	for e := range seeded {
 		seeded[e] = l.hasTurn(int32(e))
 	}
@@ -78,8 +79,8 @@ func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, don
 	p.addPaths(ctx, l, done)
 }
 
-// addPaths puts into layer l those paths from switches with hosts that fit and have no layer in
-// done.
+// addPaths puts the paths from switches with hosts that fit into layer l, of those that are in no
+// layer of the set done.
 func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	w := p.newWalker()
 	refused := make([]bool, p.countTurns())
