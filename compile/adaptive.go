@@ -19,9 +19,9 @@ type Adaptive struct {
 }
 
 // AddChoices adds a choice of ports to the static tables of r, verifies the result and sets
-// r.Adaptive. Findings go to r.Verify, also for each switch that needs more groups than a default
-// group table has. The proof covers unicast packets only. Errors: a *lft.DomainError for static
-// tables with a credit loop, and ctx's.
+// r.Adaptive. Findings go to r.Verify, also for each switch that needs more groups than a
+// default group table has. The proof covers unicast packets only. Errors: a
+// *lft.DomainError for static tables with a credit loop, and ctx's.
 func (r *Result) AddChoices(ctx context.Context) error {
 	start := time.Now()
 	t, err := adaptive.Widen(ctx, r.Routing)
@@ -49,8 +49,8 @@ func (r *Result) AddChoices(ctx context.Context) error {
 	return nil
 }
 
-// Certificate returns the proof that there is no credit loop, whatever ports the switches choose;
-// nil if there is no such proof.
+// Certificate returns the proof that there is no credit loop, whatever ports the switches
+// choose; nil if there is no such proof.
 func (r *Result) Certificate() *verify.Certificate {
 	if r.Adaptive != nil {
 		return r.Adaptive.certificate

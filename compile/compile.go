@@ -1,6 +1,6 @@
-// Package compile is the pipeline from a fabric to verified tables: it assigns LIDs,
-// runs an engine and multicast schemes, and verifies what they made. It opens no files;
-// package outdir writes the result for OpenSM. It is part of the supported Go API.
+// Package compile is the pipeline from a fabric to verified tables: it assigns LIDs, runs an
+// engine and multicast schemes, and verifies what they made. It opens no files; package outdir
+// writes the result for OpenSM. It is part of the supported Go API.
 package compile
 
 import (
@@ -24,37 +24,37 @@ import (
 type Options struct {
 	LIDs  lft.LIDOptions
 	Route lft.Options
-	// MaxDetour, if not nil, is how many switches more than a shortest path any path between CA and
-	// router ports may pass. If nil, engines take the detours that their guarantee needs.
+	// MaxDetour, if not nil, is how many switches more than a shortest path any path between CA
+	// and router ports may pass. If nil, engines take the detours that their guarantee needs.
 	MaxDetour *int
-	// Demand, if not nil, returns the traffic of hosts in the fabric, whose LIDs are assigned, or
-	// nil for none. Tables are fitted to it as far as the engine leaves a choice of ports.
+	// Demand, if not nil, returns the traffic of hosts in the fabric, whose LIDs are assigned,
+	// or nil for none. Tables are fitted to it as far as the engine leaves a choice of ports.
 	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
-	// UniformFloor is the factor by which a fit to Demand may raise the greatest load of uniform
-	// traffic, one route from each host to each LID. 0 means lft.DefaultUniformFloor.
+	// UniformFloor is the factor by which a fit to Demand may raise the greatest load of
+	// uniform traffic, one route from each host to each LID. 0 means lft.DefaultUniformFloor.
 	UniformFloor float64
 	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes. "" takes the scheme that the
 	// engine needs, else identity if Route.VLs is more than 1, else one VL for all traffic.
 	SL2VL string
 	// Groups, if not nil, returns the multicast groups of the fabric, whose LIDs are assigned.
 	Groups func(*fabric.Fabric) ([]mft.Group, error)
-	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses one for each group by
-	// the engine and the group's senders.
+	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses one for each group
+	// by the engine and the group's senders.
 	Multicast string
-	// Scheme, if not nil, is the caller's own multicast scheme and replaces Multicast. Groups that
-	// it refuses get no other scheme.
+	// Scheme, if not nil, is the caller's own multicast scheme and replaces Multicast. Groups
+	// that it refuses get no other scheme.
 	Scheme mft.Scheme
 	MFT    mft.Options
-	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with this Kept.
+	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with this
+	// Kept.
 	Kept *Kept
 	// Unverified leaves out multicast and the check: the tables then only serve as Previous of
 	// others.
 	Unverified bool
-	// Stage, if not nil, is called when a stage begins: "route", "multicast",
-	// "verify".
+	// Stage, if not nil, is called when a stage begins: "route", "multicast", "verify".
 	Stage func(name string)
-	// Progress, if not nil, is told how much of the verification is done. It
-	// is called from several goroutines.
+	// Progress, if not nil, is told how much of the verification is done. It is called from
+	// several goroutines.
 	Progress func(done, total int)
 }
 
@@ -80,12 +80,12 @@ type Result struct {
 	Fit *Fit
 	// Adaptive is nil without AddChoices.
 	Adaptive *Adaptive
-	// Verify is the checker's verdict. A fault that the engine does not promise to avoid, such as a
-	// credit loop of minhop, is a warning in it.
+	// Verify is the checker's verdict. A fault that the engine does not promise to avoid, such
+	// as a credit loop of minhop, is a warning in it.
 	Verify  *verify.Result
 	Seconds Seconds
-	// AnySL is true if the proof holds whatever SLs paths have: Routing.PathSLs then only spreads
-	// paths over VLs, for the scheme SpreadVLs.
+	// AnySL is true if the proof holds whatever SLs paths have: Routing.PathSLs then only
+	// spreads paths over VLs, for the scheme SpreadVLs.
 	AnySL bool
 }
 
@@ -100,9 +100,9 @@ func (e *LIDError) Unwrap() error { return e.Err }
 // Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, with a
 // *mesh.NotGridError inside if LIDs by mesh coordinates find no mesh; a *lft.DomainError of the
 // engine or for paths longer than Options.MaxDetour; a *GroupError; those of Options.Groups and
-// Options.Demand; ctx's. Findings about tables are no error: see Result.Verify. With lft.KeepLIDs,
-// LIDs of virtual ports get the entries of the ports that they are on; other policies drop these
-// LIDs.
+// Options.Demand; ctx's. Findings about tables are no error: see Result.Verify. With
+// lft.KeepLIDs, LIDs of virtual ports get the entries of the ports that they are on; other
+// policies drop these LIDs.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r, err := run(ctx, f, e, opt)
 	if err == nil && opt.SL2VL == SpreadVLs && opt.Route.VLs > 1 {
@@ -229,7 +229,8 @@ func (r *Result) unicastErrors() bool {
 	})
 }
 
-// regrade turns errors into warnings if the engine or the scheme does not promise to avoid them.
+// regrade turns errors into warnings if the engine or the scheme does not promise to avoid
+// them.
 func (r *Result) regrade(scheme string) {
 	if !r.Engine.Guarantee().Has(lft.NoCreditLoop) {
 		r.Verify.Regrade(verify.CreditLoop, verify.Warning)

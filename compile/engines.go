@@ -13,8 +13,8 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// Engine is a row of the table of engines. verify checks that its results keep the Guarantee that
-// it declares.
+// Engine is a row of the table of engines. verify checks that its results keep the Guarantee
+// that it declares.
 type Engine struct {
 	lft.Engine
 	Aliases []string

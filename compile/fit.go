@@ -14,8 +14,8 @@ type Fit struct {
 	lft.Fit
 	Original *lft.Tables  // before the fit
 	Bound    *bound.Bound // lower bound of the load under the demand; nil if there is none
-	// Uniform and UniformBefore are the greatest loads of uniform traffic, one route from each host
-	// to each LID, after and before the fit, in lft.LoadUnits.
+	// Uniform and UniformBefore are the greatest loads of uniform traffic, one route from each
+	// host to each LID, after and before the fit, in lft.LoadUnits.
 	Uniform, UniformBefore uint64
 	// Why is the reason why the tables were not fitted, in a few words; "" if they were.
 	Why string
@@ -29,8 +29,8 @@ func (o *Options) floor() float64 {
 	return o.UniformFloor
 }
 
-// routeOptions returns Route with the Kept state. With a demand it multiplies the rebalance factor
-// by floor, so that a rebalance does not undo the fit.
+// routeOptions returns Route with the Kept state. With a demand it multiplies the rebalance
+// factor by floor, so that a rebalance does not undo the fit.
 func (o *Options) routeOptions() lft.Options {
 	route := o.Route
 	if o.Kept != nil {
@@ -42,8 +42,8 @@ func (o *Options) routeOptions() lft.Options {
 	return route
 }
 
-// fit fits the tables to opt.Demand. If the engine kept tables, it changes only the entries that it
-// must to bring the load to at most opt.Route.Rebalance times a lower bound.
+// fit fits the tables to opt.Demand. If the engine kept tables, it changes only the entries
+// that it must to bring the load to at most opt.Route.Rebalance times a lower bound.
 func (r *Result) fit(ctx context.Context, opt *Options) error {
 	if opt.Demand == nil {
 		return nil
@@ -80,8 +80,8 @@ func (o *Options) keptOptions(l *lft.Incremental) lft.FitOptions {
 	return lft.FitOptions{Most: max(l.MaxLoad(), o.mostRoutes(l.LoadBound())), Slack: o.Route.RebalanceFactor(), Blocks: math.MaxInt}
 }
 
-// fitPart changes a few blocks of the tables towards opt.Demand. undo reverts that; it is nil if
-// nothing has changed.
+// fitPart changes a few blocks of the tables towards opt.Demand. undo reverts that; it is nil
+// if nothing has changed.
 func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()) {
 	f := l.Snapshot().Fabric
 	d, err := opt.Demand(ctx, f)

@@ -14,9 +14,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Incremental compiles a fabric each time that it changes, for a caller that has the last result in
-// force. It keeps entries where it can and verifies what changed. The zero value has no tables yet.
-// Not safe for concurrent use.
+// Incremental compiles a fabric each time that it changes, for a caller that has the last
+// result in force. It keeps entries where it can and verifies what changed. The zero value has
+// no tables yet. Not safe for concurrent use.
 type Incremental struct {
 	engine  *Engine
 	routing *lft.Routing
@@ -24,8 +24,9 @@ type Incremental struct {
 	prepared
 	prepare func() prepared // makes the next state; nil if there is nothing to prepare
 	ready   chan prepared   // gets what prepare returns; nil when prepare is not running
-	// findScratch routes the fabric from scratch and returns the greatest load, 0 if that fails;
-	// nil if none is wanted. scratch gets its result; nil when findScratch is not running.
+	// findScratch routes the fabric from scratch and returns the greatest load, 0 if that
+	// fails; nil if none is wanted. scratch gets its result; nil when findScratch is not
+	// running.
 	findScratch func(ctx context.Context) uint64
 	scratch     chan uint64
 	scratchLoad uint64             // the result, 0 for none
@@ -43,8 +44,8 @@ type prepared struct {
 	failure error
 }
 
-// MaxDrift bounds the greatest load of kept tables, as a multiple of that of the last routing from
-// scratch or of a lower bound. Above it Run routes all from scratch.
+// MaxDrift bounds the greatest load of kept tables, as a multiple of that of the last routing
+// from scratch or of a lower bound. Above it Run routes all from scratch.
 const MaxDrift = 2
 
 // Step describes the work of Incremental.Run.
@@ -53,8 +54,8 @@ type Step struct {
 	Kept bool
 	// Why is the reason, in a few words, if Kept is false.
 	Why string
-	// Failure is the error that kept Run from keeping tables, nil for none;
-	// after a panic it is a *par.Panic.
+	// Failure is the error that kept Run from keeping tables, nil for none; after a panic it is
+	// a *par.Panic.
 	Failure error
 	// LIDs is how many LIDs were looked at.
 	LIDs int
@@ -62,8 +63,8 @@ type Step struct {
 	Changes Changes
 	// Adopted is true for the step that Kept the tables given to Adopt.
 	Adopted bool
-	// Over describes a load that the first step after a change could not bring down to its aim; nil
-	// if there is none, or if that is not known.
+	// Over describes a load that the first step after a change could not bring down to its aim;
+	// nil if there is none, or if that is not known.
 	Over *Excess
 	// ByChange is true if only the change was checked, on top of the last verdict; false if all
 	// was. If true, notes are left out, see verify.IncrementalChecker.
@@ -76,11 +77,11 @@ type Excess struct {
 	Times float64       // load / greatest load of tables from scratch, an estimate
 }
 
-// Run is the function Run for f, the next state of the same fabric. It keeps the last tables if it
-// can. It routes from scratch if the engine is no lft.IncrementalEngine or does not keep tables
-// with several lanes, for multicast and SL-to-VL schemes, if the change or the drift of loads is
-// too large, if the tables would have faults, and if keeping tables fails or panics. If the engine
-// refuses to route from scratch, tables are kept as with Options.Route.Previous.
+// Run is the function Run for f, the next state of the same fabric. It keeps the last tables if
+// it can. It routes from scratch if the engine is no lft.IncrementalEngine or does not keep
+// tables with several lanes, for multicast and SL-to-VL schemes, if the change or the drift of
+// loads is too large, if the tables would have faults, and if keeping tables fails or panics.
+// If the engine refuses to route from scratch, tables are kept as with Options.Route.Previous.
 //
 // The next call needs a state that takes as long to prepare as a routing from scratch. Prepare
 // makes it in the background. If the caller did not call it, Run does, and counts the time as
@@ -182,9 +183,9 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	return r, step, nil
 }
 
-// Adopt makes the first Run begin with the tables that the switches have, of any origin. Run keeps
-// the entries that an engine with incremental updates could have made. The tables have a row for
-// each switch and an entry for each LID, fabric.NoPath if it is unknown.
+// Adopt makes the first Run begin with the tables that the switches have, of any origin. Run
+// keeps the entries that an engine with incremental updates could have made. The tables have a
+// row for each switch and an entry for each LID, fabric.NoPath if it is unknown.
 func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
 
 // isFault returns true for errors of the tables. Pairs that no cables join are no such error.
@@ -193,7 +194,8 @@ func isFault(f verify.Finding) bool {
 }
 
 // maxForeign is the greatest part of adopted entries that may differ from those that the engine
-// would make. If more differ, the tables are of another engine; a routing from scratch is better.
+// would make. If more differ, the tables are of another engine; a routing from scratch is
+// better.
 const maxForeign = 0.25
 
 // maxRebalance is a rebalance factor so large that no load is changed.
@@ -262,8 +264,8 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 	return r, "", nil
 }
 
-// prepareNext sets prepare for the next call: it makes a checker of changes, and a router unless
-// there is one.
+// prepareNext sets prepare for the next call: it makes a checker of changes, and a router
+// unless there is one.
 func (c *Incremental) prepareNext(r *Result) {
 	routing, found := r.Routing, *r.Verify // the caller may regrade findings
 	x, engine := c.prepared, c.engine.Engine.(lft.IncrementalEngine)
@@ -289,8 +291,8 @@ func (c *Incremental) prepareNext(r *Result) {
 	}
 }
 
-// prepareRebalance sets findScratch if tables are not balanced: Rebalance needs the load of tables
-// from scratch. Run does not wait for that load.
+// prepareRebalance sets findScratch if tables are not balanced: Rebalance needs the load of
+// tables from scratch. Run does not wait for that load.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	c.forgetScratch()
 	if c.router != nil && c.router.IsBalanced(opt.routeOptions().RebalanceFactor(), 0) {
@@ -318,12 +320,12 @@ func (c *Incremental) forgetScratch() {
 	c.findScratch, c.scratch, c.scratchLoad, c.stopScratch = nil, nil, 0, nil
 }
 
-// Rebalance moves some entries, at most 64 blocks; the fabric must be that of the last Run. While a
-// load is above opt.Route.Rebalance times that of tables from scratch, it lowers loads; after that
-// it moves towards opt.Demand. It proves each step for any mixture of old and new entries, which
-// packets may meet. It returns a nil result if there is nothing to do, the state is not prepared,
-// or the proof fails. The tables are then as they were, and the next Run is from scratch if
-// IsStuck.
+// Rebalance moves some entries, at most 64 blocks; the fabric must be that of the last Run.
+// While a load is above opt.Route.Rebalance times that of tables from scratch, it lowers loads;
+// after that it moves towards opt.Demand. It proves each step for any mixture of old and new
+// entries, which packets may meet. It returns a nil result if there is nothing to do, the state
+// is not prepared, or the proof fails. The tables are then as they were, and the next Run is
+// from scratch if IsStuck.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}
 	c.stepped, c.stuck = false, false
@@ -358,8 +360,8 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	return r, step
 }
 
-// IsStuck returns true if the last Rebalance found no step although loads are above its aim. The
-// next Run is from scratch then.
+// IsStuck returns true if the last Rebalance found no step although loads are above its aim.
+// The next Run is from scratch then.
 func (c *Incremental) IsStuck() bool { return c.stuck }
 
 // isReady takes over finished preparations. It returns true if Rebalance has all that it needs.
@@ -378,13 +380,14 @@ func (c *Incremental) isReady() bool {
 }
 
 // WantsRebalance returns true if Rebalance is likely to move entries: if loads are above factor
-// times those of tables from scratch; or if there is a demand and the last step moved entries or
-// adopted tables.
+// times those of tables from scratch; or if there is a demand and the last step moved entries
+// or adopted tables.
 func (c *Incremental) WantsRebalance(factor float64, demand bool) bool {
 	return c.isReady() && (c.scratchLoad > 0 && !c.router.IsBalanced(factor, c.scratchLoad) || demand && c.stepped)
 }
 
-// takePart moves some entries for Rebalance. undo reverts that; it is nil if nothing has changed.
+// takePart moves some entries for Rebalance. undo reverts that; it is nil if nothing has
+// changed.
 func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) {
 	factor := opt.routeOptions().RebalanceFactor()
 	if c.scratchLoad > 0 {

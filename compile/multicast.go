@@ -74,9 +74,9 @@ type multicaster struct {
 	known bool       // grid was looked for
 	comb  *mesh.Comb // with trunks chosen for all groups; nil before chooseTrunks
 
-	// The rest is for the default schemes. whole allows all of them, not only the few that nearly
-	// always work. begin has, by group, the scheme to begin with. said has the reasons why the
-	// check refused earlier ones.
+	// The rest is for the default schemes. whole allows all of them, not only the few that
+	// nearly always work. begin has, by group, the scheme to begin with. said has the reasons
+	// why the check refused earlier ones.
 	whole  bool
 	begin  map[int]string
 	said   map[int][]string
@@ -96,8 +96,9 @@ func (m *multicaster) mesh() *mesh.Grid {
 	return m.grid
 }
 
-// rows numbers the rows of a mesh: switches whose coordinates differ at most in the first dimension
-// have the same number and can share an MLID under XY routing. It returns nil if there is no mesh.
+// rows numbers the rows of a mesh: switches whose coordinates differ at most in the first
+// dimension have the same number and can share an MLID under XY routing. It returns nil if
+// there is no mesh.
 func (m *multicaster) rows() []int32 {
 	g := m.mesh()
 	if g == nil {
@@ -114,8 +115,8 @@ func (m *multicaster) rows() []int32 {
 	return row
 }
 
-// NewScheme returns the multicast scheme of this name for a routing. updn-tree takes the routing's
-// order; if it has none, it chooses one. Errors: ctx's, and an unknown name.
+// NewScheme returns the multicast scheme of this name for a routing. updn-tree takes the
+// routing's order; if it has none, it chooses one. Errors: ctx's, and an unknown name.
 func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
 	return newMulticaster(r, &Options{}).scheme(ctx, name)
 }
@@ -143,8 +144,8 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 	return nil, CheckMulticastScheme(name)
 }
 
-// fit makes the trees of groups by the first of the named schemes. If MLIDs are scarce, it gives
-// groups the later ones.
+// fit makes the trees of groups by the first of the named schemes. If MLIDs are scarce, it
+// gives groups the later ones.
 func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Options, names ...string) (*mft.Plan, error) {
 	var list []mft.Scheme
 	for _, name := range names {
@@ -157,8 +158,8 @@ func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Optio
 	return mft.Fit(ctx, m.r, groups, opt, list...)
 }
 
-// chooseTrunks chooses the combs' trunks for all groups together, sets m.comb, and returns the
-// groups with the SLs of their trunks. It returns an error if no trunks are safe.
+// chooseTrunks chooses the combs' trunks for all groups together, sets m.comb, and returns
+// the groups with the SLs of their trunks. It returns an error if no trunks are safe.
 func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]mft.Group, error) {
 	comb, groups, err := mesh.Comb{Grid: m.mesh(), VLs: len(m.lanes())}.Choose(ctx, m.r, groups)
 	if err != nil {
@@ -168,9 +169,9 @@ func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]m
 	return groups, nil
 }
 
-// lanes lists SLs whose packets never share a VL: the lowest SL of each VL. It returns nil if ports
-// have different SL-to-VL tables, if groups need not be balanced, and if paths have SLs of their
-// own.
+// lanes lists SLs whose packets never share a VL: the lowest SL of each VL. It returns nil if
+// ports have different SL-to-VL tables, if groups need not be balanced, and if paths have SLs
+// of their own.
 func (m *multicaster) lanes() (sls []fabric.SL) {
 	s := m.r.SL2VL
 	if !m.opt.Balance || s == nil || m.r.PathSLs != nil || len(s.Maps()) != 1 {
@@ -186,8 +187,8 @@ func (m *multicaster) lanes() (sls []fabric.SL) {
 	return sls
 }
 
-// divide gives SLs to the groups that have SL 0, so that groups share the VLs evenly. An up*/down*
-// tree is safe on each VL.
+// divide gives SLs to the groups that have SL 0, so that groups share the VLs evenly. An
+// up*/down* tree is safe on each VL.
 func (m *multicaster) divide(groups []mft.Group) []mft.Group {
 	sls := m.lanes()
 	if len(sls) < 2 {
@@ -234,8 +235,8 @@ func (m *multicaster) plan(ctx context.Context, name string, groups []mft.Group)
 	return m.fit(ctx, groups, m.opt, name)
 }
 
-// last returns the scheme for groups when MLIDs are scarce, and the groups for it: comb if safe
-// trunks exist, else updn-tree.
+// last returns the scheme for groups when MLIDs are scarce, and the groups for it: comb if
+// safe trunks exist, else updn-tree.
 func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []mft.Group) {
 	if m.r.Order == nil && m.mesh() != nil {
 		if chosen, err := m.chooseTrunks(ctx, groups); err == nil {
@@ -245,12 +246,12 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 	return updnTreeScheme, groups
 }
 
-// DefaultSchemes lists the schemes to try for a group with this many senders, in order. The next
-// one is tried if one refuses the group, or if the check finds its trees wrong or in a credit loop
-// with unicast. On banyan networks region comes first. Next, unless paths have SLs of their own as
-// on rings (a group has only one SL), come union for a single sender and union-row on meshes. Then
-// come comb, on meshes if the routing has no up*/down* order, and updn-tree. The last, union-turns,
-// adds no dependency to unicast.
+// DefaultSchemes lists the schemes to try for a group with this many senders, in order. The
+// next one is tried if one refuses the group, or if the check finds its trees wrong or in a
+// credit loop with unicast. On banyan networks region comes first. Next, unless paths have
+// SLs of their own as on rings (a group has only one SL), come union for a single sender and
+// union-row on meshes. Then come comb, on meshes if the routing has no up*/down* order, and
+// updn-tree. The last, union-turns, adds no dependency to unicast.
 func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 	var list []string
 	if r.Engine == (banyan.Engine{}).Name() {
@@ -271,10 +272,10 @@ func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 	return append(list, updnTreeScheme, unionTurnsScheme)
 }
 
-// planDefault makes trees by the default schemes. At first it tries only the few that nearly always
-// work; the last of these takes only one MLID for each group. If they refuse a group, it tries all
-// schemes, except after region: that refuses groups with ports that packets do not come from or do
-// not reach, which the operator has to mend.
+// planDefault makes trees by the default schemes. At first it tries only the few that nearly
+// always work; the last of these takes only one MLID for each group. If they refuse a group,
+// it tries all schemes, except after region: that refuses groups with ports that packets do
+// not come from or do not reach, which the operator has to mend.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
 	plan, err := m.planChain(ctx, groups)
 	if refused, is := errors.AsType[*mft.RefusedError](err); is && !m.whole && refused.Scheme != regionScheme {
@@ -366,14 +367,14 @@ func (m *multicaster) notes(groups int) (list []string) {
 	return list
 }
 
-// In its first fewRounds calls stepDown moves only the groups that the check names; later also all
-// other groups with the same schemes.
+// In its first fewRounds calls stepDown moves only the groups that the check names; later
+// also all other groups with the same schemes.
 const fewRounds = 4
 
-// stepDown moves the groups whose trees the check found wrong to their next default scheme. It
-// returns true if it moved any. For a credit loop it blames groups whose trees have turns of their
-// own; only if there are none, groups whose turns are those of unicast. The error is a
-// *mft.RefusedError if a group has no next scheme.
+// stepDown moves the groups whose trees the check found wrong to their next default scheme.
+// It returns true if it moved any. For a credit loop it blames groups whose trees have turns
+// of their own; only if there are none, groups whose turns are those of unicast. The error is
+// a *mft.RefusedError if a group has no next scheme.
 func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 	group := make(map[fabric.LID]int, len(r.Plan.Trees))
 	scheme, said := make(map[int]string), make(map[int][]string)

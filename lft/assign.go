@@ -14,15 +14,16 @@ import (
 type LIDPolicy uint8
 
 const (
-	// KeepLIDs keeps every LID that the topology text or guid2lid gives, and gives the other end
-	// ports the lowest free ones, by Node.Order and port number. It gives no end port the LID of a
-	// virtual port.
+	// KeepLIDs keeps every LID that the topology text or guid2lid gives, and gives the
+	// other end ports the lowest free ones, by Node.Order and port number. It gives no end
+	// port the LID of a virtual port.
 	KeepLIDs LIDPolicy = iota
-	// DenseLIDs drops all LIDs and numbers the end ports from 1: switches by GUID, then the ports
-	// of CAs and routers by node GUID and port number. The order of the text does not matter.
+	// DenseLIDs drops all LIDs and numbers the end ports from 1: switches by GUID, then the
+	// ports of CAs and routers by node GUID and port number. The order of the text does not
+	// matter.
 	DenseLIDs
-	// MeshLIDs drops all LIDs and takes those of LIDOptions.MeshBases, which encode the coordinates
-	// of a port on a mesh.
+	// MeshLIDs drops all LIDs and takes those of LIDOptions.MeshBases, which encode the
+	// coordinates of a port on a mesh.
 	MeshLIDs
 )
 
@@ -57,24 +58,24 @@ const KeepLMC = -1
 // LIDOptions are the options of AssignLIDs.
 type LIDOptions struct {
 	Policy LIDPolicy
-	// LMC is 0 to 7, or KeepLMC for the LMC of the ports that already have LIDs: it must be the
-	// same for all, and is 0 if there are none. As with OpenSM's option lmc, switches have LMC 0,
-	// unless EnhancedPort0 is set.
+	// LMC is 0 to 7, or KeepLMC for the LMC of the ports that already have LIDs: it must be
+	// the same for all, and is 0 if there are none. As with OpenSM's option lmc, switches
+	// have LMC 0, unless EnhancedPort0 is set.
 	LMC int
-	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's lmc_esp0). A base port
-	// 0 always has LMC 0 (IBA 14.2.5.6). KeepLMC also sets it if the enhanced ports 0 with LIDs
-	// have an LMC above 0.
+	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's lmc_esp0). A
+	// base port 0 always has LMC 0 (IBA 14.2.5.6). KeepLMC also sets it if the enhanced
+	// ports 0 with LIDs have an LMC above 0.
 	EnhancedPort0 bool
-	// GUID2LID overrides the LIDs of the topology for KeepLIDs. LIDs of ports that the fabric lacks
-	// stay reserved, as with OpenSM.
+	// GUID2LID overrides the LIDs of the topology for KeepLIDs. LIDs of ports that the
+	// fabric lacks stay reserved, as with OpenSM.
 	GUID2LID []LIDRange
-	// MeshBases is for MeshLIDs. Given the LMC of each port, it returns the base LIDs, both by
-	// PortID; 0 means any free LID.
+	// MeshBases is for MeshLIDs. Given the LMC of each port, it returns the base LIDs, both
+	// by PortID; 0 means any free LID.
 	MeshBases func(lmc []uint8) ([]fabric.LID, error)
 }
 
-// LIDConflictError means that ports A and B both claim a LID that must be kept. LIDs are never
-// moved silently.
+// LIDConflictError means that ports A and B both claim a LID that must be kept. LIDs are
+// never moved silently.
 type LIDConflictError struct {
 	LID  fabric.LID
 	A, B fabric.PortID
@@ -114,12 +115,12 @@ type assignment struct {
 	absent int // LIDs reserved for ports that the fabric lacks
 }
 
-// AssignLIDs gives every end port its LIDs and returns the fabric with them, or f itself if nothing
-// changes. It takes time linear in ports and LIDs.
+// AssignLIDs gives every end port its LIDs and returns the fabric with them, or f itself if
+// nothing changes. It takes time linear in ports and LIDs.
 //
-// Errors: LIDs that cannot be kept (a *LIDConflictError if two ports claim one; a base LID that is
-// not a multiple of 1<<LMC; with KeepLMC, ports with different LMCs), a guid2lid that contradicts
-// itself or names an ambiguous port, and not enough LIDs.
+// Errors: LIDs that cannot be kept (a *LIDConflictError if two ports claim one; a base LID
+// that is not a multiple of 1<<LMC; with KeepLMC, ports with different LMCs), a guid2lid
+// that contradicts itself or names an ambiguous port, and not enough LIDs.
 func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	if opt.LMC != KeepLMC && (opt.LMC < 0 || opt.LMC > fabric.MaxLMC) {
 		return nil, fmt.Errorf("LMC %d: want 0 to %d", opt.LMC, fabric.MaxLMC)
@@ -275,7 +276,8 @@ func (a *assignment) readMeshBases(place func([]uint8) ([]fabric.LID, error)) er
 	return nil
 }
 
-// subnetLMC returns the LMC of CAs and routers, and true if enhanced switch ports 0 have it too.
+// subnetLMC returns the LMC of CAs and routers, and true if enhanced switch ports 0 have it
+// too.
 func (a *assignment) subnetLMC(opt LIDOptions) (uint8, bool, error) {
 	if opt.LMC != KeepLMC {
 		return uint8(opt.LMC), opt.EnhancedPort0, nil
@@ -297,8 +299,8 @@ func (a *assignment) subnetLMC(opt LIDOptions) (uint8, bool, error) {
 	return uint8(max(ca, 0)), opt.EnhancedPort0, nil
 }
 
-// commonLMC returns the common LMC of the ports with LIDs on the nodes that of selects, -1 if there
-// are none.
+// commonLMC returns the common LMC of the ports with LIDs on the nodes that of selects, -1
+// if there are none.
 func (a *assignment) commonLMC(of func(fabric.NodeID) bool) (int, error) {
 	first := fabric.NoPort
 	for p, l := range a.base {
@@ -359,8 +361,8 @@ func (a *assignment) claimLIDs() error {
 	return nil
 }
 
-// reserveVirtual marks the LIDs of virtual ports as taken. Only the port that a virtual port is on
-// may have its LID.
+// reserveVirtual marks the LIDs of virtual ports as taken. Only the port that a virtual
+// port is on may have its LID.
 func (a *assignment) reserveVirtual() error {
 	virtual := a.f.VirtualLIDs()
 	for p, l := range a.base {
@@ -389,9 +391,9 @@ func (a *assignment) conflictError(l fabric.LID, p, q fabric.PortID) error {
 	return &LIDConflictError{LID: l, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s, %s; correct one of them, or renumber all (dense)", l, has(p), has(q))}
 }
 
-// takeLowestFree takes the lowest free 1<<lmc LIDs in a row, aligned to their number, and returns
-// the first, 0 if there are none. LIDs never become free, so it continues where its last call for
-// this LMC ended.
+// takeLowestFree takes the lowest free 1<<lmc LIDs in a row, aligned to their number, and
+// returns the first, 0 if there are none. LIDs never become free, so it continues where its
+// last call for this LMC ended.
 func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 	n := 1 << lmc
 	for l := a.next[lmc]; l+n <= len(a.taken); l += n {
@@ -425,9 +427,9 @@ func (a *assignment) outOfLIDs(lmc uint8) error {
 	return fmt.Errorf("out of LIDs: %s", s)
 }
 
-// AddVirtualLIDs gives the LIDs of virtual ports the entries and path SLs of the ports that they
-// are on, which must have LIDs: so packets to both take the same paths. Errors are those of
-// fabric.WithVirtualLIDs.
+// AddVirtualLIDs gives the LIDs of virtual ports the entries and path SLs of the ports that
+// they are on, which must have LIDs: so packets to both take the same paths. Errors are
+// those of fabric.WithVirtualLIDs.
 func (r *Routing) AddVirtualLIDs(ports map[fabric.LID]fabric.PortID) error {
 	f, err := r.Fabric.WithVirtualLIDs(ports)
 	if err != nil || f == r.Fabric {

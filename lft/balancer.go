@@ -9,11 +9,11 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// Balance makes the tables of an engine: for each LID and switch one of the allowed next hops. It
-// calls newList several times.
+// Balance makes the tables of an engine: for each LID and switch one of the allowed next
+// hops. It calls newList several times.
 //
-// The load of a channel is the number of routes on it, one from each host to each LID of another,
-// times the ratio of the fastest rate to its own. The aims are, in this order:
+// The load of a channel is the number of routes on it, one from each host to each LID of
+// another, times the ratio of the fastest rate to its own. The aims are, in this order:
 //
 //   - a small greatest load;
 //   - small loads elsewhere;
@@ -23,17 +23,18 @@ import (
 //     and Lumsdaine, Optimized Routing for Large-Scale InfiniBand Networks, HOTI 2009);
 //   - few LIDs that are near each other on a channel: these contend in shifts.
 //
-// It places one LID after the other: each switch, the nearest to the destination first, takes the
-// next hop with the least sum of loads on the path, among equal ones in turn. On a full fat tree
-// that is d-mod-k. If some load is above its lower bound, it places LIDs again, and moves routes
-// off the busiest channels, see mover. At last it moves routes to different LIDs apart, see
-// separate.
+// It places one LID after the other: each switch, the nearest to the destination first,
+// takes the next hop with the least sum of loads on the path, among equal ones in turn. On
+// a full fat tree that is d-mod-k. If some load is above its lower bound, it places LIDs
+// again, and moves routes off the busiest channels, see mover. At last it moves routes to
+// different LIDs apart, see separate.
 //
-// LIDs of switches and of aggregation nodes carry no load. They take the paths of a host's LID on
-// the same switch, if possible of one in the same block of the tables.
+// LIDs of switches and of aggregation nodes carry no load. They take the paths of a host's
+// LID on the same switch, if possible of one in the same block of the tables.
 //
-// It takes O(LIDs x channels) at most, on regular fabrics little more than O(LIDs x switches). The
-// result does not depend on the number of CPUs. Errors: ctx's and those of listing next hops.
+// It takes O(LIDs x channels) at most, on regular fabrics little more than O(LIDs x
+// switches). The result does not depend on the number of CPUs. Errors: ctx's and those of
+// listing next hops.
 func Balance(ctx context.Context, f *fabric.Fabric, newList func() ListNextHops) (*Tables, error) {
 	return newBalancer(f, newList).makeTables(ctx, false)
 }
@@ -69,15 +70,16 @@ func (b *balancer) balance(ctx context.Context) error {
 }
 
 const (
-	// capacityUnits is the load of a route on the fastest link; on a link with a third of its
-	// capacity the load is three times that.
+	// capacityUnits is the load of a route on the fastest link; on a link with a third of
+	// its capacity the load is three times that.
 	capacityUnits = 64
 	// maxJobLIDs bounds the scratch memory of a job.
 	maxJobLIDs = 64
-	// jobsAhead is how many jobs may wait, with listed next hops or placed, besides those in work.
+	// jobsAhead is how many jobs may wait, with listed next hops or placed, besides those
+	// in work.
 	jobsAhead = 8
-	// LIDs are placed again at most maxAgain times, and only while that visits at most againWork
-	// channels.
+	// LIDs are placed again at most maxAgain times, and only while that visits at most
+	// againWork channels.
 	maxAgain  = 2
 	againWork = 1 << 28
 )
@@ -94,8 +96,8 @@ type balancer struct {
 	// switchUnit is by switch the unit of all its channels, 0 if they differ.
 	switchUnit []uint64
 	load       []uint64 // by PortID of switches
-	// loads are parts of load: part k has the routes to the k-th LID of each port. It is just load
-	// if all ports have one LID.
+	// loads are parts of load: part k has the routes to the k-th LID of each port. It is
+	// just load if all ports have one LID.
 	loads [][]uint64
 	even  bool // skip separate: loads are small without it
 }
@@ -111,9 +113,9 @@ type balancerJob struct {
 // switchPorts counts the PortIDs of switches, which come before all others.
 func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
 
-// LoadUnits returns, by PortID of switches, the load of one route on each channel between switches:
-// 64 on the fastest, and more on slower ones, by the ratio of the rates. It is 64 for unknown rates
-// and for ports that lead to no other switch.
+// LoadUnits returns, by PortID of switches, the load of one route on each channel between
+// switches: 64 on the fastest, and more on slower ones, by the ratio of the rates. It is 64
+// for unknown rates and for ports that lead to no other switch.
 func LoadUnits(f *fabric.Fabric) []uint64 {
 	fastest := fastestRate(f)
 	unit := slices.Repeat([]uint64{capacityUnits}, switchPorts(f))
@@ -125,7 +127,8 @@ func LoadUnits(f *fabric.Fabric) []uint64 {
 	return unit
 }
 
-// fastestRate returns the highest rate of a channel between switches in Mbit/s, 0 if none is known.
+// fastestRate returns the highest rate of a channel between switches in Mbit/s, 0 if none
+// is known.
 func fastestRate(f *fabric.Fabric) (fastest int) {
 	for _, p := range f.Channels() {
 		fastest = max(fastest, f.Link(p).Mbps())
@@ -133,8 +136,8 @@ func fastestRate(f *fabric.Fabric) (fastest int) {
 	return fastest
 }
 
-// Rescale converts a load from the LoadUnits of one fabric to those of another, which may have
-// another fastest rate.
+// Rescale converts a load from the LoadUnits of one fabric to those of another, which may
+// have another fastest rate.
 func Rescale(load uint64, from, to *fabric.Fabric) uint64 {
 	was, is := fastestRate(from), fastestRate(to)
 	if was == 0 || is == 0 {
@@ -241,9 +244,9 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 	}
 }
 
-// routeAlike gives each LID without load the entries of a LID with load at the same switch, if
-// possible in the same block of the tables, so that both change together. If there is none there,
-// each switch copies another LID, so that a lost path changes few entries.
+// routeAlike gives each LID without load the entries of a LID with load at the same switch,
+// if possible in the same block of the tables, so that both change together. If there is
+// none there, each switch copies another LID, so that a lost path changes few entries.
 func (b *balancer) routeAlike() {
 	type follower struct {
 		lid  fabric.LID
@@ -277,8 +280,8 @@ func (b *balancer) routeAlike() {
 	})
 }
 
-// placeRoutes calls place for one job after the other. Meanwhile other CPUs list the next hops of
-// the jobs ahead, and write the rows of the jobs done.
+// placeRoutes calls place for one job after the other. Meanwhile other CPUs list the next
+// hops of the jobs ahead, and write the rows of the jobs done.
 func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place func(c *chooser, d *destination)) error {
 	ring := make([]*destination, jobsAhead+par.Workers(0, len(jobs)))
 	for i := range ring {

@@ -71,9 +71,9 @@ func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool)
 	}
 }
 
-// placePort places the LIDs of one port, from the from-th to the end-th of the job. Each LID takes
-// other switches than those before it if possible, else other channels. The k-th LIDs of all ports
-// are balanced among themselves, since programs may use only the first LIDs.
+// placePort places the LIDs of one port, from the from-th to the end-th of the job. Each LID
+// takes other switches than those before it if possible, else other channels. The k-th LIDs of
+// all ports are balanced among themselves, since programs may use only the first LIDs.
 func (c *chooser) placePort(d *destination, from, end int) {
 	first := d.job.lids[from]
 	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // goes up by 1 from port to port
@@ -104,8 +104,8 @@ func (c *chooser) selectLoad(lid fabric.LID) {
 }
 
 const (
-	// A path has at most 255 channels. So no load comes near a penalty, and no sum of penalties for
-	// channels near one for switches.
+	// A path has at most 255 channels. So no load comes near a penalty, and no sum of penalties
+	// for channels near one for switches.
 	channelPenalty = 1 << 40
 	switchPenalty  = 1 << 50
 )
@@ -131,8 +131,8 @@ func (c *chooser) penalize(d *destination) {
 	}
 }
 
-// findLeast finds the least load of the next hops of each switch. It remains a lower bound as long
-// as no routes are taken off.
+// findLeast finds the least load of the next hops of each switch. It remains a lower bound as
+// long as no routes are taken off.
 func (c *chooser) findLeast(d *destination) {
 	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
 	if len(c.loads) > 1 { // there is no least for each part
@@ -148,8 +148,8 @@ func (c *chooser) findLeast(d *destination) {
 	}
 }
 
-// choosePaths chooses the next hops for one LID and adds its routes. Each switch takes the next hop
-// with the least sum of loads on the path; among equal ones the first, counted from turn.
+// choosePaths chooses the next hops for one LID and adds its routes. Each switch takes the next
+// hop with the least sum of loads on the path; among equal ones the first, counted from turn.
 //
 // On regular fabrics little is to be done: the choice for the LID before stays if no load, cost
 // beyond or turn has changed, and a search ends where both load and cost beyond are least.
@@ -195,8 +195,8 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 	c.current = true
 }
 
-// readBeyond sets beyond to the costs of the switches in next. It returns the least of them, and
-// true if any has changed.
+// readBeyond sets beyond to the costs of the switches in next. It returns the least of them,
+// and true if any has changed.
 func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least uint64) {
 	least = math.MaxUint64
 	var differ uint64
@@ -209,7 +209,8 @@ func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least
 	return differ != 0, least
 }
 
-// chooseOuter chooses for the switches of a group that no next hop leads to. It adds their routes.
+// chooseOuter chooses for the switches of a group that no next hop leads to. It adds their
+// routes.
 func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond uint64) {
 	load, ports, beyond, next := c.load, d.hops.ports, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
 	at, sources, choice := d.at[g.first:g.end], d.sources[g.first:g.end], c.choice[g.first:g.end]
@@ -241,8 +242,8 @@ func (c *chooser) chooseInner(d *destination, i int32, beyond []uint64, first in
 	c.choice[i], c.cost[i] = uint8(k), cost
 }
 
-// leastNextHop returns the index of the port with the least sum of loads on the path, and the sum;
-// among equal ones the first, counted from first. It stops at a sum of goal: none is less.
+// leastNextHop returns the index of the port with the least sum of loads on the path, and the
+// sum; among equal ones the first, counted from first. It stops at a sum of goal: none is less.
 func leastNextHop(load, beyond []uint64, ports []fabric.PortNum, first int, goal uint64) (best int, lowest uint64) {
 	lowest = math.MaxUint64
 	at := first
@@ -289,8 +290,8 @@ func (c *chooser) addRoutes(d *destination, sign int64) {
 	c.current = false
 }
 
-// readEntries sets choice to the entries for a LID: noChoice for an entry that is no next hop; 0,
-// the only next hop, if there is just one. It returns true if all switches have a choice.
+// readEntries sets choice to the entries for a LID: noChoice for an entry that is no next hop;
+// 0, the only next hop, if there is just one. It returns true if all switches have a choice.
 func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	all := true
 	for i, s := range d.hops.Switches {
@@ -302,8 +303,8 @@ func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	return all
 }
 
-// completePaths chooses next hops for the switches that have none: the one with the least sum of
-// loads on the path; among equal ones the first, counted from turn.
+// completePaths chooses next hops for the switches that have none: the one with the least sum
+// of loads on the path; among equal ones the first, counted from turn.
 func (c *chooser) completePaths(d *destination, turn uint32) {
 	c.cost[len(d.sources)] = 0
 	c.beyond = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)]

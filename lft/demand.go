@@ -6,15 +6,16 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Demand is the traffic of hosts that do not all send equally to all others. Amounts have any unit,
-// and add up to less than 1<<48.
+// Demand is the traffic of hosts that do not all send equally to all others. Amounts have any
+// unit, and add up to less than 1<<48.
 type Demand struct {
-	// To has, by LID, the flows of hosts on other switches to it, ascending by switch. LIDs beyond
-	// its end have none.
+	// To has, by LID, the flows of hosts on other switches to it, ascending by switch. LIDs
+	// beyond its end have none.
 	To [][]Flow
 	// Background is the amount that each host sends, on top, to each LID of every other host.
 	Background int64
-	// Host has, by PortID of both ends of a host's cable, what leaves there, background included.
+	// Host has, by PortID of both ends of a host's cable, what leaves there, background
+	// included.
 	Host []int64
 	// Bytes is the number of bytes that an amount of 1 stands for.
 	Bytes float64
@@ -28,11 +29,11 @@ type Flow struct {
 
 // Fit is the result of fitting tables to a demand.
 type Fit struct {
-	// Before and After are the greatest loads of a channel between switches under the demand, in
-	// LoadUnits. Least is a lower bound of both.
+	// Before and After are the greatest loads of a channel between switches under the demand,
+	// in LoadUnits. Least is a lower bound of both.
 	Before, After, Least uint64
-	// Displaced is true if, with a slack, entries also changed for LIDs without a share in a load
-	// above it, to make room for others.
+	// Displaced is true if, with a slack, entries also changed for LIDs without a share in a
+	// load above it, to make room for others.
 	Displaced bool
 	undo      func()
 }
@@ -44,15 +45,15 @@ func (x *Fit) Undo() { x.undo() }
 type FitOptions struct {
 	// Most bounds each channel's load of uniform traffic, a route from each host to each LID.
 	Most uint64
-	// Slack is 1 or more: entries change only until the load under the demand is at most Slack
-	// times a lower bound.
+	// Slack is 1 or more: entries change only until the load under the demand is at most
+	// Slack times a lower bound.
 	Slack float64
 	// Least is a lower bound of the load, as an amount on the fastest channel; 0 for none.
 	Least float64
 	// Blocks is how many blocks of the tables may change.
 	Blocks int
-	// Spread also moves routes off channels below the greatest load, if that has become less. It is
-	// for tables from scratch, since each further fit would spread again.
+	// Spread also moves routes off channels below the greatest load, if that has become less.
+	// It is for tables from scratch, since each further fit would spread again.
 	Spread bool
 }
 
@@ -62,20 +63,21 @@ const PartBlocks = firstStepBlocks
 // Changed returns true if entries have changed.
 func (x *Fit) Changed() bool { return x.undo != nil }
 
-// DefaultUniformFloor is the factor by which, by default, the greatest load of uniform traffic may
-// grow when tables are fitted to a demand.
+// DefaultUniformFloor is the factor by which, by default, the greatest load of uniform
+// traffic may grow when tables are fitted to a demand.
 const DefaultUniformFloor = 1.1
 
-// Fit moves routes to lower the greatest load under a demand, to at most opt.Slack times a lower
-// bound if possible. It starts from the present tables, and changes no entries for LIDs without
-// demand.
+// Fit moves routes to lower the greatest load under a demand, to at most opt.Slack times a
+// lower bound if possible. It starts from the present tables, and changes no entries for LIDs
+// without demand.
 //
-// The load of a channel is the demand and background over it, times the ratio of the fastest rate
-// to its own. With a slack, routes at first move only where that brings no load above it: so only
-// entries for LIDs with a share in a load above it change. If that is not enough, others make room.
+// The load of a channel is the demand and background over it, times the ratio of the fastest
+// rate to its own. With a slack, routes at first move only where that brings no load above
+// it: so only entries for LIDs with a share in a load above it change. If that is not enough,
+// others make room.
 //
-// No channel gets more than opt.Most routes that had not more before. If it returns ctx's error,
-// the tables are unchanged.
+// No channel gets more than opt.Most routes that had not more before. If it returns ctx's
+// error, the tables are unchanged.
 func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit, error) {
 	l.countChanges()
 	m := l.newMover(min(opt.Blocks, len(l.changed)))
@@ -105,7 +107,8 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 	return x, nil
 }
 
-// leastUnder returns a lower bound of the load: the caller's, or that of the busiest host cable.
+// leastUnder returns a lower bound of the load: the caller's, or that of the busiest host
+// cable.
 func (l *Incremental) leastUnder(d *Demand, known float64) uint64 {
 	least := known * capacityUnits
 	f := l.now.Fabric

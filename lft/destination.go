@@ -2,9 +2,9 @@ package lft
 
 import "github.com/ibweave/ibweave/fabric"
 
-// destination holds the next hops to the switch of a job, and those chosen for its LIDs. In it a
-// switch is given by its index in hops.Switches, the destination by the index after the last, and a
-// next hop by its index among the ports of its switch.
+// destination holds the next hops to the switch of a job, and those chosen for its LIDs. In
+// it a switch is given by its index in hops.Switches, the destination by the index after the
+// last, and a next hop by its index among the ports of its switch.
 type destination struct {
 	list    ListNextHops
 	job     *balancerJob
@@ -30,8 +30,8 @@ type place struct {
 	least uint64 // no next hop has a smaller load
 }
 
-// group is consecutive switches whose k-th next hops lead to the same switch, for each k. All are
-// passed or none, and all have sources or none.
+// group is consecutive switches whose k-th next hops lead to the same switch, for each k. All
+// are passed or none, and all have sources or none.
 type group struct {
 	first, end int32 // range of switches
 	next, hops int32 // where its part of next begins, and its length
@@ -88,7 +88,8 @@ func (d *destination) findNext(b *balancer) {
 	}
 }
 
-// areAlike returns true if the next hops of two switches lead to the same switches, one by one.
+// areAlike returns true if the next hops of two switches lead to the same switches, one by
+// one.
 func (d *destination) areAlike(b *balancer, i, j int) bool {
 	ports, to := d.hops.Ports(i), b.to[d.at[i].base:]
 	others, toOthers := d.hops.Ports(j), b.to[d.at[j].base:]

@@ -7,15 +7,15 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Forest is the paths of tables to one LID. FindTree fills it in; it does not allocate, so that one
-// Forest serves for many LIDs.
+// Forest is the paths of tables to one LID. FindTree fills it in; it does not allocate, so
+// that one Forest serves for many LIDs.
 type Forest struct {
 	f *fabric.Fabric
-	// Next is, for each switch in Order except the root, the port by which it sends packets to the
-	// LID.
+	// Next is, for each switch in Order except the root, the port by which it sends packets
+	// to the LID.
 	Next []fabric.PortID
-	// Order lists the switches that deliver the LID: the one that the LID's port is cabled to
-	// first, and each switch after its next switch.
+	// Order lists the switches that deliver the LID: the one that the LID's port is cabled
+	// to first, and each switch after its next switch.
 	Order []fabric.NodeID
 	base  []fabric.PortID // by switch: its first port, one entry more at the end
 	to    []int32         // by port of a switch: the switch at the other end, or -1
@@ -43,8 +43,8 @@ func NewForest(f *fabric.Fabric) *Forest {
 	return x
 }
 
-// Step returns the port by which a switch sends a LID, and the port at the other end of its cable;
-// NoPort for both if there is no such port or no cable.
+// Step returns the port by which a switch sends a LID, and the port at the other end of its
+// cable; NoPort for both if there is no such port or no cable.
 func (t *Tables) Step(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (out, peer fabric.PortID) {
 	num := t.Row(s)[lid]
 	if num == fabric.ManagementPort || num > f.Node(s).NumPorts {
@@ -57,9 +57,9 @@ func (t *Tables) Step(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (out, p
 	return out, peer
 }
 
-// FindTree finds the switches whose packets reach the port with the LID (port 0 for a switch's own
-// LID). Order is empty if no port has the LID, or if that port has no cable to a switch or its
-// switch sends the LID elsewhere.
+// FindTree finds the switches whose packets reach the port with the LID (port 0 for a
+// switch's own LID). Order is empty if no port has the LID, or if that port has no cable to
+// a switch or its switch sends the LID elsewhere.
 func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	f := x.f
 	x.Order = x.Order[:0]
@@ -104,8 +104,8 @@ func (x *Forest) From(s fabric.NodeID) func(yield func(fabric.NodeID) bool) {
 	}
 }
 
-// Flow visits the channels between switches that packets to the LID take, with the number of
-// sources that send over each. sources gives, by switch, how many ports there send.
+// Flow visits the channels between switches that packets to the LID take, with the number
+// of sources that send over each. sources gives, by switch, how many ports there send.
 func (x *Forest) Flow(sources []int64, visit func(out fabric.PortID, routes int64)) {
 	for _, s := range x.Order {
 		x.flow[s] = sources[s]

@@ -9,9 +9,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 )
 
-// HostPorts lists, by host, the CA ports that have a LID and a cable to a switch, for hosts with
-// several such ports. A host is one adapter, adapters with one system image GUID, or adapters whose
-// descriptions name one host.
+// HostPorts lists, by host, the CA ports that have a LID and a cable to a switch, for hosts
+// with several such ports. A host is one adapter, adapters with one system image GUID, or
+// adapters whose descriptions name one host.
 func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 	named, others := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind)
 	hosts := make([][]fabric.NodeID, 0, len(named))
@@ -52,18 +52,19 @@ func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 }
 
 const (
-	// SeparateHosts looks at paths from hostSources switches with hosts, spread evenly over all.
+	// SeparateHosts looks at paths from hostSources switches with hosts, spread evenly over
+	// all.
 	hostSources = 32
 	// hostPasses bounds how often it looks at each port, hostWork how many paths it follows.
 	hostPasses = 20
 	hostWork   = 1 << 20
-	// A route that meets another on a channel costs 1; costBusier if the channel is then above the
-	// shift's busiest.
+	// A route that meets another on a channel costs 1; costBusier if the channel is then above
+	// the shift's busiest.
 	costBusier = 1000
 	// Exchanges may cost 1/hostSpare of the routes of all shifts: about 1/100 of the bandwidth.
 	hostSpare = 84
-	// If in the end shifts are less than 1/100 busier, up to hostBusier more routes may be on their
-	// busiest channels.
+	// If in the end shifts are less than 1/100 busier, up to hostBusier more routes may be on
+	// their busiest channels.
 	hostBusier = 24
 	// shiftCounts bounds how many numbers (of routes, by channel and shift) are kept.
 	shiftCounts = 1 << 24
@@ -107,12 +108,12 @@ func newHostSeparator(r *Routing, hosts [][]fabric.PortID) *hostSeparator {
 	return x
 }
 
-// SeparateHosts makes the switches lead to the ports of a host by different switches. hosts are the
-// HostPorts of the fabric. It exchanges paths between ports on one switch: all other switches then
-// send to one port as they sent to the other. So loads, dependencies of channels, paths and their
-// SLs stay as a whole. It exchanges the places in CAOrder too. If paths still meet, and the routing
-// has an order and one VL, single switches with hosts exchange entries, without a greater load.
-// Errors: ctx's.
+// SeparateHosts makes the switches lead to the ports of a host by different switches. hosts are
+// the HostPorts of the fabric. It exchanges paths between ports on one switch: all other
+// switches then send to one port as they sent to the other. So loads, dependencies of channels,
+// paths and their SLs stay as a whole. It exchanges the places in CAOrder too. If paths still
+// meet, and the routing has an order and one VL, single switches with hosts exchange entries,
+// without a greater load. Errors: ctx's.
 func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) error {
 	if len(hosts) == 0 {
 		return nil
@@ -149,9 +150,10 @@ func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) er
 	return nil
 }
 
-// exchangeAll exchanges entries of switches with hosts, in passes: first exchanges that cost shifts
-// nothing, then costlier ones, last those that make shifts busier, by up to 1/100 over the tables
-// before or by hostBusier routes. A negative limit is for exchanges that shifts gain by.
+// exchangeAll exchanges entries of switches with hosts, in passes: first exchanges that cost
+// shifts nothing, then costlier ones, last those that make shifts busier, by up to 1/100 over
+// the tables before or by hostBusier routes. A negative limit is for exchanges that shifts gain
+// by.
 func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
 	now := x.r.Tables
 	x.units, x.r.Tables = LoadUnits(x.f), before
@@ -192,9 +194,9 @@ func (x *hostSeparator) sumBusiest() (sum int) {
 	return sum
 }
 
-// exchangeOnce tries an exchange for each path of switches with hosts. One may cost up to limit,
-// all together up to spare. It returns their cost. If it runs out of work, the next call continues
-// where it stopped.
+// exchangeOnce tries an exchange for each path of switches with hosts. One may cost up to
+// limit, all together up to spare. It returns their cost. If it runs out of work, the next call
+// continues where it stopped.
 func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cost int) {
 	x.work = 0
 	for range x.leaves {
@@ -211,8 +213,8 @@ func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cos
 	return cost
 }
 
-// endsBehind lists the ports on other switches to which only switch from's own hosts send through
-// it: none of its neighbours does.
+// endsBehind lists the ports on other switches to which only switch from's own hosts send
+// through it: none of its neighbours does.
 func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
 	_, near := x.f.SwitchLinks(from)
 	for _, s := range x.leaves {
@@ -229,7 +231,8 @@ func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// alike lists the ports on a switch with the LMC of the first one: they can exchange their paths.
+// alike lists the ports on a switch with the LMC of the first one: they can exchange their
+// paths.
 func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	for _, p := range x.f.HostsOn(s) {
 		if x.f.LID(p) != 0 && (list == nil || x.f.LMC(p) == x.f.LMC(list[0])) {
@@ -239,9 +242,10 @@ func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// place permutes other switches' paths among the ports on s, so that the fewest meet paths to other
-// ports of the same hosts on placed switches. It starts with the best rotation, and swaps two as
-// long as that is better. It returns false, and changes nothing, if that does not lower the number.
+// place permutes other switches' paths among the ports on s, so that the fewest meet paths to
+// other ports of the same hosts on placed switches. It starts with the best rotation, and swaps
+// two as long as that is better. It returns false, and changes nothing, if that does not lower
+// the number.
 func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	ports := x.alike(s)
 	n := len(ports)
@@ -296,8 +300,8 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	return true
 }
 
-// addShared calls meets(i) for each of the sources from which the path to ports[i] meets a path to
-// one of others.
+// addShared calls meets(i) for each of the sources from which the path to ports[i] meets a path
+// to one of others.
 func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i int)) {
 	for _, from := range x.sources {
 		if x.work += len(ports) + len(others); len(others) == 0 || x.work > hostWork {
@@ -312,7 +316,8 @@ func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i in
 	}
 }
 
-// mark begins a search. It marks the switches on the paths from a switch to ports, not the switch.
+// mark begins a search. It marks the switches on the paths from a switch to ports, not the
+// switch.
 func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	x.search++
 	for _, p := range ports {
@@ -335,8 +340,8 @@ func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.No
 	return fabric.NoNode
 }
 
-// path lists the ports by which the path from a switch to p leaves switches, without the last one.
-// It begins with first, then follows the tables. The next call overwrites the list.
+// path lists the ports by which the path from a switch to p leaves switches, without the last
+// one. It begins with first, then follows the tables. The next call overwrites the list.
 func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabric.PortID) []fabric.PortID {
 	x.list = append(x.list[:0], first...)
 	for _, out := range first {
@@ -352,8 +357,8 @@ func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabri
 	return x.list
 }
 
-// findFree returns a port by which the path from a switch to p has at most long hops and meets no
-// marked switch; NoPort if there is none.
+// findFree returns a port by which the path from a switch to p has at most long hops and meets
+// no marked switch; NoPort if there is none.
 func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) fabric.PortID {
 	ports, _ := x.f.SwitchLinks(from)
 	for _, out := range ports {
@@ -365,12 +370,12 @@ func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) 
 	return fabric.NoPort
 }
 
-// exchange acts if the path from a switch with hosts to p meets paths to other ports of p's host.
-// It sends p by another switch, on a path that meets none and is no longer. If need be, another of
-// ports, which went by that switch, takes p's old way. No channel gets more than the greatest load.
-// Of the exchanges that cost up to limit (see add) it takes the cheapest; if limit is 0, the first
-// that costs nothing. With a negative limit it acts on paths that meet none, if shifts gain by the
-// exchange. It returns the cost.
+// exchange acts if the path from a switch with hosts to p meets paths to other ports of p's
+// host. It sends p by another switch, on a path that meets none and is no longer. If need be,
+// another of ports, which went by that switch, takes p's old way. No channel gets more than the
+// greatest load. Of the exchanges that cost up to limit (see add) it takes the cheapest; if
+// limit is 0, the first that costs nothing. With a negative limit it acts on paths that meet
+// none, if shifts gain by the exchange. It returns the cost.
 func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (cost int) {
 	path := x.path(from, p)
 	hops := len(path)
@@ -425,8 +430,8 @@ func (x *hostSeparator) meets(from fabric.NodeID, p fabric.PortID) bool {
 	return len(x.others[p]) > 0 && x.meeting(x.path(from, p), p) != fabric.NoNode
 }
 
-// fits returns true if the path from a switch to p goes up and then down, and reaches p's switch
-// within hops.
+// fits returns true if the path from a switch to p goes up and then down, and reaches p's
+// switch within hops.
 func (x *hostSeparator) fits(from fabric.NodeID, p fabric.PortID, hops int) bool {
 	path := x.path(from, p)
 	downs, at := 0, from
@@ -447,9 +452,9 @@ func (x *hostSeparator) hasRoom(from fabric.NodeID, p fabric.PortID) bool {
 	return !slices.ContainsFunc(x.path(from, p), func(c fabric.PortID) bool { return uint64(x.loads[c])*x.units[c] > x.greatest })
 }
 
-// add adds the routes from a switch to p on a path to loads and shifts, or takes them off if by is
-// -1. It returns what that costs the shifts: on each channel 1 for each other route of the shift,
-// and costBusier if the channel is then above the shift's busiest.
+// add adds the routes from a switch to p on a path to loads and shifts, or takes them off if by
+// is -1. It returns what that costs the shifts: on each channel 1 for each other route of the
+// shift, and costBusier if the channel is then above the shift's busiest.
 func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.PortID, by int) (cost int) {
 	hosts := x.f.HostsOn(from)
 	for _, c := range path {
@@ -477,8 +482,8 @@ func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.P
 }
 
 // countShifts counts the routes of each shift on each channel, if these are at most shiftCounts
-// numbers. In shift k each host sends to the one k places further in CAOrder, or in the order of
-// LIDs.
+// numbers. In shift k each host sends to the one k places further in CAOrder, or in the order
+// of LIDs.
 func (x *hostSeparator) countShifts() {
 	order := x.r.CAOrder
 	if order == nil {
@@ -522,9 +527,9 @@ type Meeting struct {
 }
 
 // Meetings lists the first meeting of each host, in the order of HostPorts. Paths from a switch
-// with hosts meet if the path to one port of a host passes a switch that the path to another port
-// passes, and neither port is on it. It counts only if another cable leads to a path to the port
-// that is no longer and meets none.
+// with hosts meet if the path to one port of a host passes a switch that the path to another
+// port passes, and neither port is on it. It counts only if another cable leads to a path to
+// the port that is no longer and meets none.
 func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 	hosts := HostPorts(f)
 	x := newHostSeparator(&Routing{Fabric: f, Tables: t}, hosts)

@@ -9,36 +9,37 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// IncrementalEngine is an engine whose tables an Incremental can update. A switch sends a LID to a
-// neighbour that is one link nearer to it, on shortest paths or on paths up and then down an order
-// of the switches. With an order it goes up or down, whichever is nearer. If both are as near, it
-// goes only down if some neighbour above is farther, else either way.
+// IncrementalEngine is an engine whose tables an Incremental can update. A switch sends a LID
+// to a neighbour that is one link nearer to it, on shortest paths or on paths up and then
+// down an order of the switches. With an order it goes up or down, whichever is nearer. If
+// both are as near, it goes only down if some neighbour above is farther, else either way.
 type IncrementalEngine interface {
 	Engine
-	// KeepOrder returns the order of f's switches, rank by NodeID and 0 on top, that is most like
-	// an earlier order. was has the earlier ranks by NodeID, -1 for new switches. It returns nil if
-	// the engine has no order, and ok is false if tables with that order would break its guarantee.
+	// KeepOrder returns the order of f's switches, rank by NodeID and 0 on top, that is most
+	// like an earlier order. was has the earlier ranks by NodeID, -1 for new switches. It
+	// returns nil if the engine has no order, and ok is false if tables with that order would
+	// break its guarantee.
 	KeepOrder(f *fabric.Fabric, was []int32) (order []int32, ok bool)
 }
 
-// Incremental holds forwarding tables. When the fabric changes, it updates them with as few changed
-// entries as possible.
+// Incremental holds forwarding tables. When the fabric changes, it updates them with as few
+// changed entries as possible.
 //
-// An entry stays as long as the engine allows its port. Any other entry gets the port with the
-// least costly path, by the sum of the cubes of the loads on it; among equal ones the lowest port.
-// For a cable that is new or back, switches take a path over it if that costs less, so that the
-// cable gets its share; all other entries stay. So, with the same order (KeepOrder), no routing of
-// the engine changes fewer entries when cables fail.
+// An entry stays as long as the engine allows its port. Any other entry gets the port with
+// the least costly path, by the sum of the cubes of the loads on it; among equal ones the
+// lowest port. For a cable that is new or back, switches take a path over it if that costs
+// less, so that the cable gets its share; all other entries stay. So, with the same order
+// (KeepOrder), no routing of the engine changes fewer entries when cables fail.
 //
-// It keeps the distances between all switches, by the engine's rule. When cables come or go, a
-// distance is still right if it is one more than the least distance of the neighbours, at each
-// switch whose cables changed. Only for other destinations are distances searched again. A LID is
-// looked at if one of its entries lost its cable, if a distance to its switch changed, or if a new
-// cable is on a path to it.
+// It keeps the distances between all switches, by the engine's rule. When cables come or go,
+// a distance is still right if it is one more than the least distance of the neighbours, at
+// each switch whose cables changed. Only for other destinations are distances searched again.
+// A LID is looked at if one of its entries lost its cable, if a distance to its switch
+// changed, or if a new cable is on a path to it.
 //
-// The order is always the one most like that of the first routing, so that a repair brings it back.
-// Memory: for each switch, a byte for each LID and two bytes for each switch. Not safe for
-// concurrent use.
+// The order is always the one most like that of the first routing, so that a repair brings it
+// back. Memory: for each switch, a byte for each LID and two bytes for each switch. Not safe
+// for concurrent use.
 type Incremental struct {
 	engine IncrementalEngine
 	index  *fabric.StableIndex
@@ -54,8 +55,8 @@ type Incremental struct {
 	serves bool             // the engine keeps its guarantee with order
 	moved  bool             // the last step changed entries
 	dist   distances
-	// uncounted lists LIDs with entries that the engine could not have made; load does not have
-	// them.
+	// uncounted lists LIDs with entries that the engine could not have made; load does not
+	// have them.
 	uncounted []int32
 	journal   *journal // nil if undo is not needed
 	lids      int      // how many the last update looked at
@@ -80,10 +81,10 @@ type formerEntry struct {
 	num fabric.PortNum
 }
 
-// NewIncremental starts with a routing of engine e, whose switches have slots in x. It returns
-// false for tables that it cannot update: the order is missing, a switch had another number of
-// ports, or paths are too long. The next update replaces entries that the engine could not have
-// made. It takes O(switches x (LIDs + channels)).
+// NewIncremental starts with a routing of engine e, whose switches have slots in x. It
+// returns false for tables that it cannot update: the order is missing, a switch had another
+// number of ports, or paths are too long. The next update replaces entries that the engine
+// could not have made. It takes O(switches x (LIDs + channels)).
 func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*Incremental, bool) {
 	f := r.Fabric
 	now, ok := x.Snapshot(f)
@@ -120,10 +121,10 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 // Incremental cannot update them, or not balance them as opt.Rebalance asks, it routes from
 // scratch. Errors: those of that routing.
 //
-// If it cannot come near enough to a lower bound of the greatest load, it routes from scratch to
-// learn what load that gives. If e refuses that with a *DomainError, it keeps the updated tables,
-// as near to the bound as possible. With opt.Keeper it continues from the Keeper's Incremental if
-// that has the tables of opt.Previous.
+// If it cannot come near enough to a lower bound of the greatest load, it routes from scratch
+// to learn what load that gives. If e refuses that with a *DomainError, it keeps the updated
+// tables, as near to the bound as possible. With opt.Keeper it continues from the Keeper's
+// Incremental if that has the tables of opt.Previous.
 func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Options) (r *Routing, err error) {
 	previous, keeper := opt.Previous, opt.Keeper
 	opt.Previous, opt.Keeper = nil, nil
@@ -169,10 +170,10 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 }
 
 // Keeper holds an Incremental with the last tables of Reroute, and can go back to the tables
-// before. So a Reroute from either needs no new Incremental, which takes longer than most changes.
-// It also has the last routing from scratch, for another step on the same fabric. The zero value is
-// empty. The caller must not change these tables; its Options may differ only in Previous,
-// FirstStep and Rebalance. Not safe for concurrent use.
+// before. So a Reroute from either needs no new Incremental, which takes longer than most
+// changes. It also has the last routing from scratch, for another step on the same fabric.
+// The zero value is empty. The caller must not change these tables; its Options may differ
+// only in Previous, FirstStep and Rebalance. Not safe for concurrent use.
 type Keeper struct {
 	l       *Incremental
 	of      *Routing // whose tables l holds
@@ -198,8 +199,8 @@ func (k *Keeper) routeFromScratch(ctx context.Context, e Engine, f *fabric.Fabri
 	return &r, nil
 }
 
-// Hold prepares for a Reroute from r to a fabric without new switches or higher LIDs. It returns
-// the snapshot that the tables of r are for, nil if e cannot keep them.
+// Hold prepares for a Reroute from r to a fabric without new switches or higher LIDs. It
+// returns the snapshot that the tables of r are for, nil if e cannot keep them.
 func (k *Keeper) Hold(e IncrementalEngine, r *Routing) *fabric.Snapshot {
 	if !k.hold(e, r) && !k.start(e, fabric.NewStableIndex(r.Fabric), r) {
 		return nil
@@ -215,8 +216,8 @@ func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
-// Former returns the snapshot of the tables that Reroute made the present ones from; nil if it
-// cannot go back.
+// Former returns the snapshot of the tables that Reroute made the present ones from; nil if
+// it cannot go back.
 func (k *Keeper) Former() *fabric.Snapshot {
 	if k.former == nil {
 		return nil
@@ -224,8 +225,8 @@ func (k *Keeper) Former() *fabric.Snapshot {
 	return k.l.journal.before.now
 }
 
-// IsLast returns true if Reroute made r last, by a first step that moved nothing, and a last step
-// with this Rebalance factor would move nothing either.
+// IsLast returns true if Reroute made r last, by a first step that moved nothing, and a last
+// step with this Rebalance factor would move nothing either.
 func (k *Keeper) IsLast(r *Routing, factor float64) bool {
 	return k.of == r && !k.l.moved && k.l.IsBalanced(factor, 0)
 }
@@ -239,7 +240,8 @@ func (k *Keeper) Clone() Keeper {
 	return c
 }
 
-// hold goes back to the tables of r if needed and possible. It returns true if k.l now has them.
+// hold goes back to the tables of r if needed and possible. It returns true if k.l now has
+// them.
 func (k *Keeper) hold(e IncrementalEngine, r *Routing) bool {
 	if k.former != nil && k.former == r {
 		k.l.undo()
@@ -258,8 +260,8 @@ func (k *Keeper) start(e IncrementalEngine, x *fabric.StableIndex, r *Routing) b
 	return ok
 }
 
-// begin returns an Incremental with the tables of r, and the snapshot of f for its Update. ok is
-// false if e cannot keep the tables.
+// begin returns an Incremental with the tables of r, and the snapshot of f for its Update. ok
+// is false if e cannot keep the tables.
 func (k *Keeper) begin(e IncrementalEngine, r *Routing, f *fabric.Fabric) (l *Incremental, v *fabric.Snapshot, ok bool) {
 	if k.hold(e, r) && f.MaxLID() <= k.l.index.MaxLID {
 		if v, ok = k.l.index.Snapshot(f); ok {
@@ -354,8 +356,8 @@ func (l *Incremental) countChanges() {
 	l.changed, l.changedBlocks = make([]bool, len(l.rows)/BlockSize), 0
 }
 
-// setFirstOrder takes the order of the first routing. It returns false if the engine needs an order
-// and the routing has none.
+// setFirstOrder takes the order of the first routing. It returns false if the engine needs an
+// order and the routing has none.
 func (l *Incremental) setFirstOrder(r *Routing) bool {
 	was := make([]int32, len(l.now.Slot))
 	for s := range was {
@@ -404,8 +406,8 @@ func (l *Incremental) setUnits() {
 	}
 }
 
-// countLoads fills in load. It lists in uncounted the LIDs with entries that the engine could not
-// have made.
+// countLoads fills in load. It lists in uncounted the LIDs with entries that the engine could
+// not have made.
 func (l *Incremental) countLoads() {
 	v := l.now
 	l.peer = v.Peer

@@ -40,8 +40,8 @@ func (l *Incremental) searchAll() bool {
 	return !tooLong.Load()
 }
 
-// searchStale computes the distances to new slots again, and those that no longer hold at a slot in
-// changed. searched marks these destinations. ok is false if a distance is too great.
+// searchStale computes the distances to new slots again, and those that no longer hold at a
+// slot in changed. searched marks these destinations. ok is false if a distance is too great.
 func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (searched []bool, ok bool) {
 	searched = make([]bool, l.dist.n)
 	queue := make([]int32, 0, l.dist.n)
@@ -64,9 +64,9 @@ func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (search
 	return searched, true
 }
 
-// mendDistances updates the distances to slot t, starting at the slots in changed. It returns false
-// once it has looked at more slots than a search is worth. The result is that of a search:
-// distances that all follow from the neighbours' are unique, level by level.
+// mendDistances updates the distances to slot t, starting at the slots in changed. It returns
+// false once it has looked at more slots than a search is worth. The result is that of a
+// search: distances that all follow from the neighbours' are unique, level by level.
 func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
 	hops, down := l.dist.distancesTo(t)
 	queue = append(queue[:0], changed...)
@@ -166,7 +166,8 @@ func (l *Incremental) mayStep(t, u, v int32) bool {
 	return down[v]
 }
 
-// mayStay returns true if the engine allows slot u to use port num for a LID with destination dest.
+// mayStay returns true if the engine allows slot u to use port num for a LID with destination
+// dest.
 func (l *Incremental) mayStay(u int32, num fabric.PortNum, dest int32) bool {
 	t := l.index.Owner[dest]
 	if u == t {

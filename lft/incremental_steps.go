@@ -10,13 +10,14 @@ import (
 )
 
 const (
-	// After a first step the greatest load may be FirstStepLoad times the target. To reach that,
-	// the step may change firstStepBlocks blocks, counting those that have to change.
+	// After a first step the greatest load may be FirstStepLoad times the target. To reach
+	// that, the step may change firstStepBlocks blocks, counting those that have to change.
 	FirstStepLoad   = 1.5
 	firstStepBlocks = 64
 )
 
-// newMover returns a mover for a copy of the present tables. It may change at most blocks blocks.
+// newMover returns a mover for a copy of the present tables. It may change at most blocks
+// blocks.
 func (l *Incremental) newMover(blocks int) *mover {
 	f := l.now.Fabric
 	b := newBalancer(f, l.newNextHops)
@@ -105,26 +106,29 @@ func (l *Incremental) adopt(m *mover) (undo func()) {
 	}
 }
 
-// TakeFirstStep is for use after an Update. If a load is above FirstStepLoad times what a routing
-// from scratch would give, it moves more entries, as long as at most firstStepBlocks blocks change
-// in all, or twice as many as had to. If that is not enough, it keeps the best tables found.
+// TakeFirstStep is for use after an Update. If a load is above FirstStepLoad times what a
+// routing from scratch would give, it moves more entries, as long as at most firstStepBlocks
+// blocks change in all, or twice as many as had to. If that is not enough, it keeps the best
+// tables found.
 //
-// fromScratch returns the greatest load of tables from scratch, as GreatestLoad. It is called if
-// the target by LoadBound is not reached. Errors are those of fromScratch.
+// fromScratch returns the greatest load of tables from scratch, as GreatestLoad. It is called
+// if the target by LoadBound is not reached. Errors are those of fromScratch.
 func (l *Incremental) TakeFirstStep(fromScratch func() (uint64, error)) error {
 	_, err := l.takeStep(FirstStepLoad, max(firstStepBlocks, 2*l.changedBlocks), fromScratch, false)
 	return err
 }
 
-// TakePart changes at most firstStepBlocks blocks to bring all loads to at most factor times least
-// or LoadBound, whichever is greater. undo reverts that; it is nil if nothing has changed.
+// TakePart changes at most firstStepBlocks blocks to bring all loads to at most factor times
+// least or LoadBound, whichever is greater. undo reverts that; it is nil if nothing has
+// changed.
 func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	l.countChanges()
 	m, _ := l.reach(times(factor, max(least, l.LoadBound())), firstStepBlocks)
 	return l.adopt(m)
 }
 
-// reach returns a mover that took routes off until no load is above done; false if some still is.
+// reach returns a mover that took routes off until no load is above done; false if some still
+// is.
 func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	m = l.newMover(blocks)
 	// Listing next hops cannot fail.
@@ -132,9 +136,10 @@ func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	return m, m.greatest() <= done
 }
 
-// takeStep takes routes off channels until no load is above factor times LoadBound. If it cannot,
-// it aims at factor times the load of fromScratch; if that fails with a *DomainError, it accepts
-// the nearest to LoadBound. It returns false if it failed; if whole, entries are then unchanged.
+// takeStep takes routes off channels until no load is above factor times LoadBound. If it
+// cannot, it aims at factor times the load of fromScratch; if that fails with a *DomainError,
+// it accepts the nearest to LoadBound. It returns false if it failed; if whole, entries are
+// then unchanged.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), whole bool) (bool, error) {
 	l.moved = false
 	if l.IsBalanced(factor, 0) {
@@ -159,8 +164,8 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	return ok, nil
 }
 
-// Busiest returns the port by which the greatest load leaves, and that load divided by least or by
-// LoadBound, whichever is greater.
+// Busiest returns the port by which the greatest load leaves, and that load divided by least
+// or by LoadBound, whichever is greater.
 func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
 	best, most := int32(-1), uint64(0)
 	for p, routes := range l.load {

@@ -36,9 +36,9 @@ func newUpdateScratch(n int) updateScratch {
 	}
 }
 
-// Update changes the tables for fabric v. It returns false if v has higher LIDs than the index has
-// room for, paths are too long, or the engine's guarantee does not hold with the order; l is then
-// useless. Switches may be gone, come back, or be in other places.
+// Update changes the tables for fabric v. It returns false if v has higher LIDs than the index
+// has room for, paths are too long, or the engine's guarantee does not hold with the order; l
+// is then useless. Switches may be gone, come back, or be in other places.
 //
 // most bounds how many LIDs may need a look at all entries, 0 for no bound: for more, Update
 // returns false too.
@@ -104,8 +104,8 @@ func (l *Incremental) updateTo(v *fabric.Snapshot, most int) bool {
 	return true
 }
 
-// removeGone takes off the loads what v lacks: sources, and LIDs that are gone or elsewhere, which
-// it marks in uncounted. It also sets peer.
+// removeGone takes off the loads what v lacks: sources, and LIDs that are gone or elsewhere,
+// which it marks in uncounted. It also sets peer.
 func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	old := l.now
 	l.peer = slices.Clone(v.Peer)
@@ -142,9 +142,9 @@ func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	}
 }
 
-// comparePorts returns in suspect the ports whose entries may not stay: their cable is gone, or new
-// (the channel is then fresh), or leads up instead of down or the reverse. changed lists their
-// slots.
+// comparePorts returns in suspect the ports whose entries may not stay: their cable is gone,
+// or new (the channel is then fresh), or leads up instead of down or the reverse. changed
+// lists their slots.
 func (l *Incremental) comparePorts(old *fabric.Snapshot, oldRank []int32) (suspect []bool, changed []int32) {
 	v, x := l.now, l.index
 	l.fresh = make([]bool, len(v.Peer))
@@ -177,9 +177,9 @@ func (l *Incremental) isUp(rank []int32, s, peer int32) bool {
 	return rank[l.index.Owner[peer]] < rank[s]
 }
 
-// listSuspects lists by LID the slots whose entry may not stay: new switches, and in changed slots
-// those with an entry for a suspect port or without one. (A switch that was found without cables,
-// its answers being lost, has the distances from before, and no entries.)
+// listSuspects lists by LID the slots whose entry may not stay: new switches, and in changed
+// slots those with an entry for a suspect port or without one. (A switch that was found
+// without cables, its answers being lost, has the distances from before, and no entries.)
 func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspect []bool) [][]int32 {
 	v := l.now
 	list := make([][]int32, len(v.Dest))
@@ -220,8 +220,8 @@ func (l *Incremental) findTails() {
 	}
 }
 
-// updateLID updates the entries for one LID. whole means that all must be looked at, uncounted that
-// the LID is in no load, suspects the slots to look at if not whole.
+// updateLID updates the entries for one LID. whole means that all must be looked at, uncounted
+// that the LID is in no load, suspects the slots to look at if not whole.
 func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int32) {
 	v := l.now
 	dest := v.Dest[lid]
@@ -326,7 +326,8 @@ func (l *Incremental) leadsFresh(out int32) bool {
 // once.
 const manyParts = 16
 
-// cheapestPort returns the port of u with the least costly path, fabric.NoPath if there is none.
+// cheapestPort returns the port of u with the least costly path, fabric.NoPath if there is
+// none.
 func (l *Incremental) cheapestPort(u, lid, t int32, flow int64) fabric.PortNum {
 	best, cost := fabric.NoPath, math.Inf(1)
 	ports, neighbours := l.now.SwitchLinks(u)
@@ -395,6 +396,6 @@ func (l *Incremental) pathCost(u int32, num fabric.PortNum, lid, t int32, more i
 	}
 }
 
-// cube keeps the compiler from fusing its multiplications with an addition: the result would then
-// depend on the processor.
+// cube keeps the compiler from fusing its multiplications with an addition: the result would
+// then depend on the processor.
 func cube(load float64) float64 { return float64(load * load * load) }

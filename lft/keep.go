@@ -7,8 +7,8 @@ import (
 )
 
 // Improve is Balance starting from given tables: it places all LIDs again, once. If loads are
-// small, it does not move routes to different LIDs apart. The given tables have a row for each
-// switch of f and an entry for each LID; they do not change.
+// small, it does not move routes to different LIDs apart. The given tables have a row for
+// each switch of f and an entry for each LID; they do not change.
 func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() ListNextHops) (*Tables, error) {
 	b := newBalancer(f, newList)
 	if err := b.keepRoutes(ctx, tables); err != nil {
@@ -26,19 +26,19 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 }
 
 const (
-	// With Prefer the greatest load may be preferFactor times that of Balance, or shiftFactor times
-	// if shifts are free of contention for it.
+	// With Prefer the greatest load may be preferFactor times that of Balance, or shiftFactor
+	// times if shifts are free of contention for it.
 	shiftFactor  = 1.1
 	preferFactor = 1.02
 )
 
-// Prefer keeps the entries of given tables that are next hops, if the result is good enough; else
-// it returns the tables of Balance. Other entries take the next hop with the least sum of loads on
-// the path. shiftsFree says that shifts of hosts have no contention with the tables: then all
-// entries stay if the greatest load is little above that of Balance. Otherwise only as many routes
-// leave the busiest channels as needed for about the greatest load of Balance, and routes to a LID
-// must meet about as early as with Balance. If some have to leave, routes to different LIDs also
-// move apart. The given tables are as for Improve.
+// Prefer keeps the entries of given tables that are next hops, if the result is good enough;
+// else it returns the tables of Balance. Other entries take the next hop with the least sum
+// of loads on the path. shiftsFree says that shifts of hosts have no contention with the
+// tables: then all entries stay if the greatest load is little above that of Balance.
+// Otherwise only as many routes leave the busiest channels as needed for about the greatest
+// load of Balance, and routes to a LID must meet about as early as with Balance. If some have
+// to leave, routes to different LIDs also move apart. The given tables are as for Improve.
 func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, shiftsFree bool, newList func() ListNextHops) (*Tables, error) {
 	b, err := prefer(ctx, newBalancer(f, newList), tables, shiftsFree)
 	if err != nil {
@@ -94,8 +94,8 @@ func (b *balancer) isBetter(ctx context.Context, scratch *balancer) (bool, error
 	return uint64(ours) <= times(preferFactor, uint64(theirs)), err
 }
 
-// countBranches counts the switches that send routes to a LID, for all LIDs of hosts. Fewer mean
-// that routes to a LID meet earlier.
+// countBranches counts the switches that send routes to a LID, for all LIDs of hosts. Fewer
+// mean that routes to a LID meet earlier.
 func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	m := b.newMover()
 	err = m.eachLID(ctx, 0, func(fabric.LID) bool { return true }, func(lid fabric.LID) {
@@ -110,8 +110,8 @@ func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// keepRoutes places all LIDs by the entries of tables that are next hops. LIDs whose entries are
-// all next hops come first.
+// keepRoutes places all LIDs by the entries of tables that are next hops. LIDs whose entries
+// are all next hops come first.
 func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 	var broken []balancerJob
 	if err := b.placeRoutes(ctx, b.jobs, func(c *chooser, d *destination) {

@@ -7,14 +7,14 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Minhop routes along shortest paths in the switch graph and balances the loads. It routes fabrics
-// whose switches are less than fabric.MaxHops links apart. Credit loops are possible.
+// Minhop routes along shortest paths in the switch graph and balances the loads. It routes
+// fabrics whose switches are less than fabric.MaxHops links apart. Credit loops are possible.
 //
-// Unlike OpenSM's minhop (osm_ucast_mgr.c), in which each switch counts the LIDs of its own ports,
-// it counts the routes of the whole fabric.
+// Unlike OpenSM's minhop (osm_ucast_mgr.c), in which each switch counts the LIDs of its own
+// ports, it counts the routes of the whole fabric.
 type Minhop struct {
-	// LoadsOnly leaves routes to different LIDs together if loads are small. On meshes they then
-	// make fewer turns, and so need fewer virtual lanes.
+	// LoadsOnly leaves routes to different LIDs together if loads are small. On meshes they
+	// then make fewer turns, and so need fewer virtual lanes.
 	LoadsOnly bool
 }
 

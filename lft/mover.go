@@ -10,8 +10,8 @@ import (
 
 const (
 	// A search ends if the greatest load is within 1/rebalanceDone of its lower bound, after
-	// weighing rebalanceWork channels, and if it gets no lower in patience passes, or passes that
-	// weigh patienceWork channels; keptPatience passes where entries should stay.
+	// weighing rebalanceWork channels, and if it gets no lower in patience passes, or passes
+	// that weigh patienceWork channels; keptPatience passes where entries should stay.
 	rebalanceDone = 128
 	rebalanceWork = 1 << 24
 	patience      = 60
@@ -19,9 +19,9 @@ const (
 	patienceWork  = 1 << 20
 	// Each pass has a limit at least 1/leastStep below the greatest load.
 	leastStep = 64
-	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in up to
-	// spreadPasses passes. It stops if a pass lowers the sum of squares by less than spreadGain of
-	// it.
+	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in up
+	// to spreadPasses passes. It stops if a pass lowers the sum of squares by less than
+	// spreadGain of it.
 	spreadPart, spreadPasses = 4, 8
 	spreadGain               = 0.01
 )
@@ -29,9 +29,10 @@ const (
 // mover takes routes off busy channels. It is the local search behind all that improves tables:
 // Balance, Prefer, and the steps and Fit of an Incremental.
 //
-// Each pass has a limit, and visits the LIDs with a path over a channel above it. At each switch,
-// the farthest first, it moves what goes over such paths to the next hop where the squares of the
-// loads above the limit grow least. All else stays, so that routes to a LID still merge.
+// Each pass has a limit, and visits the LIDs with a path over a channel above it. At each
+// switch, the farthest first, it moves what goes over such paths to the next hop where the
+// squares of the loads above the limit grow least. All else stays, so that routes to a LID
+// still merge.
 type mover struct {
 	*chooser
 	*destination
@@ -134,9 +135,9 @@ func greatest(loads []uint64) (most uint64) {
 	return most
 }
 
-// lower moves routes until the greatest weight is at most done, or it finds no way. No weight can
-// be below bound; each pass has a limit between bound and the greatest weight. The tables of the
-// best pass remain.
+// lower moves routes until the greatest weight is at most done, or it finds no way. No weight
+// can be below bound; each pass has a limit between bound and the greatest weight. The tables
+// of the best pass remain.
 func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	high := r.greatest()
 	if high <= done {
@@ -171,9 +172,9 @@ func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	return ctx.Err()
 }
 
-// reach is lower for entries that should stay. At first no weight may go above done, so that only
-// routes with a share in a higher one move, first in blocks that have changed already. If that is
-// not enough, others make room: then displaced is true.
+// reach is lower for entries that should stay. At first no weight may go above done, so that
+// only routes with a share in a higher one move, first in blocks that have changed already. If
+// that is not enough, others make room: then displaced is true.
 func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err error) {
 	r.keeps, r.limit, r.ceiling = true, done, done
 	for _, r.blocks = range []int{0, r.blocks} {
@@ -190,9 +191,9 @@ func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err err
 	return !slices.Equal(before.entries, r.tables.entries), err
 }
 
-// spread moves routes off channels that are busy but not the busiest: jobs that meet there wait for
-// each other for a while, though there is room for all bytes. The greatest weight stays; the
-// squares of the weights above a part of it shrink.
+// spread moves routes off channels that are busy but not the busiest: jobs that meet there wait
+// for each other for a while, though there is room for all bytes. The greatest weight stays;
+// the squares of the weights above a part of it shrink.
 func (r *mover) spread(ctx context.Context) error {
 	r.keeps, r.ceiling = true, r.greatest()
 	r.limit = r.ceiling / spreadPart
@@ -208,7 +209,8 @@ func (r *mover) spread(ctx context.Context) error {
 	return nil
 }
 
-// squares returns the sum of the squares of the weights' excesses over the limit, in units of it.
+// squares returns the sum of the squares of the weights' excesses over the limit, in units of
+// it.
 func (r *mover) squares() (sum float64) {
 	for _, w := range r.weight {
 		if w > r.limit {
@@ -258,8 +260,8 @@ func (r *mover) eachLID(ctx context.Context, turn int, want func(lid fabric.LID)
 	return nil
 }
 
-// movePass goes through all LIDs once. Each pass starts at another LID, so that passes do not keep
-// moving the same excess in a circle.
+// movePass goes through all LIDs once. Each pass starts at another LID, so that passes do not
+// keep moving the same excess in a circle.
 func (r *mover) movePass(ctx context.Context) error {
 	busy := r.listBusyLIDs()
 	err := r.eachLID(ctx, 31*r.pass, func(lid fabric.LID) bool { return busy[lid] && r.work <= rebalanceWork }, r.moveLID)
@@ -268,8 +270,8 @@ func (r *mover) movePass(ctx context.Context) error {
 	return err
 }
 
-// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand, only its
-// LIDs.
+// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand, only
+// its LIDs.
 func (r *mover) listBusyLIDs() []bool {
 	busy := make([]bool, int(r.fab.MaxLID())+1)
 	for s := range fabric.NodeID(r.fab.NumSwitches()) {
@@ -392,10 +394,11 @@ func (r *mover) blockOf(i int32, lid fabric.LID) int {
 }
 
 // moveFlow moves what the i-th switch sends to a LID to its best next hop: where cost.grow is
-// least; then where the fewest other LIDs of the port go, then where the sum of weights is least,
-// then by a turn that changes with each pass. If no other hop is better than the choice but some
-// are equal, it takes one of these, except three times out of four, at random: so an excess moves
-// on until it finds room. If entries should stay, the choice stays unless another grows less.
+// least; then where the fewest other LIDs of the port go, then where the sum of weights is
+// least, then by a turn that changes with each pass. If no other hop is better than the choice
+// but some are equal, it takes one of these, except three times out of four, at random: so an
+// excess moves on until it finds room. If entries should stay, the choice stays unless another
+// grows less.
 func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	count, was, f := len(r.hops.Ports(int(i))), r.choice[i], r.flowOf(i)
 	turn := int(lid) + r.pass
@@ -463,8 +466,8 @@ func (r *mover) reroute(i int32, k uint8, lid fabric.LID) {
 	r.addFlow(i, f)
 }
 
-// fits returns false if a channel on the path that begins with p, on which a hop is new, has too
-// much, or too many blocks have changed.
+// fits returns false if a channel on the path that begins with p, on which a hop is new, has
+// too much, or too many blocks have changed.
 func (r *mover) fits(p step) bool {
 	ok := r.changed == nil || r.blocks >= 0
 	r.follow(p, func(p step) {
@@ -473,13 +476,14 @@ func (r *mover) fits(p step) bool {
 	return ok
 }
 
-// isFree returns true for a switch over which jobs send nothing to the current LID: its next hop
-// may change together with a path that leads there.
+// isFree returns true for a switch over which jobs send nothing to the current LID: its next
+// hop may change together with a path that leads there.
 func (r *mover) isFree(i int32) bool {
 	return r.demand != nil && int(i) < len(r.hops.Switches) && r.sent[i] == 0
 }
 
-// search returns the cost of the best path on from a free switch, among equal ones the present one.
+// search returns the cost of the best path on from a free switch, among equal ones the present
+// one.
 func (r *mover) search(i int32, f flow, lid fabric.LID) cost {
 	x := &r.found[i]
 	if x.round == r.round {
@@ -547,8 +551,8 @@ func (r *mover) addFlow(i int32, f flow) {
 	})
 }
 
-// growCost returns the cost of flow f on the path that begins with p. If bounded, it is infinite if
-// a channel would get too much, and free switches may change their next hops.
+// growCost returns the cost of flow f on the path that begins with p. If bounded, it is
+// infinite if a channel would get too much, and free switches may change their next hops.
 func (r *mover) growCost(p step, f flow, lid fabric.LID, bounded bool) (x cost) {
 	for weight := r.weigh(f); ; p = r.path[p.to] {
 		r.work++
@@ -579,8 +583,9 @@ func growth(before, after, limit uint64) float64 {
 	return float64(a*a) - float64(b*b)
 }
 
-// BoundLoad returns a lower bound of the greatest load of any tables, in LoadUnits: for each switch
-// the routes from and to its hosts, within its component of the fabric, divided among its channels.
+// BoundLoad returns a lower bound of the greatest load of any tables, in LoadUnits: for each
+// switch the routes from and to its hosts, within its component of the fabric, divided among
+// its channels.
 func BoundLoad(f *fabric.Fabric) (most uint64) {
 	const one = 1 << 30
 	unit := LoadUnits(f)

@@ -5,8 +5,8 @@ import "github.com/ibweave/ibweave/fabric"
 // NextHops are the output ports that an engine allows towards one destination switch. The
 // paths over them have no loop.
 type NextHops struct {
-	// Switches lists the switches that reach the destination, without it. Each comes before the
-	// switches that its ports lead to.
+	// Switches lists the switches that reach the destination, without it. Each comes before
+	// the switches that its ports lead to.
 	Switches []fabric.NodeID
 	parts    []part // by index in Switches: its part of ports; switches of AddAlike share one
 	ports    []fabric.PortNum
@@ -15,8 +15,8 @@ type NextHops struct {
 // part is a range of a list.
 type part struct{ from, end int32 }
 
-// ListNextHops lists the next hops to switch t in h, which must be empty. For the same t it always
-// lists the same. It is for one goroutine at a time.
+// ListNextHops lists the next hops to switch t in h, which must be empty. For the same t it
+// always lists the same. It is for one goroutine at a time.
 type ListNextHops func(t fabric.NodeID, h *NextHops) error
 
 // Add appends a switch with its ports, at least one. It copies them.
@@ -27,8 +27,8 @@ func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortNum) {
 	h.parts = append(h.parts, part{from, int32(len(h.ports))})
 }
 
-// AddAlike appends switches with the same ports as the last one, which must lead to the same
-// switches.
+// AddAlike appends switches with the same ports as the last one, which must lead to the
+// same switches.
 func (h *NextHops) AddAlike(list ...fabric.NodeID) {
 	h.Switches = append(h.Switches, list...)
 	for range list {
@@ -88,8 +88,8 @@ func NewByDistance(list []fabric.NodeID) *ByDistance {
 	return &ByDistance{list: list, sorted: make([]fabric.NodeID, len(list))}
 }
 
-// FarthestFirst lists the switches with a distance from 1 to MaxHops, the greatest first, equal
-// ones as in the list of NewByDistance. The next call overwrites the result.
+// FarthestFirst lists the switches with a distance from 1 to MaxHops, the greatest first,
+// equal ones as in the list of NewByDistance. The next call overwrites the result.
 func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
 	var start [257]int32 // start[i]: next place for distance 255-i
 	for from := 0; from < len(dist); {

@@ -7,8 +7,8 @@ import (
 )
 
 // Path follows a packet from end port src to a LID. It appends to path the ports by which the
-// packet leaves: src, unless it is port 0 of a switch, and one port of each switch on the way. If
-// the packet is lost, the error says where; the ports up to there are appended too.
+// packet leaves: src, unless it is port 0 of a switch, and one port of each switch on the
+// way. If the packet is lost, the error says where; the ports up to there are appended too.
 func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
 	if err := CheckFabric(f, t, nil, nil); err != nil {
 		return path, err
@@ -72,11 +72,11 @@ type Hop struct {
 	Port   fabric.PortNum `json:"port"`
 	Label  string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
 	VL     fabric.VL      `json:"vl"`
-	// LID is the destination of a packet that takes this channel, in a credit loop one that goes on
-	// to the next channel of the loop.
+	// LID is the destination of a packet that takes this channel, in a credit loop one that
+	// goes on to the next channel of the loop.
 	LID fabric.LID `json:"lid,omitempty"`
-	// Choice is the reason why an adaptive switch uses the port, "static" or "group 3", and the
-	// PLFT if there are several. It is empty for tables without choices.
+	// Choice is the reason why an adaptive switch uses the port, "static" or "group 3", and
+	// the PLFT if there are several. It is empty for tables without choices.
 	Choice string `json:"choice,omitempty"`
 }
 

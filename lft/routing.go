@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Guarantee is the set of properties that an engine promises of each routing, for all LIDs and all
-// switches.
+// Guarantee is the set of properties that an engine promises of each routing, for all LIDs and
+// all switches.
 type Guarantee uint8
 
 const (
@@ -17,8 +17,7 @@ const (
 	Reachable Guarantee = 1 << iota
 	// Minimal: every path is a shortest one in the switch graph.
 	Minimal
-	// NoCreditLoop: the channel dependency graph has no cycle, management
-	// traffic included.
+	// NoCreditLoop: the channel dependency graph has no cycle, management traffic included.
 	NoCreditLoop
 )
 
@@ -27,17 +26,17 @@ func (g Guarantee) Has(want Guarantee) bool { return g&want == want }
 
 // Options are the options of an engine.
 type Options struct {
-	// Roots are the top switches of the up*/down* order, the highest first; empty leaves the choice
-	// to the engine.
+	// Roots are the top switches of the up*/down* order, the highest first; empty leaves the
+	// choice to the engine.
 	Roots []fabric.NodeID
-	// Balanced, without Roots, makes an engine choose an order for low loads even if the engine's
-	// paper has a rule for the order.
+	// Balanced, without Roots, makes an engine choose an order for low loads even if the
+	// engine's paper has a rule for the order.
 	Balanced bool
-	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to the
-	// engine.
+	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to
+	// the engine.
 	Order []int32
-	// VLs is the number of data VLs of the fabric's ports, 1 to MaxDataVLs; 0 lets the engine take
-	// as many as it needs.
+	// VLs is the number of data VLs of the fabric's ports, 1 to MaxDataVLs; 0 lets the engine
+	// take as many as it needs.
 	VLs int
 	// Origin is the switch with coordinates 0,0 of a mesh; 0 leaves the choice to the engine.
 	Origin fabric.GUID
@@ -50,8 +49,8 @@ type Options struct {
 	Previous *Routing
 	// Keeper, if not nil, saves time if it holds Previous. It changes no entry.
 	Keeper *Keeper
-	// Rebalance bounds the greatest load of tables that keep parts of Previous, as a multiple (1 or
-	// more) of that of a routing from scratch; 0 means DefaultRebalance.
+	// Rebalance bounds the greatest load of tables that keep parts of Previous, as a multiple
+	// (1 or more) of that of a routing from scratch; 0 means DefaultRebalance.
 	Rebalance float64
 	// FirstStep changes little of Previous, regardless of Rebalance: see
 	// Incremental.TakeFirstStep.
@@ -71,8 +70,8 @@ func (o Options) RebalanceFactor() float64 {
 	return o.Rebalance
 }
 
-// Engine computes the forwarding tables of a fabric whose end ports all have
-// LIDs. Engines are stateless and safe for concurrent use.
+// Engine computes the forwarding tables of a fabric whose end ports all have LIDs. Engines are
+// stateless and safe for concurrent use.
 type Engine interface {
 	// Name is the engine's name on the command line, and OpenSM's name for it if OpenSM has it.
 	Name() string
@@ -98,21 +97,21 @@ type Routing struct {
 	Engine string
 	Fabric *fabric.Fabric
 	Tables *Tables
-	// Order is the total order of the switches that an up*/down* engine
-	// used: rank by NodeID, 0 on top. Nil for other engines.
+	// Order is the total order of the switches that an up*/down* engine used: rank by NodeID, 0
+	// on top. Nil for other engines.
 	Order []int32
-	// CAOrder lists CA and router ports as the engine numbers hosts, NoPort for a number without
-	// host. Nil for engines that do not number them.
+	// CAOrder lists CA and router ports as the engine numbers hosts, NoPort for a number
+	// without host. Nil for engines that do not number them.
 	CAOrder []fabric.PortID
 	// Kept is true if entries of Options.Previous changed only where they had to.
 	Kept bool
 	// Notes are the engine's remarks about the fabric, for people, a line each.
 	Notes []string
-	// SL2VL has the SL-to-VL tables that the guarantee needs; nil if it needs only one VL, and all
-	// traffic may use the same.
+	// SL2VL has the SL-to-VL tables that the guarantee needs; nil if it needs only one VL, and
+	// all traffic may use the same.
 	SL2VL *SL2VL
-	// PathSLs has the SL of each path that the guarantee needs; nil if each path may use any SL.
-	// For the scheme spread it only shares out the VLs.
+	// PathSLs has the SL of each path that the guarantee needs; nil if each path may use any
+	// SL. For the scheme spread it only shares out the VLs.
 	PathSLs *PathSLs
 }
 

@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// separate goes through all LIDs up to separatePasses times, and visits at most separateWork
-	// channels.
+	// separate goes through all LIDs up to separatePasses times, and visits at most
+	// separateWork channels.
 	separatePasses = 2
 	separateWork   = 1 << 28
-	// Routes move if that lowers the cost by more than 1/separateGain. So structure such as that of
-	// d-mod-k stays where it does no harm.
+	// Routes move if that lowers the cost by more than 1/separateGain. So structure such as
+	// that of d-mod-k stays where it does no harm.
 	separateGain = 16
-	// nearWeight weighs the routes to near LIDs, in nearUnit: they count within 2 x width places.
+	// nearWeight weighs the routes to near LIDs, in nearUnit: they count within 2 x width
+	// places.
 	nearUnit   = 1 << 10
 	nearWeight = 212
 )
@@ -30,31 +31,31 @@ type separator struct {
 	places uint64       // number of places in a pass: one for each LID of a host
 }
 
-// others describes the path from a switch without the routes to the current LID: its cost, and true
-// if one of its channels is idle.
+// others describes the path from a switch without the routes to the current LID: its cost,
+// and true if one of its channels is idle.
 type others struct {
 	cost uint64
 	idle bool
 }
 
-// nearRoutes counts the routes of a channel to LIDs placed before the current one. A route counts
-// half as much after each width places.
+// nearRoutes counts the routes of a channel to LIDs placed before the current one. A route
+// counts half as much after each width places.
 type nearRoutes struct {
 	count uint64 // in nearUnit
 	width uint64 // the greatest number of routes to one LID
 	place uint64 // the place that count is up to date for
 }
 
-// separate moves routes to paths with fewer routes to other LIDs, most of all to near LIDs, so that
-// fewer contend in permutations and shifts. It does not raise the greatest load.
+// separate moves routes to paths with fewer routes to other LIDs, most of all to near LIDs,
+// so that fewer contend in permutations and shifts. It does not raise the greatest load.
 //
-// A host receives one message at a time, so routes to the same LID do not contend: only those to
-// other LIDs make a path costly. In a shift the hosts of a switch send to LIDs that follow each
-// other. So routes of a channel to near LIDs count once more: near means no farther away than the
-// number of hosts that send over the channel.
+// A host receives one message at a time, so routes to the same LID do not contend: only
+// those to other LIDs make a path costly. In a shift the hosts of a switch send to LIDs
+// that follow each other. So routes of a channel to near LIDs count once more: near means
+// no farther away than the number of hosts that send over the channel.
 //
-// It takes O(LIDs x channels). It moves nothing if ports have several LIDs, since their paths are
-// chosen to be disjoint, nor if the first paths had small loads.
+// It takes O(LIDs x channels). It moves nothing if ports have several LIDs, since their
+// paths are chosen to be disjoint, nor if the first paths had small loads.
 func (b *balancer) separate(ctx context.Context) error {
 	if b.even || len(b.loads) > 1 {
 		return ctx.Err()
@@ -101,8 +102,8 @@ func (x *separator) separateLID(lid fabric.LID) {
 	x.place++
 }
 
-// leastCost returns the next hop of the i-th switch with the least cost of its path within the
-// greatest load; the present one unless another is clearly better.
+// leastCost returns the next hop of the i-th switch with the least cost of its path within
+// the greatest load; the present one unless another is clearly better.
 func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
 	best, least := x.choice[i], x.others[i].cost-x.others[i].cost/separateGain
 	for k := range x.hops.Ports(i) {
@@ -118,9 +119,9 @@ func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
 	return best
 }
 
-// channelCost returns load, that of a channel without the current LID, plus the load that would
-// result if all routes were as frequent as those to near LIDs. It leaves out the latter if half of
-// all hosts send to one LID: then all LIDs are near.
+// channelCost returns load, that of a channel without the current LID, plus the load that
+// would result if all routes were as frequent as those to near LIDs. It leaves out the
+// latter if half of all hosts send to one LID: then all LIDs are near.
 func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	n := &x.near[c]
 	if n.count == 0 || n.width > x.places/2 {

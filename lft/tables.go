@@ -1,7 +1,7 @@
-// Package lft holds the unicast part of a subnet manager: LID assignment, linear forwarding tables,
-// legal hop counts, and the contract between a routing engine and the rest of ibweave. It also has
-// what engines share, such as the spreading of LIDs over equal ports, and the minhop engine. It is
-// part of the supported Go API.
+// Package lft holds the unicast part of a subnet manager: LID assignment, linear forwarding
+// tables, legal hop counts, and the contract between a routing engine and the rest of
+// ibweave. It also has what engines share, such as the spreading of LIDs over equal ports,
+// and the minhop engine. It is part of the supported Go API.
 package lft
 
 import (
@@ -14,12 +14,12 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// BlockSize is the number of entries in one LinearForwardingTable attribute (IBA 14.2.5.10), which
-// a subnet manager writes with one SMP.
+// BlockSize is the number of entries in one LinearForwardingTable attribute (IBA
+// 14.2.5.10), which a subnet manager writes with one SMP.
 const BlockSize = 64
 
-// Tables holds the linear forwarding tables of all switches, one row of ports for each, indexed by
-// LID, in one piece of memory. Rows are whole blocks.
+// Tables holds the linear forwarding tables of all switches, one row of ports for each,
+// indexed by LID, in one piece of memory. Rows are whole blocks.
 type Tables struct {
 	maxLID  fabric.LID
 	stride  int
@@ -41,8 +41,8 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 	return t
 }
 
-// CheckFabric returns an error if tables, SL-to-VL tables or path SLs do not fit f. Those that are
-// nil are not checked; rows of tables may end before the highest LID of f.
+// CheckFabric returns an error if tables, SL-to-VL tables or path SLs do not fit f. Those
+// that are nil are not checked; rows of tables may end before the highest LID of f.
 func CheckFabric(f *fabric.Fabric, t *Tables, lanes *SL2VL, sls *PathSLs) error {
 	switch {
 	case t != nil && t.Switches() != f.NumSwitches():
@@ -75,8 +75,8 @@ func (t *Tables) Switches() int { return len(t.entries) / t.stride }
 // MaxLID returns the highest LID that rows have an entry for.
 func (t *Tables) MaxLID() fabric.LID { return t.maxLID }
 
-// Row returns switch s's table, indexed by LID, of length MaxLID+1. Its capacity extends to the end
-// of the last block; entries there are NoPath.
+// Row returns switch s's table, indexed by LID, of length MaxLID+1. Its capacity extends to
+// the end of the last block; entries there are NoPath.
 func (t *Tables) Row(s fabric.NodeID) []fabric.PortNum {
 	a := int(s) * t.stride
 	return t.entries[a : a+int(t.maxLID)+1 : a+t.stride]
@@ -90,8 +90,8 @@ func Entry(row []fabric.PortNum, lid fabric.LID) fabric.PortNum {
 	return fabric.NoPath
 }
 
-// CountChanges counts the entries in which two rows differ, and the blocks of BlockSize that hold
-// them. A shorter row counts as filled up with NoPath.
+// CountChanges counts the entries in which two rows differ, and the blocks of BlockSize
+// that hold them. A shorter row counts as filled up with NoPath.
 func CountChanges(old, row []fabric.PortNum) (entries, blocks int) {
 	for from := 0; from < max(len(row), len(old)); from += BlockSize {
 		was, is := blockAt(old, from), blockAt(row, from)

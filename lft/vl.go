@@ -12,15 +12,15 @@ import (
 const (
 	// NumSLs is how many service levels there are (IBA 7.6.5).
 	NumSLs = 16
-	// MaxDataVLs is how many virtual lanes carry data; VL15 is for subnet
-	// management alone (IBA 7.6.4).
+	// MaxDataVLs is how many virtual lanes carry data; VL15 is for subnet management alone
+	// (IBA 7.6.4).
 	MaxDataVLs = 15
 	// DropVL in an SL-to-VL map drops the packet (IBA 7.6.6).
 	DropVL fabric.VL = 15
 )
 
-// VLMap is one SL-to-VL mapping table (IBA 14.2.5.8): the VL by SL, 0 to 15, where DropVL discards
-// the packet.
+// VLMap is one SL-to-VL mapping table (IBA 14.2.5.8): the VL by SL, 0 to 15, where DropVL
+// discards the packet.
 type VLMap [NumSLs]fabric.VL
 
 // IdentityVLs maps SL s to VL s modulo vls, the number of data VLs, 1 to MaxDataVLs.
@@ -47,9 +47,9 @@ func (m *VLMap) VLs() (n int) {
 	return n
 }
 
-// SL2VL holds the SL-to-VL mapping tables of a whole fabric. A switch has one for each pair of an
-// input port, its own port 0 included, and an output port; a CA or router has one for each port.
-// Equal maps are stored once.
+// SL2VL holds the SL-to-VL mapping tables of a whole fabric. A switch has one for each pair
+// of an input port, its own port 0 included, and an output port; a CA or router has one for
+// each port. Equal maps are stored once.
 type SL2VL struct {
 	fab   *fabric.Fabric
 	start []int32  // by PortID of the output port: the start of its row in index
@@ -77,8 +77,8 @@ func NewSL2VL(f *fabric.Fabric, m VLMap) *SL2VL {
 	return s
 }
 
-// countInputs returns the number of input ports: 1 for CAs and routers, whose tables do not depend
-// on it.
+// countInputs returns the number of input ports: 1 for CAs and routers, whose tables do not
+// depend on it.
 func (s *SL2VL) countInputs(n fabric.NodeID) int {
 	if s.fab.IsSwitch(n) {
 		return int(s.fab.Node(n).NumPorts) + 1
@@ -89,8 +89,8 @@ func (s *SL2VL) countInputs(n fabric.NodeID) int {
 // Fabric returns the fabric that the tables are for.
 func (s *SL2VL) Fabric() *fabric.Fabric { return s.fab }
 
-// At returns the map for packets that come in by port in of a switch, 0 for its own packets, and
-// leave by its port out. For a port out of a CA or router, in is ignored.
+// At returns the map for packets that come in by port in of a switch, 0 for its own
+// packets, and leave by its port out. For a port out of a CA or router, in is ignored.
 func (s *SL2VL) At(in fabric.PortNum, out fabric.PortID) *VLMap {
 	return &s.maps[s.index[s.indexOf(in, out)]]
 }
@@ -100,8 +100,8 @@ func (s *SL2VL) Index(in fabric.PortNum, out fabric.PortID) uint16 {
 	return s.index[s.indexOf(in, out)]
 }
 
-// Maps lists the different maps; some may not be in use. The caller must not change the list, which
-// is valid until the next Set.
+// Maps lists the different maps; some may not be in use. The caller must not change the
+// list, which is valid until the next Set.
 func (s *SL2VL) Maps() []VLMap { return s.maps }
 
 // Set sets the map that At returns. A fabric has at most 65,536 different maps.
@@ -184,8 +184,8 @@ func (s *SL2VL) Clone() *SL2VL {
 const UnknownSL fabric.SL = 0xff
 
 // PathSLs holds the SL of every path, by destination LID and the switch of the source port.
-// Switches with the same SLs may share a row. Single source ports, also port 0 of a switch, may
-// have a row of their own.
+// Switches with the same SLs may share a row. Single source ports, also port 0 of a switch,
+// may have a row of their own.
 type PathSLs struct {
 	maxLID fabric.LID
 	row    []int32 // by switch: index in rows
@@ -193,8 +193,8 @@ type PathSLs struct {
 	ports  map[fabric.PortID]int32 // source ports with other SLs than their switch: index in rows
 }
 
-// slRow holds SLs by LID: given as set, and plain with SL 0 instead of UnknownSL. Both are the same
-// slice if all SLs are known.
+// slRow holds SLs by LID: given as set, and plain with SL 0 instead of UnknownSL. Both are
+// the same slice if all SLs are known.
 type slRow struct{ given, plain []fabric.SL }
 
 func newSLRow(row []fabric.SL) slRow {
@@ -226,9 +226,9 @@ func UnknownPathSLs(switches int, maxLID fabric.LID) *PathSLs {
 	return p
 }
 
-// Row returns the SLs of the paths from switch s by LID, MaxLID+1 of them, 0 if unknown. It is for
-// callers that ignore ports with a row of their own. They must not change it: switches may share
-// it.
+// Row returns the SLs of the paths from switch s by LID, MaxLID+1 of them, 0 if unknown. It
+// is for callers that ignore ports with a row of their own. They must not change it:
+// switches may share it.
 func (p *PathSLs) Row(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]].plain }
 
 // Given is Row with UnknownSL for unknown SLs.
@@ -262,8 +262,9 @@ func (p *PathSLs) add(row []fabric.SL) int32 {
 	return int32(len(p.rows) - 1)
 }
 
-// On returns the SLs for a larger number of switches and LIDs up to maxLID, at least p's. node and
-// port map p's switches and source ports to new ones, or to NoNode and NoPort. All other SLs are 0.
+// On returns the SLs for a larger number of switches and LIDs up to maxLID, at least p's.
+// node and port map p's switches and source ports to new ones, or to NoNode and NoPort. All
+// other SLs are 0.
 func (p *PathSLs) On(switches int, maxLID fabric.LID, node func(fabric.NodeID) fabric.NodeID, port func(fabric.PortID) fabric.PortID) *PathSLs {
 	q := NewPathSLs(switches, maxLID)
 	for _, row := range p.rows {
@@ -286,8 +287,8 @@ func (p *PathSLs) On(switches int, maxLID fabric.LID, node func(fabric.NodeID) f
 // Ports lists the source ports with a row of their own, ascending.
 func (p *PathSLs) Ports() []fabric.PortID { return slices.Sorted(maps.Keys(p.ports)) }
 
-// PortRow returns the SLs of a source port with a row of its own, with UnknownSL for unknown ones;
-// nil if its switch's row holds.
+// PortRow returns the SLs of a source port with a row of its own, with UnknownSL for
+// unknown ones; nil if its switch's row holds.
 func (p *PathSLs) PortRow(port fabric.PortID) []fabric.SL {
 	if i, ok := p.ports[port]; ok {
 		return p.rows[i].given
@@ -324,9 +325,9 @@ func (p *PathSLs) Switches() int { return len(p.row) }
 // MaxLID returns the highest LID that rows have an SL for.
 func (p *PathSLs) MaxLID() fabric.LID { return p.maxLID }
 
-// PathSLsFrom makes path SLs from rows of single source ports, by LID, with UnknownSL for unknown
-// SLs. Ports without a row have unknown SLs. Ports of a switch share a row if they agree, except in
-// the SLs to their own LIDs.
+// PathSLsFrom makes path SLs from rows of single source ports, by LID, with UnknownSL for
+// unknown SLs. Ports without a row have unknown SLs. Ports of a switch share a row if they
+// agree, except in the SLs to their own LIDs.
 func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs {
 	p := UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	type base struct {

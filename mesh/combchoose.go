@@ -13,9 +13,10 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// maxCombTries bounds how many trunks are tried for one order of the dimensions: on grids of many
-// dimensions perhaps none is safe. maxBridgedSwitches bounds the switches of all trunks that are
-// tried with cables added one by one.
+// maxCombTries bounds how many trunks are tried for one order of the
+// dimensions: on grids of many dimensions perhaps none is safe.
+// maxBridgedSwitches bounds the switches of all trunks that are tried with
+// cables added one by one.
 const (
 	maxCombTries       = 1024
 	maxBridgedSwitches = 8192
@@ -108,8 +109,8 @@ func (x *combChooser) free() int {
 	return 0
 }
 
-// lanes makes lanes of the groups' SLs that meet on a VL, and adds SLs that meet none of these,
-// until there are as many lanes as wanted.
+// lanes makes lanes of the groups' SLs that meet on a VL, and adds SLs that
+// meet none of these, until there are as many lanes as wanted.
 func (x *combChooser) lanes() ([]combLane, error) {
 	meets := x.vls.meets()
 	inUse, free := uint16(0), false
@@ -163,8 +164,8 @@ func laneOf(lanes []combLane, sl fabric.SL) int {
 	return slices.IndexFunc(lanes, func(l combLane) bool { return slices.Contains(l.sls, sl) })
 }
 
-// addLane adds a lane with the first SL, at least from, that is not dropped and never has a VL of
-// the other lanes; nil if there is none.
+// addLane adds a lane with the first SL, at least from, that is not dropped
+// and never has a VL of the other lanes; nil if there is none.
 func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 	meets := x.vls.meets()
 	taken := x.vls.drops
@@ -181,8 +182,8 @@ func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 	return nil
 }
 
-// trunks finds trunks for all lanes. If there are none, l is nil, x.why is the reason, and bad is
-// the lane that the first ones failed at, or -1.
+// trunks finds trunks for all lanes. If there are none, l is nil, x.why is
+// the reason, and bad is the lane that the first ones failed at, or -1.
 func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	for _, x.bridge = range []bool{false, true} {
 		if x.bridge && len(x.g.Missing) == 0 {
@@ -240,8 +241,8 @@ type combLine struct {
 	distance int     // to the middle, twice the sum over dimensions
 }
 
-// lines lists the lines along the first dimension of an order, the best first. It takes O(members +
-// links) for each line and group.
+// lines lists the lines along the first dimension of an order, the best
+// first. It takes O(members + links) for each line and group.
 func (x *combChooser) lines(ctx context.Context, order []int) ([]combLine, error) {
 	first := order[0]
 	var list []combLine
@@ -290,9 +291,9 @@ func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink)
 	}
 }
 
-// spread moves trunks, indices in lines, to other lines, each line used once. It goes on as long as
-// that lowers the load of the busiest link, which they share equally, or leaves it and brings a
-// trunk nearer to the middle.
+// spread moves trunks, indices in lines, to other lines, each line used once.
+// It goes on as long as that lowers the load of the busiest link, which they
+// share equally, or leaves it and brings a trunk nearer to the middle.
 func spread(lines []*combLine, trunks []int) {
 	sum := make([]int64, len(lines[0].loads))
 	most := func(from, to *combLine) (most int64) { // after moving a trunk
@@ -329,8 +330,9 @@ func spread(lines []*combLine, trunks []int) {
 	slices.Sort(trunks)
 }
 
-// along is trunks for one order of the dimensions. It starts with the best lines, and replaces a
-// trunk that fails by the next line that no other lane has.
+// along is trunks for one order of the dimensions. It starts with the best
+// lines, and replaces a trunk that fails by the next line that no other lane
+// has.
 func (x *combChooser) along(ctx context.Context, order []int, list []combLine, lanes []combLane) (c combChoice, bad int, err error) {
 	most := maxCombTries
 	if x.bridge {
@@ -388,8 +390,8 @@ func (x *combChooser) along(ctx context.Context, order []int, list []combLine, l
 	return combChoice{}, bad, nil
 }
 
-// try returns the layout if the lanes' trees are safe and connect all groups. Otherwise l is nil,
-// and bad is the lane whose trunk fails.
+// try returns the layout if the lanes' trees are safe and connect all groups.
+// Otherwise l is nil, and bad is the lane whose trunk fails.
 func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	w := x.paths
 	for k := range lanes {
@@ -419,8 +421,9 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	return x.assign(lanes)
 }
 
-// assign puts each group on the lane of its SL, and the others where they add the least load. If a
-// group cannot be joined, it returns nil and the lane that fails, and sets why.
+// assign puts each group on the lane of its SL, and the others where they add
+// the least load. If a group cannot be joined, it returns nil and the lane
+// that fails, and sets why.
 func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
 	whole, free := true, false
@@ -480,9 +483,9 @@ func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 	return 0
 }
 
-// divide puts each group that may be on any lane on the lane where the links of its tree have the
-// least load so far, groups with most copies first. It returns -1, or a lane that cannot join a
-// group.
+// divide puts each group that may be on any lane on the lane where the links
+// of its tree have the least load so far, groups with most copies first. It
+// returns -1, or a lane that cannot join a group.
 func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 	load := make([]int64, len(x.vls.arcs.head)) // by arc
 	links := make([][]mft.TreeLink, len(l.lanes))

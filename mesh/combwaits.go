@@ -18,8 +18,8 @@ type slVLs struct {
 	g    *Grid
 	r    *lft.Routing
 	vls  int // the highest VL between switches + 1
-	// on has, by arc and SL, the VLs (as bits) of the SL's packets on the arc, whatever port they
-	// came in by.
+	// on has, by arc and SL, the VLs (as bits) of the SL's packets on the arc,
+	// whatever port they came in by.
 	on [][lft.NumSLs]uint16
 	// drops has the SLs, as bits, that are dropped on some way through a switch.
 	drops uint16
@@ -53,7 +53,8 @@ func newSLVLs(g *Grid, r *lft.Routing) *slVLs {
 	return l
 }
 
-// meets returns, by SL, the SLs (as bits) whose packets share a VL with its packets on some arc.
+// meets returns, by SL, the SLs (as bits) whose packets share a VL with its
+// packets on some arc.
 func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	var list [lft.NumSLs]uint16
 	for a := range l.on {
@@ -91,9 +92,9 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 	return w, nil
 }
 
-// unicastTurns returns, by arc and direction, the SLs (as bits) of packets that make that turn.
-// Without path SLs packets may have any SL. At each switch the packets to a LID have the SLs of all
-// that come there and its own.
+// unicastTurns returns, by arc and direction, the SLs (as bits) of packets that
+// make that turn. Without path SLs packets may have any SL. At each switch the
+// packets to a LID have the SLs of all that come there and its own.
 func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	f, a := l.g.Fabric, l.arcs
 	type work struct {
@@ -137,8 +138,8 @@ func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	return turns, nil
 }
 
-// addTurn adds the dependencies of packets of some SLs, as bits, on a turn. It returns false as add
-// does.
+// addTurn adds the dependencies of packets of some SLs, as bits, on a turn. It
+// returns false as add does.
 func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) bool {
 	g, r := w.sl.g, w.sl.r
 	for _, out := range g.Ports(w.node[w.head[arc]], way) {
@@ -175,8 +176,8 @@ func (w *combWaits) with(t *combTree, sls uint16) *combWaits {
 	return x
 }
 
-// addTurns adds the turns of a comb at switch s, from each of its cables into each other. It
-// returns false as add does.
+// addTurns adds the turns of a comb at switch s, from each of its cables into
+// each other. It returns false as add does.
 func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) bool {
 	for from := t.joined[s]; from != 0; from &= from - 1 {
 		way := Dir(bits.TrailingZeros32(from))
@@ -190,10 +191,10 @@ func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) bool {
 	return true
 }
 
-// bridge joins the components of a comb by cables that close no cycle, as far as there are any:
-// first those in wanted (directions as bits, by NodeID), then those that close no ring, then the
-// others; within each kind, those nearest to the middle of the trunk. It returns w with their
-// turns, and does not change w.
+// bridge joins the components of a comb by cables that close no cycle, as far as
+// there are any: first those in wanted (directions as bits, by NodeID), then
+// those that close no ring, then the others; within each kind, those nearest to
+// the middle of the trunk. It returns w with their turns, and does not change w.
 func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits {
 	g := w.sl.g
 	x := &combWaits{w.clone(), w.sl}

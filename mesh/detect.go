@@ -12,24 +12,27 @@ import (
 
 // DetectOptions choose among the readings of a symmetric grid.
 type DetectOptions struct {
-	// Origin is the GUID of the switch with coordinates 0,0,...: it must be a corner in the
-	// dimensions that are no rings. 0 allows any corner.
+	// Origin is the GUID of the switch with coordinates 0,0,...: it must be a
+	// corner in the dimensions that are no rings. 0 allows any corner.
 	Origin fabric.GUID
-	// Dims is the size of every dimension, in order; nil allows any. Sizes of 1 are ignored.
+	// Dims is the size of every dimension, in order; nil allows any. Sizes of 1
+	// are ignored.
 	Dims []int
-	// LeaveOut accepts a grid that a few cables do not fit. Grid.Extra lists them; they have no
-	// direction.
+	// LeaveOut accepts a grid that a few cables do not fit. Grid.Extra lists
+	// them; they have no direction.
 	LeaveOut bool
 }
 
-// NotGridError means that the switches of a fabric are no grid, or not the one asked for.
+// NotGridError means that the switches of a fabric are no grid, or not the one
+// asked for.
 type NotGridError struct {
-	// Found is the shape in words if there is one, but not with the Dims or Origin asked for.
+	// Found is the shape in words if there is one, but not with the Dims or
+	// Origin asked for.
 	Found string
 	// Reason names switches by description and GUID, cables by their ports.
 	Reason string
-	// Cables lists the cables that do not fit, each by its port on the switch with
-	// the lower GUID, if the switches form a grid without them.
+	// Cables lists the cables that do not fit, each by its port on the switch
+	// with the lower GUID, if the switches form a grid without them.
 	Cables []fabric.PortID
 }
 
@@ -40,35 +43,38 @@ func (e *NotGridError) Error() string {
 	return "the switches are no mesh, torus or hypercube: " + e.Reason
 }
 
-// Detect finds the grid that the switches of a fabric and the cables between them form: an
-// n-dimensional mesh, a torus, a mixture of these, or a hypercube, which is 2x2x..., from 1 to 16
-// dimensions. It ignores hosts and cables from a switch to itself. Two switches may have any number
-// of parallel cables.
+// Detect finds the grid that the switches of a fabric and the cables between them
+// form: an n-dimensional mesh, a torus, a mixture of these, or a hypercube, which
+// is 2x2x..., from 1 to 16 dimensions. It ignores hosts and cables from a switch
+// to itself. Two switches may have any number of parallel cables.
 //
-// It reads the graph of the switches (links), infers positions that explain it (infer, with layout
-// and search), checks that all links join neighbouring positions and that not too much is missing
-// (fit.check), and reads dimensions and directions from the port numbers (orient).
+// It reads the graph of the switches (links), infers positions that explain it
+// (infer, with layout and search), checks that all links join neighbouring
+// positions and that not too much is missing (fit.check), and reads dimensions
+// and directions from the port numbers (orient).
 //
 // # Missing switches and cables
 //
-// At most an eighth of a grid may be missing: the part of its positions without switch and the part
-// of its pairs of neighbouring switches without cable, added and rounded to the nearest cable. For
-// each step round a ring, a third of the cables must be there. With 1/20 of the switches and 1/20
-// of the cables gone at random, less than 1 in 1,000 grids is not recognized; up to 64 switches,
-// any grid that fits is found. If several grids explain a fabric, the smallest is taken, then the
-// one with the fewest missing cables, the fewest dimensions, the fewest rings: a 4x4 mesh without
-// its last row is a 4x3 mesh. Nothing that is there is ignored, except with LeaveOut: a fabric with
-// one cable between switches that are no neighbours is no grid.
+// At most an eighth of a grid may be missing: the part of its positions without
+// switch and the part of its pairs of neighbouring switches without cable, added
+// and rounded to the nearest cable. For each step round a ring, a third of the
+// cables must be there. With 1/20 of the switches and 1/20 of the cables gone at
+// random, less than 1 in 1,000 grids is not recognized; up to 64 switches, any
+// grid that fits is found. If several grids explain a fabric, the smallest is
+// taken, then the one with the fewest missing cables, the fewest dimensions, the
+// fewest rings: a 4x4 mesh without its last row is a 4x3 mesh. Nothing that is
+// there is ignored, except with LeaveOut: a fabric with one cable between
+// switches that are no neighbours is no grid.
 //
-// In fabrics of up to 64 switches, one without cables to other switches takes a free position.
-// Which one does not matter to paths.
+// In fabrics of up to 64 switches, one without cables to other switches takes a
+// free position. Which one does not matter to paths.
 //
 // # The reading
 //
-// The cables do not tell where a symmetric grid begins. What follows depends only on GUIDs and port
-// numbers, not on the order of the input. The "number" of a direction is the most common port
-// number that leads in it, the lowest of parallel cables; it is clear if more than half of all
-// switches have it.
+// The cables do not tell where a symmetric grid begins. What follows depends only
+// on GUIDs and port numbers, not on the order of the input. The "number" of a
+// direction is the most common port number that leads in it, the lowest of
+// parallel cables; it is clear if more than half of all switches have it.
 //
 //   - A ring of four is the same graph as two dimensions of size 2. It is read as a ring
 //     if the numbers of both ways round it are clear and differ, or if there are other
@@ -135,7 +141,8 @@ type trouble struct {
 	over *fit    // a fit for all links in which more is missing than mostMissing
 }
 
-// infer returns the best fit of a graph, or nil. This file has its steps in order:
+// infer returns the best fit of a graph, or nil. This file has its steps in
+// order:
 //
 //   - Two links of a switch that lie on a cycle of four links lead in different dimensions
 //     (findSquares). So the most such links at one switch give the dimensions.
@@ -144,8 +151,8 @@ type trouble struct {
 //     likely (placeLikely).
 //   - All links are compared with the positions (accept), so no guess is believed.
 //
-// If something is still missing in a small fabric, searchShapes tries all shapes and placements,
-// and places up to steps switches.
+// If something is still missing in a small fabric, searchShapes tries all shapes
+// and placements, and places up to steps switches.
 func infer(g *links, steps int) (best *fit, why trouble) {
 	n := g.switches()
 	if n == 1 {
@@ -167,22 +174,23 @@ func infer(g *links, steps int) (best *fit, why trouble) {
 // maxNeighbors is the greatest number of neighbours of a switch on a grid.
 const maxNeighbors = 2 * maxDims
 
-// cable is two switches with one or several cables between them, the lower NodeID first.
+// cable is two switches with one or several cables between them, the lower NodeID
+// first.
 type cable [2]fabric.NodeID
 
 func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 
-// links is the graph of the switches. Parallel cables are one link, which both its switches list.
-// It has no cables from a switch to itself.
+// links is the graph of the switches. Parallel cables are one link, which both
+// its switches list. It has no cables from a switch to itself.
 type links struct {
 	start []int32         // by switch: its part of to; one more at the end
 	to    []fabric.NodeID // the switches at the other ends, ascending
-	// square has, by link, the other links of its switch that lie on a cycle of four links with it:
-	// as bits, counted from the switch's first link.
+	// square has, by link, the other links of its switch that lie on a cycle of
+	// four links with it: as bits, counted from the switch's first link.
 	square []uint32
-	// crowd is a set of five switches: two, which come first, and three neighbours that both have.
-	// On a grid two switches have at most two such neighbours. crowds counts the switches that are
-	// first in a crowd.
+	// crowd is a set of five switches: two, which come first, and three
+	// neighbours that both have. On a grid two switches have at most two such
+	// neighbours. crowds counts the switches that are first in a crowd.
 	crowd  [5]fabric.NodeID
 	crowds int
 }
@@ -236,7 +244,8 @@ func (g *links) busiest() (fabric.NodeID, int) {
 	return best, most
 }
 
-// findSquares sets square, crowd and crowds. No switch may have more than maxNeighbors neighbours.
+// findSquares sets square, crowd and crowds. No switch may have more than
+// maxNeighbors neighbours.
 func (g *links) findSquares() {
 	g.square = make([]uint32, len(g.to))
 	via := make([]uint32, g.switches()) // by switch: the links of s to its neighbours, as bits
@@ -270,7 +279,8 @@ func (g *links) findSquares() {
 	}
 }
 
-// crowdOf returns a crowd: s, u and the first three of the neighbours of s in set, as bits.
+// crowdOf returns a crowd: s, u and the first three of the neighbours of s in
+// set, as bits.
 func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	crowd := [5]fabric.NodeID{s, u}
 	for k := range 3 {
@@ -280,9 +290,9 @@ func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	return crowd
 }
 
-// independent returns, as bits, links of s that pairwise lie on cycles of four: the largest set
-// that a greedy choice from each link finds. On a grid these lead in different dimensions, whatever
-// is missing.
+// independent returns, as bits, links of s that pairwise lie on cycles of four:
+// the largest set that a greedy choice from each link finds. On a grid these lead
+// in different dimensions, whatever is missing.
 func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 	own := g.squares(s)
 	for i := range own {
@@ -300,9 +310,10 @@ func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 	return links, size
 }
 
-// seed returns a switch with most links in different dimensions, and these links, as bits. Among
-// several switches it takes the one with most pairs of links on cycles of four. On a whole grid all
-// switches have as many links as there are dimensions.
+// seed returns a switch with most links in different dimensions, and these links,
+// as bits. Among several switches it takes the one with most pairs of links on
+// cycles of four. On a whole grid all switches have as many links as there are
+// dimensions.
 func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	most := -1
 	for s := range fabric.NodeID(g.switches()) {
@@ -318,8 +329,8 @@ func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	return at, links, dims
 }
 
-// suspects lists the links on no cycle of four, in small fabrics all links, those on the fewest
-// cycles first.
+// suspects lists the links on no cycle of four, in small fabrics all links, those
+// on the fewest cycles first.
 func (g *links) suspects() []cable {
 	type suspect struct {
 		cable
@@ -337,15 +348,16 @@ func (g *links) suspects() []cable {
 	return text.Each(found, func(x suspect) cable { return x.cable })
 }
 
-// place is the coordinates of a switch in a layout, 0 in dimensions that it lacks.
+// place is the coordinates of a switch in a layout, 0 in dimensions that it
+// lacks.
 type place [maxDims]int32
 
-// layout places the switches of a graph in a space of several dimensions without ends, except those
-// that closeRing made rings.
+// layout places the switches of a graph in a space of several dimensions without
+// ends, except those that closeRing made rings.
 //
-// It grows from one switch by conclusions that hold whatever is missing, if there is no cable where
-// none belongs (placeSure). If there is no such conclusion, it takes the most likely place of a
-// switch (placeLikely).
+// It grows from one switch by conclusions that hold whatever is missing, if there
+// is no cable where none belongs (placeSure). If there is no such conclusion, it
+// takes the most likely place of a switch (placeLikely).
 type layout struct {
 	g         *links
 	dims      int
@@ -359,8 +371,9 @@ type layout struct {
 	low, high place   // of all coordinates
 }
 
-// growLayout grows a layout in dims dimensions from the seed and its neighbours by links, which
-// lead in different dimensions. It returns a fit made of it, or the trouble that prevents one.
+// growLayout grows a layout in dims dimensions from the seed and its neighbours
+// by links, which lead in different dimensions. It returns a fit made of it, or
+// the trouble that prevents one.
 func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, trouble) {
 	n := g.switches()
 	l := &layout{
@@ -380,7 +393,8 @@ func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, tro
 	return l.makeFit()
 }
 
-// placeAll places as many switches as it can. It stops if far too many links do not fit.
+// placeAll places as many switches as it can. It stops if far too many links do
+// not fit.
 func (l *layout) placeAll() {
 	for {
 		l.placeSure()
@@ -406,8 +420,8 @@ func (l *layout) step(p place, d Dir) place {
 	return p
 }
 
-// apart returns the only dimension in which the places of two switches differ, and the difference;
-// -1 if they differ in several or in none.
+// apart returns the only dimension in which the places of two switches differ,
+// and the difference; -1 if they differ in several or in none.
 func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
 	dim = -1
 	for d := range l.dims {
@@ -421,8 +435,8 @@ func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
 	return dim, by
 }
 
-// direction returns the direction from switch x to switch y, NoDir if they are not next to
-// each other or y has no place.
+// direction returns the direction from switch x to switch y, NoDir if they are
+// not next to each other or y has no place.
 func (l *layout) direction(x, y fabric.NodeID) Dir {
 	dim, by := l.apart(x, y)
 	if dim < 0 || !l.placed[y] {
@@ -489,11 +503,12 @@ func (l *layout) placeAround(u fabric.NodeID) {
 	}
 }
 
-// sure returns the direction in which slot i of the placed switch u must lead to a switch x without
-// a place, or NoDir. If x, u and two placed switches form a cycle of four links, x is at the fourth
-// corner. If not: a link on such a cycle with another leads in another dimension than that one. If
-// only one dimension is left, and the neighbour in one of its directions is known, the link leads
-// in the other one.
+// sure returns the direction in which slot i of the placed switch u must lead to
+// a switch x without a place, or NoDir. If x, u and two placed switches form a
+// cycle of four links, x is at the fourth corner. If not: a link on such a cycle
+// with another leads in another dimension than that one. If only one dimension is
+// left, and the neighbour in one of its directions is known, the link leads in
+// the other one.
 func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 	g := l.g
 	x := g.to[i]
@@ -535,8 +550,8 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	return !occupied
 }
 
-// closeRing looks for a dimension that is a ring, since odd links lead from one end to the other.
-// It wraps its coordinates, and returns true if it found one.
+// closeRing looks for a dimension that is a ring, since odd links lead from one
+// end to the other. It wraps its coordinates, and returns true if it found one.
 func (l *layout) closeRing(odd []cable) bool {
 	var votes [maxDims]map[int32]int // by dimension and size
 	for _, c := range odd {
@@ -577,10 +592,11 @@ func (l *layout) wrap(d int, size int32) bool {
 	return true
 }
 
-// placeLikely places switches that have placed neighbours: all those with only one free place next
-// to all of these; if there are none, the one whose best place is likelier than its second by most.
-// It needs that for a corner of a 12x12 mesh and a 2x40 ladder that lack a cable, see
-// TestDetectFewMissing. It returns true if it placed any.
+// placeLikely places switches that have placed neighbours: all those with only
+// one free place next to all of these; if there are none, the one whose best
+// place is likelier than its second by most. It needs that for a corner of a
+// 12x12 mesh and a 2x40 ladder that lack a cable, see TestDetectFewMissing. It
+// returns true if it placed any.
 func (l *layout) placeLikely() bool {
 	before := len(l.order)
 	best, where, margin := fabric.NoNode, place{}, -1.0
@@ -611,9 +627,10 @@ func (l *layout) placeLikely() bool {
 	return len(l.order) > before
 }
 
-// cost returns how unlikely place p is for switch x. To lengthen a dimension costs 1/size, for x
-// and, at their best places, for its neighbours without a place; a missing link costs little. It
-// returns false unless the place is free and next to all placed neighbours of x.
+// cost returns how unlikely place p is for switch x. To lengthen a dimension
+// costs 1/size, for x and, at their best places, for its neighbours without a
+// place; a missing link costs little. It returns false unless the place is free
+// and next to all placed neighbours of x.
 func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
 	if _, taken := l.who[p]; taken {
 		return 0, false
@@ -670,7 +687,8 @@ func (l *layout) makeFit() (*fit, trouble) {
 	return nil, why
 }
 
-// positions returns the position of each switch in shape s, which must span all places.
+// positions returns the position of each switch in shape s, which must span all
+// places.
 func (l *layout) positions(s Shape) []int {
 	list := make([]int, len(l.placed))
 	for _, x := range l.order {
@@ -681,7 +699,8 @@ func (l *layout) positions(s Shape) []int {
 	return list
 }
 
-// ringOfFour has the coordinates of the four positions of a ring, as two dimensions of size 2.
+// ringOfFour has the coordinates of the four positions of a ring, as two
+// dimensions of size 2.
 var ringOfFour = [4][2]int{{0, 0}, {1, 0}, {1, 1}, {0, 1}}
 
 // finest returns the fit with two dimensions in place of every ring of four.
@@ -711,8 +730,8 @@ func (f *fit) finest() *fit {
 	return f
 }
 
-// fit is a shape with a position for every switch. It has two dimensions of size 2 in place of each
-// ring of four. A single switch has no dimensions.
+// fit is a shape with a position for every switch. It has two dimensions of size
+// 2 in place of each ring of four. A single switch has no dimensions.
 type fit struct {
 	Shape
 	position []int           // by switch
@@ -736,13 +755,14 @@ func newFit(dims []int, wrap []bool, position []int) (*fit, bool) {
 // absent returns the number of positions without a switch.
 func (f *fit) absent() int { return len(f.at) - len(f.position) }
 
-// compare orders the fits of one graph, best first: by positions, then by missing links, then by
-// dimensions, then by rings, the fewest first.
+// compare orders the fits of one graph, best first: by positions, then by missing
+// links, then by dimensions, then by rings, the fewest first.
 func (f *fit) compare(g *fit) int {
 	return cmp.Or(len(f.at)-len(g.at), f.missing-g.missing, len(f.Dims)-len(g.Dims), f.rings()-g.rings())
 }
 
-// beyond returns the switch next to s in direction Plus(d), NoNode if there is none.
+// beyond returns the switch next to s in direction Plus(d), NoNode if there is
+// none.
 func (f *fit) beyond(s fabric.NodeID, d int) fabric.NodeID {
 	if at := f.Next(f.position[s], Plus(d)); at >= 0 {
 		return f.at[at]
@@ -760,8 +780,8 @@ func (f *fit) neighbors(s, t fabric.NodeID) bool {
 	return false
 }
 
-// accept checks a fit: all links join neighbours, no ring is torn, and no more is missing than
-// mostMissing.
+// accept checks a fit: all links join neighbours, no ring is torn, and no more is
+// missing than mostMissing.
 func accept(g *links, f *fit) (*fit, trouble) {
 	if odd := f.check(g); len(odd) > 0 {
 		return nil, trouble{odd: odd}
@@ -780,8 +800,8 @@ func accept(g *links, f *fit) (*fit, trouble) {
 	return f, trouble{}
 }
 
-// check makes every detection sound: it returns all links of g that do not join neighbouring
-// positions. It also counts the missing links.
+// check makes every detection sound: it returns all links of g that do not join
+// neighbouring positions. It also counts the missing links.
 func (f *fit) check(g *links) (odd []cable) {
 	f.missing = 0
 	for s := range fabric.NodeID(g.switches()) {
@@ -799,8 +819,9 @@ func (f *fit) check(g *links) (odd []cable) {
 	return odd
 }
 
-// torn returns true if, for some step round ring d, less than a third of the links are there. Then
-// it is no ring but an open dimension, to which these links, odd, do not belong.
+// torn returns true if, for some step round ring d, less than a third of the
+// links are there. Then it is no ring but an open dimension, to which these
+// links, odd, do not belong.
 func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
 	have, want := make([][]cable, f.Dims[d]), make([]int, f.Dims[d]) // by step
 	for s := range fabric.NodeID(g.switches()) {
@@ -820,12 +841,13 @@ func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
 	return nil, false
 }
 
-// mostPositions returns how many positions a grid of n switches may have: 1/8 may lack a switch.
+// mostPositions returns how many positions a grid of n switches may have: 1/8 may
+// lack a switch.
 func mostPositions(n int) int { return 8 * n / 7 }
 
-// mostMissing returns how many links between n switches may be missing. The part of the positions
-// without switch plus the part of the links that are missing may be 1/8, rounded to the nearest
-// link.
+// mostMissing returns how many links between n switches may be missing. The part
+// of the positions without switch plus the part of the links that are missing may
+// be 1/8, rounded to the nearest link.
 func (s Shape) mostMissing(n int) int {
 	positions, links := s.Positions(), s.links()
 	return (positions*(links+4) - 8*(positions-n)*links) / (8 * positions)

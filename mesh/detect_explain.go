@@ -12,8 +12,8 @@ import (
 const (
 	// mostOdd bounds how many cables are named as not fitting.
 	mostOdd = 8
-	// trialWork bounds the switches of all graphs that are tried without a cable, mostTrials the
-	// number of graphs.
+	// trialWork bounds the switches of all graphs that are tried without a
+	// cable, mostTrials the number of graphs.
 	trialWork  = 1 << 16
 	trialSteps = 4_000 // switches placed in each search
 	mostTrials = 64
@@ -49,12 +49,14 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	return not("no coordinates fit them all; %s has the most neighbours, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
 
-// leaveOut looks for the best fit of a graph without a few links. It tries to leave out all odd
-// links, each of them, each link of a crowd, and the links on the fewest cycles of four. It returns
-// the links that do not fit, the graph without them, and its fit; nil if there is none. Sometimes
-// all links fit in the end.
+// leaveOut looks for the best fit of a graph without a few links. It tries to
+// leave out all odd links, each of them, each link of a crowd, and the links
+// on the fewest cycles of four. It returns the links that do not fit, the
+// graph without them, and its fit; nil if there is none. Sometimes all links
+// fit in the end.
 func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
-	// An odd cable makes crowds of only a few switches, and leaves few others without a place.
+	// An odd cable makes crowds of only a few switches, and leaves few others
+	// without a place.
 	_, most := g.busiest()
 	if most > maxNeighbors || g.crowds > 4*most {
 		return nil, nil, nil
@@ -94,8 +96,8 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	return out, rest, found
 }
 
-// inferWithout looks for a fit of the graph without some cables. odd lists those of them that do
-// not fit it; the others are in graph g again.
+// inferWithout looks for a fit of the graph without some cables. odd lists
+// those of them that do not fit it; the others are in graph g again.
 func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
 	fit, _ := infer(newLinks(f, cables), trialSteps)
 	if fit == nil {
@@ -136,7 +138,8 @@ func (g *Grid) lacking() string {
 	return " that lacks " + text.List(lacks, "and")
 }
 
-// cableName names the ports at both ends of a cable, and the number of parallel cables.
+// cableName names the ports at both ends of a cable, and the number of
+// parallel cables.
 func cableName(f *fabric.Fabric, c cable) string {
 	ports := f.LinksBetween(c[0], c[1])
 	p, q := ports[0], f.Peer(ports[0])

@@ -24,7 +24,8 @@ type end struct {
 	lowest   bool // it is the lowest of parallel cables
 }
 
-// axis is a dimension of the grid: one dimension of a fit, or two of size 2 read as a ring of four.
+// axis is a dimension of the grid: one dimension of a fit, or two of size 2 read
+// as a ring of four.
 type axis struct {
 	size        int
 	ring        bool
@@ -32,15 +33,16 @@ type axis struct {
 	plus, minus numbering
 }
 
-// numbering counts the port numbers that lead in one direction, for each pair of neighbours only
-// the lowest one.
+// numbering counts the port numbers that lead in one direction, for each pair of
+// neighbours only the lowest one.
 type numbering struct {
 	count [int(fabric.MaxPortNum) + 1]int32
 	total int32
 	first fabric.PortID // the lowest of these ports
 }
 
-// usual returns the most common number, the lowest of several; 255 if there are none.
+// usual returns the most common number, the lowest of several; 255 if there are
+// none.
 func (n *numbering) usual() fabric.PortNum {
 	best := fabric.NoPath
 	most := int32(0)
@@ -57,13 +59,15 @@ func (n *numbering) clear() bool {
 	return n.total > 0 && 2*n.count[n.usual()] > n.total
 }
 
-// aligned returns true if the numbers of both directions of an axis are clear and differ.
+// aligned returns true if the numbers of both directions of an axis are clear and
+// differ.
 func (a *axis) aligned() bool {
 	return a.plus.clear() && a.minus.clear() && a.plus.usual() != a.minus.usual()
 }
 
-// step returns 1 if a link leads along the axis to the next greater coordinate, or from the last to
-// the first of a ring; -1 for the other way; 0 for links along other axes.
+// step returns 1 if a link leads along the axis to the next greater coordinate,
+// or from the last to the first of a ring; -1 for the other way; 0 for links
+// along other axes.
 func (a *axis) step(e *end) int {
 	switch diff := a.coord[e.to] - a.coord[e.from]; {
 	case diff == 0:
@@ -119,8 +123,8 @@ func (r *reading) join(a, b *axis) *axis {
 	return r.newAxis(4, true, coord)
 }
 
-// newReading joins pairs of dimensions of size 2 to rings of four and orders the dimensions, as in
-// dims if that is not nil; dims must be a reading of the shape.
+// newReading joins pairs of dimensions of size 2 to rings of four and orders the
+// dimensions, as in dims if that is not nil; dims must be a reading of the shape.
 func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 	r := &reading{f: f}
 	for _, s := range f.Switches() {
@@ -194,7 +198,8 @@ func ordered(axes []*axis, dims []int) []*axis {
 	return in
 }
 
-// orient returns the reading of a fit as a grid, with the origin of opt if it has one.
+// orient returns the reading of a fit as a grid, with the origin of opt if it has
+// one.
 func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, error) {
 	r := newReading(f, g, found, opt.Dims)
 	start := fabric.NoNode
@@ -211,8 +216,9 @@ func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, e
 	return r.grid(start), nil
 }
 
-// grid gives each axis its direction, by the port numbers if they agree, and its start: switch
-// start or, without one, the first corner at which the port numbers start.
+// grid gives each axis its direction, by the port numbers if they agree, and its
+// start: switch start or, without one, the first corner at which the port numbers
+// start.
 func (r *reading) grid(start fabric.NodeID) *Grid {
 	for _, a := range r.axes {
 		if a.aligned() && a.minus.usual() < a.plus.usual() || !a.aligned() && a.minus.first < a.plus.first {

@@ -1,5 +1,5 @@
-// Package mesh knows n-dimensional meshes, tori and hypercubes.
-// It makes no promise to other modules.
+// Package mesh knows n-dimensional meshes, tori and hypercubes. It makes no
+// promise to other modules.
 package mesh
 
 import (
@@ -14,9 +14,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 )
 
-// maxDims keeps the coordinates of a switch within a node description, 64 bytes (IBA 14.2.5.2).
-// Each dimension longer than 1 at least doubles the switches, so a mesh with enough LIDs has at
-// most 15 of these.
+// maxDims keeps the coordinates of a switch within a node description, 64
+// bytes (IBA 14.2.5.2). Each dimension longer than 1 at least doubles the
+// switches, so a mesh with enough LIDs has at most 15 of these.
 const maxDims = 16
 
 // Spec describes a mesh or torus.
@@ -39,7 +39,8 @@ func ParseDims(text string) ([]int, error) {
 	return dims, nil
 }
 
-// ParseWrap reads which of n dimensions are rings: "all", or a list of x, y, z and numbers from 1.
+// ParseWrap reads which of n dimensions are rings: "all", or a list of x, y,
+// z and numbers from 1.
 func ParseWrap(text string, n int) (wrap []bool, ok bool) {
 	if text == "all" {
 		return slices.Repeat([]bool{true}, n), true
@@ -60,15 +61,17 @@ func ParseWrap(text string, n int) (wrap []bool, ok bool) {
 
 // Generate makes a mesh, with spec.Hosts hosts on every switch.
 //
-// Ports, from 1: 1 leads east (x+1), 2 north (y+1), 3 west (x-1), 4 south (y-1); further dimensions
-// have 5 and 6, 7 and 8, ... for +1 and -1. Then come the hosts, on a mesh of one dimension from
-// port 5 on as on one of two.
+// Ports, from 1: 1 leads east (x+1), 2 north (y+1), 3 west (x-1), 4 south
+// (y-1); further dimensions have 5 and 6, 7 and 8, ... for +1 and -1. Then
+// come the hosts, on a mesh of one dimension from port 5 on as on one of two.
 //
-// A cable from the last switch of a ring to the first leads from the port for +1 to the port for
-// -1. So a ring of two switches has two cables between them, and a ring of one has none.
+// A cable from the last switch of a ring to the first leads from the port for
+// +1 to the port for -1. So a ring of two switches has two cables between
+// them, and a ring of one has none.
 //
-// Switches are numbered row by row, the first dimension slowest. They are described by their
-// coordinates: "switch 2,3", "host 2,3", and "host 2,3/1" if a switch has several hosts.
+// Switches are numbered row by row, the first dimension slowest. They are
+// described by their coordinates: "switch 2,3", "host 2,3", and "host 2,3/1"
+// if a switch has several hosts.
 func Generate(spec Spec) (*fabric.Fabric, error) {
 	dims := spec.Dims
 	if len(dims) < 1 || len(dims) > maxDims {
@@ -106,9 +109,10 @@ func directions(d int) (plus, minus int) {
 	return 2*d + 1, 2*d + 2
 }
 
-// Hypercube makes a hypercube: 1<<dim switches whose coordinates are all 0 or 1. Port d+1 leads
-// along dimension d, to the switch that differs only in that coordinate; hosts follow from port
-// dim+1. Numbers and descriptions are those of a mesh of 2x2x...
+// Hypercube makes a hypercube: 1<<dim switches whose coordinates are all 0 or
+// 1. Port d+1 leads along dimension d, to the switch that differs only in
+// that coordinate; hosts follow from port dim+1. Numbers and descriptions are
+// those of a mesh of 2x2x...
 func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	if most := bits.Len16(uint16(fabric.MaxUnicastLID)) - 1; dim < 1 || dim > most {
 		return nil, fmt.Errorf("hypercube of %d dimensions: want 1 to %d", dim, most)
@@ -121,8 +125,8 @@ func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// generate makes a grid with hosts on all switches, from port firstHost on. ports returns the ports
-// for +1 and -1 in a dimension.
+// generate makes a grid with hosts on all switches, from port firstHost on.
+// ports returns the ports for +1 and -1 in a dimension.
 func generate(shape Shape, hosts, firstHost int, ports func(d int) (plus, minus int)) (*fabric.Fabric, error) {
 	if most := int(fabric.MaxPortNum) - (firstHost - 1); hosts < 0 || hosts > most {
 		return nil, fmt.Errorf("%d hosts on each switch: want 0 to %d, since a switch has at most %d ports", hosts, most, fabric.MaxPortNum)

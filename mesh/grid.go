@@ -9,8 +9,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Dir is a direction on a grid: 2*d towards greater coordinates of dimension d, 2*d+1 towards
-// smaller ones. East, North, West and South are the paper's names on a mesh of two dimensions.
+// Dir is a direction on a grid: 2*d towards greater coordinates of dimension
+// d, 2*d+1 towards smaller ones. East, North, West and South are the paper's
+// names on a mesh of two dimensions.
 type Dir int8
 
 // The directions of the first two dimensions, and none.
@@ -29,21 +30,21 @@ func Minus(d int) Dir { return Dir(2*d + 1) }
 // Dim returns the dimension of d.
 func (d Dir) Dim() int { return int(d) >> 1 }
 
-// Positive returns true if d leads to greater coordinates (or back to 0 by the cable that
-// closes a ring).
+// Positive returns true if d leads to greater coordinates (or back to 0 by
+// the cable that closes a ring).
 func (d Dir) Positive() bool { return d&1 == 0 }
 
 // Opposite returns the direction back.
 func (d Dir) Opposite() Dir { return d ^ 1 }
 
-// Shape describes the sizes of a grid. Its positions are numbered row by row, the first
-// dimension slowest.
+// Shape describes the sizes of a grid. Its positions are numbered row by row,
+// the first dimension slowest.
 type Shape struct {
 	// Dims is the number of positions along each dimension, 2 or more each;
 	// {1} for a single switch.
 	Dims []int
-	// Wrap is true for dimensions that are rings. A ring has 3 or more positions: with two, its
-	// cables are parallel links.
+	// Wrap is true for dimensions that are rings. A ring has 3 or more
+	// positions: with two, its cables are parallel links.
 	Wrap []bool
 
 	step []int // by dimension: what a step by 1 adds to the position
@@ -68,7 +69,8 @@ func (s Shape) Positions() int {
 	return n
 }
 
-// Next returns the position next to one in direction d, -1 past the edge of a mesh.
+// Next returns the position next to one in direction d, -1 past the edge of a
+// mesh.
 func (s Shape) Next(position int, d Dir) int {
 	dim := d.Dim()
 	size, step := s.Dims[dim], s.step[dim]
@@ -107,9 +109,9 @@ func (s Shape) rings() int {
 	return text.CountIf(s.Wrap, func(ring bool) bool { return ring })
 }
 
-// String names the shape: "16x16 mesh", "8x8 torus" if all dimensions are rings, "4x4x8 mesh,
-// dimension 3 wrapped", "5-cube" for five dimensions of size 2, "line of 7", "ring of 7", "single
-// switch".
+// String names the shape: "16x16 mesh", "8x8 torus" if all dimensions are
+// rings, "4x4x8 mesh, dimension 3 wrapped", "5-cube" for five dimensions of
+// size 2, "line of 7", "ring of 7", "single switch".
 func (s Shape) String() string {
 	var wrapped []string
 	cube := true
@@ -138,15 +140,16 @@ func (s Shape) String() string {
 	return times(s.Dims) + " mesh, dimensions " + text.List(wrapped, "and") + " wrapped"
 }
 
-// Grid is a switch graph as an n-dimensional mesh or torus, with the coordinates of every switch
-// and the direction of every port.
+// Grid is a switch graph as an n-dimensional mesh or torus, with the
+// coordinates of every switch and the direction of every port.
 type Grid struct {
 	Fabric *fabric.Fabric
 	Shape
-	// Missing lists the switches and cables that a full grid has and the fabric lacks.
+	// Missing lists the switches and cables that a full grid has and the
+	// fabric lacks.
 	Missing []Fault
-	// Extra lists the cables that DetectOptions.LeaveOut left out, each by its port on the switch
-	// with the lower GUID.
+	// Extra lists the cables that DetectOptions.LeaveOut left out, each by
+	// its port on the switch with the lower GUID.
 	Extra []fabric.PortID
 
 	coords []int16         // by switch and dimension
@@ -158,8 +161,8 @@ type Grid struct {
 
 // Fault is a switch or a cable that a grid lacks.
 type Fault struct {
-	// At is the position of the missing switch, or of the end of the missing cable from which Dir
-	// leads to greater coordinates.
+	// At is the position of the missing switch, or of the end of the missing
+	// cable from which Dir leads to greater coordinates.
 	At []int
 	// Dir is NoDir for a switch, else the direction of the cable.
 	Dir Dir
@@ -207,19 +210,19 @@ func (g *Grid) Position(s fabric.NodeID) int {
 // At returns the switch at a position, NoNode if it is missing.
 func (g *Grid) At(position int) fabric.NodeID { return g.at[position] }
 
-// Dir returns the direction in which port p of a switch leads, NoDir for ports that do not lead to
-// another switch.
+// Dir returns the direction in which port p of a switch leads, NoDir for
+// ports that do not lead to another switch.
 func (g *Grid) Dir(p fabric.PortID) Dir { return g.dir[p] }
 
-// Ports returns the ports of switch s that lead in direction d, ascending: one for each parallel
-// link, none if the cable is missing.
+// Ports returns the ports of switch s that lead in direction d, ascending:
+// one for each parallel link, none if the cable is missing.
 func (g *Grid) Ports(s fabric.NodeID, d Dir) []fabric.PortID {
 	i := int(s)*2*len(g.Dims) + int(d)
 	return g.ports[g.start[i]:g.start[i+1]]
 }
 
-// Neighbor returns the switch next to s in direction d, with or without a cable: NoNode past the
-// edge of a mesh and if the switch is missing.
+// Neighbor returns the switch next to s in direction d, with or without a
+// cable: NoNode past the edge of a mesh and if the switch is missing.
 func (g *Grid) Neighbor(s fabric.NodeID, d Dir) fabric.NodeID {
 	if at := g.Next(g.Position(s), d); at >= 0 {
 		return g.at[at]
@@ -237,7 +240,8 @@ func (g *Grid) Wraps(p fabric.PortID) bool {
 	return d.Positive() && x == g.Dims[d.Dim()]-1 || !d.Positive() && x == 0
 }
 
-// findMissing sets Missing: switches, and cables between switches, by position, then by direction.
+// findMissing sets Missing: switches, and cables between switches, by
+// position, then by direction.
 func (g *Grid) findMissing() {
 	fault := func(position int, dir Dir) {
 		g.Missing = append(g.Missing, Fault{At: g.Shape.coords(position), Dir: dir})

@@ -12,21 +12,24 @@ import (
 const (
 	// maxSLBits is the number of bits of an SL.
 	maxSLBits = 4
-	// datelineRing is the least length of a ring that needs a dateline. In a ring of three no
-	// shortest path has two hops, so no channel of the ring waits for another.
+	// datelineRing is the least length of a ring that needs a dateline. In a
+	// ring of three no shortest path has two hops, so no channel of the ring
+	// waits for another.
 	datelineRing = 4
 )
 
 // lanes gives the SLs of paths and the VLs of their hops.
 //
-// Bit i of an SL is set if the path crosses the cable that closes the ring of dimension rings[i]:
-// the dateline of Dally and Seitz (IEEE Trans. Computers 1987). The next bit is the path's order,
-// if there are two. With datelines order o has VLs 2o and 2o+1, and a hop takes VL 2o plus the bit
-// of its dimension, 0 in dimensions without one. Without datelines it takes VL o.
+// Bit i of an SL is set if the path crosses the cable that closes the ring of
+// dimension rings[i]: the dateline of Dally and Seitz (IEEE Trans. Computers
+// 1987). The next bit is the path's order, if there are two. With datelines
+// order o has VLs 2o and 2o+1, and a hop takes VL 2o plus the bit of its
+// dimension, 0 in dimensions without one. Without datelines it takes VL o.
 //
-// A switch chooses the VL by input port, output port and SL, and does not know on which VL the
-// packet came (IBA 7.6.6). So a packet cannot change its VL at the dateline, as in Dally and Seitz;
-// it stays on one of the two for the whole dimension, and the SL must be known before.
+// A switch chooses the VL by input port, output port and SL, and does not know
+// on which VL the packet came (IBA 7.6.6). So a packet cannot change its VL at
+// the dateline, as in Dally and Seitz; it stays on one of the two for the whole
+// dimension, and the SL must be known before.
 //
 // No channels wait for each other in a cycle:
 //
@@ -41,15 +44,16 @@ const (
 //     the one that is k/2 - 1, rounded up. The other direction is the mirror
 //     image.
 //
-// The channels into and out of hosts are in no cycle: nothing comes before channels from hosts and
-// nothing after channels to hosts. They use VL 0 (X15).
+// The channels into and out of hosts are in no cycle: nothing comes before
+// channels from hosts and nothing after channels to hosts. They use VL 0 (X15).
 type lanes struct {
 	g      *Grid
 	rings  []int   // dimensions with a dateline, ascending
 	orders [][]Dir // as in paths
 }
 
-// datelines lists the dimensions that need a dateline if paths are shortest paths.
+// datelines lists the dimensions that need a dateline if paths are shortest
+// paths.
 func datelines(g *Grid) []int {
 	var rings []int
 	for d, size := range g.Dims {
@@ -78,7 +82,8 @@ func (l *lanes) slBits() int {
 	return n
 }
 
-// sl2vl returns the tables of all ports. They depend only on the output port and the SL.
+// sl2vl returns the tables of all ports. They depend only on the output port
+// and the SL.
 func (l *lanes) sl2vl() *lft.SL2VL {
 	f := l.g.Fabric
 	s := lft.NewSL2VL(f, lft.ConstantVL(0))
@@ -103,8 +108,8 @@ func (l *lanes) sl2vl() *lft.SL2VL {
 	return s
 }
 
-// pathSLs returns the SLs of all of p's paths. Switches with equal coordinates in all dimensions
-// with a dateline share a row.
+// pathSLs returns the SLs of all of p's paths. Switches with equal coordinates
+// in all dimensions with a dateline share a row.
 func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	f, g := l.g.Fabric, l.g
 	var groups [][]fabric.NodeID // switches by their coordinates in the rings
@@ -143,8 +148,8 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	return sls, nil
 }
 
-// slotSLs sets the SLs of the paths from switch s, by slot: a bit for each ring whose closing cable
-// the path crosses, and the order.
+// slotSLs sets the SLs of the paths from switch s, by slot: a bit for each ring
+// whose closing cable the path crosses, and the order.
 func (l *lanes) slotSLs(p *paths, s fabric.NodeID, bySlot []fabric.SL) {
 	positions := l.g.Positions()
 	for o, order := range l.orders {
@@ -171,16 +176,18 @@ func (l *lanes) slotSLs(p *paths, s fabric.NodeID, bySlot []fabric.SL) {
 	}
 }
 
-// ByDirection returns SL-to-VL tables in which a switch's port has the VL of its direction for all
-// SLs and all input ports. vls is the number of data VLs of ports. With 2n or more, on a grid of n
-// dimensions, each direction has its own VL, in the order of the text (Zhou, Liu and Chung, section
-// 3.2): the positive direction of dimension d has VL d, the negative one n+d. With fewer, but two
-// or more, positive directions share VL 0 and negative ones VL 1 (Fig. 6(c) and 8(c): north and
-// east VL 0, south and, for the second "east" of the text, west VL 1, E-X2). With one VL, and on
-// cables of hosts, all is VL 0.
+// ByDirection returns SL-to-VL tables in which a switch's port has the VL of
+// its direction for all SLs and all input ports. vls is the number of data VLs
+// of ports. With 2n or more, on a grid of n dimensions, each direction has its
+// own VL, in the order of the text (Zhou, Liu and Chung, section 3.2): the
+// positive direction of dimension d has VL d, the negative one n+d. With fewer,
+// but two or more, positive directions share VL 0 and negative ones VL 1 (Fig.
+// 6(c) and 8(c): north and east VL 0, south and, for the second "east" of the
+// text, west VL 1, E-X2). With one VL, and on cables of hosts, all is VL 0.
 //
-// The VL follows from the port alone, so no cable ever has packets of two VLs. The network behaves
-// as with one VL, and tables have the same credit loops as on one (X17, E-X13).
+// The VL follows from the port alone, so no cable ever has packets of two VLs.
+// The network behaves as with one VL, and tables have the same credit loops as
+// on one (X17, E-X13).
 //
 // Errors are lft.CheckVLCount's.
 func ByDirection(g *Grid, vls int) (*lft.SL2VL, error) {
@@ -209,8 +216,9 @@ func ByDirection(g *Grid, vls int) (*lft.SL2VL, error) {
 	return s, nil
 }
 
-// ByDirectionNESW is ByDirection for grids of two dimensions, with the four VLs in the order of the
-// labels of Fig. 8(e): north 0, east 1, south 2, west 3 (E-X5). The network behaves the same.
+// ByDirectionNESW is ByDirection for grids of two dimensions, with the four VLs
+// in the order of the labels of Fig. 8(e): north 0, east 1, south 2, west 3
+// (E-X5). The network behaves the same.
 func ByDirectionNESW(g *Grid, vls int) (*lft.SL2VL, error) {
 	s, err := ByDirection(g, vls)
 	if err != nil {

@@ -6,24 +6,26 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// LIDs returns the LID assignment of Zhou, Liu and Chung (section 3.1) for a grid: base LIDs by
-// PortID that encode coordinates, 0 for ports that are no end ports. lmc is by PortID. It can be
-// used as lft.LIDOptions.MeshBases.
+// LIDs returns the LID assignment of Zhou, Liu and Chung (section 3.1) for a
+// grid: base LIDs by PortID that encode coordinates, 0 for ports that are no
+// end ports. lmc is by PortID. It can be used as lft.LIDOptions.MeshBases.
 //
-// The paper prints x*m + y + 1 for the host of N(x,y) in a mesh of m columns and n rows. That is
-// unique only for m >= n: in a mesh of 2x3, N(0,2) and N(1,0) would both have 3 (E-X1). So this is
-// x*n + y + 1, which agrees with the paper's square examples: Grid.Position + 1, which counts row
-// by row, the first dimension slowest, on a grid of any number of dimensions.
+// The paper prints x*m + y + 1 for the host of N(x,y) in a mesh of m columns
+// and n rows. That is unique only for m >= n: in a mesh of 2x3, N(0,2) and
+// N(1,0) would both have 3 (E-X1). So this is x*n + y + 1, which agrees with
+// the paper's square examples: Grid.Position + 1, which counts row by row,
+// the first dimension slowest, on a grid of any number of dimensions.
 //
-// The host on the lowest port of a switch has the LID position+1, the next one
-// positions+position+1, and so on. Switches follow after as many blocks as the switch with most
-// hosts has hosts. The LIDs of missing switches and hosts stay unused, so that the rule holds for
-// all others. With an LMC of k the LIDs of hosts start at (position+1) << k (X4). Those of
-// switches, which usually have LMC 0, follow without gaps, and are spaced likewise if any switch
-// has an LMC. Ports of CAs without a cable to a switch come last.
+// The host on the lowest port of a switch has the LID position+1, the next
+// one positions+position+1, and so on. Switches follow after as many blocks
+// as the switch with most hosts has hosts. The LIDs of missing switches and
+// hosts stay unused, so that the rule holds for all others. With an LMC of k
+// the LIDs of hosts start at (position+1) << k (X4). Those of switches, which
+// usually have LMC 0, follow without gaps, and are spaced likewise if any
+// switch has an LMC. Ports of CAs without a cable to a switch come last.
 //
-// It returns an error if the last LID would be too great, since switches differ too much in their
-// number of hosts.
+// It returns an error if the last LID would be too great, since switches
+// differ too much in their number of hosts.
 func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 	f := g.Fabric
 	if len(lmc) != f.NumPorts() {

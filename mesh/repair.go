@@ -12,21 +12,24 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// maxRepairVLs is how many VLs a repair takes at most by default: what most switches have.
+// maxRepairVLs is how many VLs a repair takes at most by default: what most
+// switches have.
 const maxRepairVLs = 8
 
-// repair completes base, the XY routing of a grid with missing cables and switches. A broken entry
-// is NoPath: XY's path from there is broken. All other entries stay. Every broken entry gets the
-// first hop of a detour, if cables that Options.NoWrap allows lead to the LID. repair changes base
-// and returns it; if nothing is broken, or nothing can be mended, base is unchanged.
+// repair completes base, the XY routing of a grid with missing cables and
+// switches. A broken entry is NoPath: XY's path from there is broken. All other
+// entries stay. Every broken entry gets the first hop of a detour, if cables
+// that Options.NoWrap allows lead to the LID. repair changes base and returns
+// it; if nothing is broken, or nothing can be mended, base is unchanged.
 //
 // # The turn rule
 //
-// A turn is the step of a packet at a switch from one cable to another: straight on, or into
-// another direction, but never back. A packet that makes a turn holds a buffer of the first cable
-// while it waits for one of the second. So the turns in use are the edges of the channel dependency
-// graph, and a credit loop is a cycle of turns (Dally and Seitz, IEEE Trans. Computers 1987). In XY
-// no path turns from a later dimension into an earlier one. In a repair:
+// A turn is the step of a packet at a switch from one cable to another: straight
+// on, or into another direction, but never back. A packet that makes a turn
+// holds a buffer of the first cable while it waits for one of the second. So the
+// turns in use are the edges of the channel dependency graph, and a credit loop
+// is a cycle of turns (Dally and Seitz, IEEE Trans. Computers 1987). In XY no
+// path turns from a later dimension into an earlier one. In a repair:
 //
 //   - On XY's VL every turn that an existing XY path makes is allowed.
 //   - A detour may make any other turn, as long as all turns made on its VL can be put in an order
@@ -35,37 +38,42 @@ const maxRepairVLs = 8
 //   - A path that finds no detour on one VL takes another, on which only detours (with their XY
 //     part) count: SL k is VL k, for the whole path.
 //
-// A topological order of all turns on each VL is kept up to date while turns are added (see waits),
-// so the search never has to undo a credit loop. Paths begin at all switches, which includes their
-// own port 0, so the proof holds for management traffic as well. Channels from and to hosts come
-// first and last and are in no cycle. Parallel cables count as one way: cycles through them would
+// A topological order of all turns on each VL is kept up to date while turns are
+// added (see waits), so the search never has to undo a credit loop. Paths begin
+// at all switches, which includes their own port 0, so the proof holds for
+// management traffic as well. Channels from and to hosts come first and last and
+// are in no cycle. Parallel cables count as one way: cycles through them would
 // be cycles of ways.
 //
 // # Detours
 //
-// Forwarding is by destination: a detour to a LID is a hop from a switch with a broken entry to one
-// that has an entry already, XY's or a detour's, and then follows that switch's path. So the
-// detours to one destination are trees. They grow from the switches that XY still connects, by the
-// number of hops, then by position. A hop that needs a new turn is taken only if it saves more than
-// newTurn hops: each new turn forbids others, and the turns next to what is missing serve all paths
-// that come by.
+// Forwarding is by destination: a detour to a LID is a hop from a switch with a
+// broken entry to one that has an entry already, XY's or a detour's, and then
+// follows that switch's path. So the detours to one destination are trees. They
+// grow from the switches that XY still connects, by the number of hops, then by
+// position. A hop that needs a new turn is taken only if it saves more than
+// newTurn hops: each new turn forbids others, and the turns next to what is
+// missing serve all paths that come by.
 //
-// Whether one VL is enough depends on which turns come first, and sometimes nothing helps. A mesh
-// of 3x3 without its middle switch is a ring of eight; each way round has two corners where XY does
-// not turn, of which one must stay forbidden; the two ways never share such a corner; so some pair
-// has a forbidden corner on both. To find out is hard in general, so the search is repeated: with
-// different preferred turns (those with one direction in common, which gives the turn models of
-// Glass and Ni, J. ACM 1994, away from faults), and each time first with the destination at which
-// it failed. The fewest VLs win; a last round shortens detours on these VLs. Work, not time, bounds
-// the number of rounds, so that the result is always the same.
+// Whether one VL is enough depends on which turns come first, and sometimes
+// nothing helps. A mesh of 3x3 without its middle switch is a ring of eight;
+// each way round has two corners where XY does not turn, of which one must stay
+// forbidden; the two ways never share such a corner; so some pair has a
+// forbidden corner on both. To find out is hard in general, so the search is
+// repeated: with different preferred turns (those with one direction in common,
+// which gives the turn models of Glass and Ni, J. ACM 1994, away from faults),
+// and each time first with the destination at which it failed. The fewest VLs
+// win; a last round shortens detours on these VLs. Work, not time, bounds the
+// number of rounds, so that the result is always the same.
 //
-// If XY needs no VLs of its own and detours need only one VL, the result has no SL-to-VL tables:
-// any subnet manager that loads tables from a file can use it. If XY has VLs for rings, these and
-// their SLs stay, and detours take VLs and SLs above them.
+// If XY needs no VLs of its own and detours need only one VL, the result has no
+// SL-to-VL tables: any subnet manager that loads tables from a file can use it.
+// If XY has VLs for rings, these and their SLs stay, and detours take VLs and
+// SLs above them.
 //
-// Errors: a *lft.DomainError that names a pair if there are too few VLs or SLs, and ctx's. One
-// round takes O(switches x broken entries) at worst, in practice little more than O(switches^2) for
-// the columns and O(1) for a broken entry.
+// Errors: a *lft.DomainError that names a pair if there are too few VLs or SLs,
+// and ctx's. One round takes O(switches x broken entries) at worst, in practice
+// little more than O(switches^2) for the columns and O(1) for a broken entry.
 func repair(ctx context.Context, g *Grid, base *lft.Routing, opt lft.Options) (*lft.Routing, error) {
 	r, err := newRepairer(g, base, opt)
 	if err != nil {
@@ -104,7 +112,8 @@ func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
 
 func (r *repairer) name(s int32) fabric.Name { return r.g.Fabric.Name(r.node[s]) }
 
-// column is the entries of all switches for the LIDs that a switch delivers. XY routes these alike.
+// column is the entries of all switches for the LIDs that a switch delivers. XY
+// routes these alike.
 type column struct {
 	to     int32 // the switch
 	lids   []fabric.LID

@@ -9,14 +9,16 @@ import (
 )
 
 const (
-	// newTurn is how many hops longer a path may be to save a new turn, otherTurn how many more if
-	// the turn is not a preferred one.
+	// newTurn is how many hops longer a path may be to save a new turn, otherTurn
+	// how many more if the turn is not a preferred one.
 	newTurn   = 2
 	otherTurn = 4
-	// rounds is how many times the search is repeated for each preference and number of VLs.
+	// rounds is how many times the search is repeated for each preference and
+	// number of VLs.
 	rounds = 8
-	// roundsWork bounds the broken entries that all searches for a number of VLs visit. If so much
-	// is broken that this is less than wholeRounds whole searches, these are the bound.
+	// roundsWork bounds the broken entries that all searches for a number of VLs
+	// visit. If so much is broken that this is less than wholeRounds whole
+	// searches, these are the bound.
 	roundsWork  = 1 << 19
 	wholeRounds = 4
 )
@@ -27,8 +29,8 @@ type detours struct {
 	vls  []*waits
 }
 
-// hop is the first hop of a detour: from a switch in a direction, and the VL of the whole path,
-// counted from the first VL for detours.
+// hop is the first hop of a detour: from a switch in a direction, and the VL of
+// the whole path, counted from the first VL for detours.
 type hop struct {
 	from int32
 	way  Dir
@@ -85,8 +87,8 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 	return nil, nil
 }
 
-// try grows the detours of the columns in an order, on up to vls VLs. If it fails, it returns the
-// place in the order.
+// try grows the detours of the columns in an order, on up to vls VLs. If it
+// fails, it returns the place in the order.
 func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
 	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn
 	r.vls = []*waits{r.newVL()}
@@ -116,8 +118,8 @@ func (r *repairer) newVL() *waits {
 	return w
 }
 
-// shorten grows all columns again. It may use all turns made so far, and new ones that make paths
-// shorter. A column that fails keeps its detours.
+// shorten grows all columns again. It may use all turns made so far, and new ones
+// that make paths shorter. A column that fails keeps its detours.
 func (r *repairer) shorten(ctx context.Context, found *detours) error {
 	r.vls = found.vls
 	r.prefer, r.newTurn, r.otherTurn = NoDir, 0, 0
@@ -165,7 +167,8 @@ func (r *repairer) allowed(arc int32, d Dir) uint16 {
 	return set
 }
 
-// growDetours finds the hops of all broken entries of a column. It returns false if one finds none.
+// growDetours finds the hops of all broken entries of a column. It returns false
+// if one finds none.
 func (r *repairer) growDetours(c *column) bool {
 	r.c = c
 	copy(r.way, c.xy)
@@ -266,9 +269,9 @@ func (r *repairer) addDetour(arc int32) {
 	}
 }
 
-// allow adds the turns of a path that begins with arc to one VL, and returns that as a set. It
-// tries first the VLs on which the rest of the path has no new turn. The set is empty if all VLs
-// would get a cycle.
+// allow adds the turns of a path that begins with arc to one VL, and returns that
+// as a set. It tries first the VLs on which the rest of the path has no new turn.
+// The set is empty if all VLs would get a cycle.
 func (r *repairer) allow(arc int32) uint16 {
 	clear := r.clear[r.head[arc]]
 	for _, rest := range []uint16{clear, r.all() &^ clear} {

@@ -8,9 +8,10 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// arcs numbers the ways between neighbouring switches of a grid. Here switches are numbered in the
-// order of positions, so that nothing depends on GUIDs. The arc from switch s in direction d is
-// s*dirs+d, for any number of parallel cables. Arcs without a cable keep their number.
+// arcs numbers the ways between neighbouring switches of a grid. Here switches
+// are numbered in the order of positions, so that nothing depends on GUIDs. The
+// arc from switch s in direction d is s*dirs+d, for any number of parallel
+// cables. Arcs without a cable keep their number.
 type arcs struct {
 	dirs  int32
 	head  []int32         // by arc: the switch at its end, -1 without a cable
@@ -18,7 +19,8 @@ type arcs struct {
 	index []int32         // by NodeID: the number of the switch
 }
 
-// newArcs numbers the arcs of g. With noWrap it leaves out the cables that close rings.
+// newArcs numbers the arcs of g. With noWrap it leaves out the cables that close
+// rings.
 func newArcs(g *Grid, noWrap bool) *arcs {
 	n, dirs := g.Fabric.NumSwitches(), 2*len(g.Dims)
 	a := &arcs{dirs: int32(dirs), head: make([]int32, n*dirs), index: make([]int32, n)}
@@ -58,15 +60,15 @@ func (a *arcs) into(s int32, d Dir) int32 {
 	return a.arc(from, d)
 }
 
-// waits is a channel dependency graph: the channels that a packet in a channel may wait for. A
-// channel is an arc and a VL. Parallel cables count as one: if that graph has no cycle, there is
-// none with each cable for itself.
+// waits is a channel dependency graph: the channels that a packet in a channel
+// may wait for. A channel is an arc and a VL. Parallel cables count as one: if
+// that graph has no cycle, there is none with each cable for itself.
 type waits struct {
 	*arcs
 	graph.Rows
 	vls int
-	// acyclic has the same edges, and refuses edges that close a cycle; nil for a graph that may
-	// have cycles.
+	// acyclic has the same edges, and refuses edges that close a cycle; nil for a
+	// graph that may have cycles.
 	acyclic *graph.Acyclic
 	list    []int32
 }
@@ -82,7 +84,8 @@ func newWaits(a *arcs, vls int) *waits {
 	return &waits{arcs: a, vls: vls, Rows: graph.NewRows(base, int(a.dirs)*vls)}
 }
 
-// keepAcyclic makes add refuse cycles from now on. order is a topological order of all channels.
+// keepAcyclic makes add refuse cycles from now on. order is a topological order
+// of all channels.
 func (w *waits) keepAcyclic(order []int32) {
 	w.acyclic = graph.NewAcyclic(&w.Rows, graph.NewOrder(order), w.before, math.MaxInt)
 }
@@ -118,12 +121,13 @@ func (w *waits) before(channel int32) []int32 {
 	return w.list
 }
 
-// sorted lists the channels in a topological order, without those on cycles or reachable from
-// cycles.
+// sorted lists the channels in a topological order, without those on cycles or
+// reachable from cycles.
 func (w *waits) sorted() []int32 { return graph.TopologicalOrder(w.channels(), w.Next()) }
 
-// add makes a channel wait for the channel on VL vl in direction d from its end. After keepAcyclic
-// it returns false, and changes nothing, if that closes a cycle.
+// add makes a channel wait for the channel on VL vl in direction d from its end.
+// After keepAcyclic it returns false, and changes nothing, if that closes a
+// cycle.
 func (w *waits) add(channel int32, d Dir, vl int) bool {
 	if w.acyclic != nil {
 		return w.acyclic.Try(channel, w.onward(channel, d, vl))
@@ -132,8 +136,8 @@ func (w *waits) add(channel int32, d Dir, vl int) bool {
 	return true
 }
 
-// cycle returns channels of which each waits for the next, and the last for the first; nil if there
-// are none.
+// cycle returns channels of which each waits for the next, and the last for the
+// first; nil if there are none.
 func (w *waits) cycle() []int32 {
 	order := w.sorted()
 	if len(order) == w.channels() {
@@ -143,7 +147,8 @@ func (w *waits) cycle() []int32 {
 	for _, ch := range order {
 		sorted[ch] = true
 	}
-	// For each channel left, another one left waits: go back from any, until one is met again.
+	// For each channel left, another one left waits: go back from any, until one
+	// is met again.
 	before, next := make([]int32, w.channels()), w.Next()
 	at := int32(-1)
 	for ch := range int32(w.channels()) {

@@ -8,55 +8,62 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// XY is dimension-order routing on meshes, tori and hypercubes: the routing of Zhou, Liu and Chung
-// (section 3.2) for any number of dimensions, hosts and parallel links.
+// XY is dimension-order routing on meshes, tori and hypercubes: the routing of
+// Zhou, Liu and Chung (section 3.2) for any number of dimensions, hosts and
+// parallel links.
 //
-// A path changes the first coordinate until it is the destination's, then the second, and so on.
-// The paper prints four cases by the signs of the two differences; in its cases 3 and 4 y goes the
-// wrong way (E-X3), its list of ports names east twice where the second one is west (E-X2), and its
-// table has no entry for a switch's own host. Here y always moves towards the destination, and LIDs
-// of ports on the switch itself leave by the port to them. The paper's LID x*m+y+1, which its
-// tables divide by m again, is not unique (E-X1), see Grid.LIDs; these tables use coordinates, for
-// any LIDs. All LIDs of a position, the switch's own included, follow the same path, except for the
-// choice between parallel links.
+// A path changes the first coordinate until it is the destination's, then the
+// second, and so on. The paper prints four cases by the signs of the two
+// differences; in its cases 3 and 4 y goes the wrong way (E-X3), its list of
+// ports names east twice where the second one is west (E-X2), and its table has
+// no entry for a switch's own host. Here y always moves towards the destination,
+// and LIDs of ports on the switch itself leave by the port to them. The paper's
+// LID x*m+y+1, which its tables divide by m again, is not unique (E-X1), see
+// Grid.LIDs; these tables use coordinates, for any LIDs. All LIDs of a position,
+// the switch's own included, follow the same path, except for the choice between
+// parallel links.
 //
 // # Rings
 //
-// On a ring a path goes the shorter way. Of the paths that go exactly half way round, those that
-// leave the ring at a switch whose coordinates have an even sum go towards greater coordinates, the
-// others towards smaller ones; only coordinates in rings of even length count in the sum. So on
-// rings too the paths from one source are a tree, which mft.Union and similar schemes can follow,
+// On a ring a path goes the shorter way. Of the paths that go exactly half way
+// round, those that leave the ring at a switch whose coordinates have an even sum
+// go towards greater coordinates, the others towards smaller ones; only
+// coordinates in rings of even length count in the sum. So on rings too the paths
+// from one source are a tree, which mft.Union and similar schemes can follow,
 // unless parallel cables divide the destinations.
 //
-// Channels of a ring can wait for each other in a cycle, so rings of four or more positions take
-// two VLs: see datelines. Each such dimension takes a bit of the SL, which has four. In a ring of
-// three no path has two hops, so there is no cycle.
+// Channels of a ring can wait for each other in a cycle, so rings of four or more
+// positions take two VLs: see datelines. Each such dimension takes a bit of the
+// SL, which has four. In a ring of three no path has two hops, so there is no
+// cycle.
 //
-// With Options.NoWrap the cables that close rings are not used, VL 0 is enough, and paths are those
-// of a mesh.
+// With Options.NoWrap the cables that close rings are not used, VL 0 is enough,
+// and paths are those of a mesh.
 //
 // # Several LIDs on a port
 //
-// With an LMC of 1 or more, LIDs at odd distances from the base LID are routed in the opposite
-// order of the dimensions, YX, so that a sender has two paths. On a grid of two dimensions these
-// share no link between switches if all coordinates differ. Both orders on one VL would close
-// cycles, so the second one has VLs of its own, and the next bit of the SL gives the order: on a
-// mesh SL 0 and VL 0 for XY, SL 1 and VL 1 for YX. If Options.VLs is too small for both, all LIDs
+// With an LMC of 1 or more, LIDs at odd distances from the base LID are routed in
+// the opposite order of the dimensions, YX, so that a sender has two paths. On a
+// grid of two dimensions these share no link between switches if all coordinates
+// differ. Both orders on one VL would close cycles, so the second one has VLs of
+// its own, and the next bit of the SL gives the order: on a mesh SL 0 and VL 0
+// for XY, SL 1 and VL 1 for YX. If Options.VLs is too small for both, all LIDs
 // use XY. On a grid of one dimension both orders are the same.
 //
 // # Missing cables and switches
 //
-// Dimension order allows one path. If a cable or a switch on it is missing, all switches on the
-// path before that have NoPath for the LID: packets are dropped where they set out, and the checker
-// names the pairs. Options.Repair routes them around what is missing; then all LIDs of a port go by
-// one order; see repair.
+// Dimension order allows one path. If a cable or a switch on it is missing, all
+// switches on the path before that have NoPath for the LID: packets are dropped
+// where they set out, and the checker names the pairs. Options.Repair routes them
+// around what is missing; then all LIDs of a port go by one order; see repair.
 type XY struct{}
 
 // Name is "xy"; OpenSM's name is dor.
 func (XY) Name() string { return "xy" }
 
-// Guarantee is NoCreditLoop. On a grid without missing cables or switches, all pairs also reach
-// each other, by shortest paths unless Options.NoWrap forbids these.
+// Guarantee is NoCreditLoop. On a grid without missing cables or switches, all
+// pairs also reach each other, by shortest paths unless Options.NoWrap forbids
+// these.
 func (XY) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
 // Route takes O(switches x (positions + LIDs)).
@@ -82,7 +89,8 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 // maxNotes bounds how many missing parts, and how many pairs, are named.
 const maxNotes = 8
 
-// broken names pairs of CA ports without a path, by the first LID of the destination.
+// broken names pairs of CA ports without a path, by the first LID of the
+// destination.
 func broken(f *fabric.Fabric, t *lft.Tables) []string {
 	var notes []string
 	count := 0
@@ -154,8 +162,8 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 	return r, nil
 }
 
-// dimensionOrder returns the directions of XY routing in order; if reversed, the last dimension
-// first.
+// dimensionOrder returns the directions of XY routing in order; if reversed, the
+// last dimension first.
 func dimensionOrder(dims int, reversed bool) []Dir {
 	var order []Dir
 	for d := range dims {

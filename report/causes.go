@@ -17,7 +17,8 @@ const (
 	shownHops  = 12 // greatest number of hops of a witness
 )
 
-// causesOf returns the causes of r's findings. If r has none, each finding is its own cause.
+// causesOf returns the causes of r's findings. If r has none, each finding is its own
+// cause.
 func causesOf(r *verify.Result) []verify.Cause {
 	if r.Causes != nil {
 		return r.Causes
@@ -30,8 +31,8 @@ func causesOf(r *verify.Result) []verify.Cause {
 	return list
 }
 
-// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause are
-// printed below its text; if the message of one of them is that text, it comes first.
+// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause
+// are printed below its text; if the message of one of them is that text, it comes first.
 func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	r, at := &verify.Result{Findings: list}, make(map[string]int)
 	for i := range list {
@@ -56,8 +57,8 @@ func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	writeCauses(w, r, &opt, func(*verify.Cause) bool { return true })
 }
 
-// writeCauses prints the wanted causes, the most harmful first. Many causes of one rule become one
-// list; with Options.Verbose all findings are printed.
+// writeCauses prints the wanted causes, the most harmful first. Many causes of one rule
+// become one list; with Options.Verbose all findings are printed.
 func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verify.Cause) bool) {
 	type kind struct {
 		rule     string
@@ -130,7 +131,8 @@ func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause
 	}
 }
 
-// followsOf returns lines about the consequences of a cause, and about the switches concerned.
+// followsOf returns lines about the consequences of a cause, and about the switches
+// concerned.
 func followsOf(c *verify.Cause, opt *Options) []string {
 	if len(c.Switches) == 0 {
 		return c.Follows
@@ -144,7 +146,8 @@ func followsOf(c *verify.Cause, opt *Options) []string {
 	return append(slices.Clone(c.Follows), "at "+text.List(at, "and")+rest)
 }
 
-// writeCause prints a cause and its consequences. It marks the findings that it prints in printed.
+// writeCause prints a cause and its consequences. It marks the findings that it prints in
+// printed.
 func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, printed map[int]bool) {
 	first := &r.Findings[c.Findings[0]]
 	if c.Text == first.Message && len(c.Findings) == 1 && c.Follows == nil {

@@ -39,8 +39,8 @@ type (
 	}
 )
 
-// maxOutput bounds a text of a test case in bytes. GitLab takes files below 30 MB (Unit test
-// reports, docs.gitlab.com), and a rule may have two texts.
+// maxOutput bounds a text of a test case in bytes. GitLab takes files below 30 MB (Unit
+// test reports, docs.gitlab.com), and a rule may have two texts.
 const maxOutput = 200 << 10
 
 // caseText joins texts up to maxOutput, and adds how many are left out.
@@ -56,9 +56,10 @@ func caseText(texts []string) string {
 	return b.String()
 }
 
-// JUnit prints a result as JUnit XML: each rule is a test case. It fails if the rule is undecided
-// or has findings of Options.FailOn or worse; milder and waived findings are the output of the
-// case. Viewers refuse elements of many megabytes, so each text is cut after maxOutput bytes.
+// JUnit prints a result as JUnit XML: each rule is a test case. It fails if the rule is
+// undecided or has findings of Options.FailOn or worse; milder and waived findings are the
+// output of the case. Viewers refuse elements of many megabytes, so each text is cut after
+// maxOutput bytes.
 func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 	suite := junitSuite{Name: opt.subject()}
 	names := text.Each(opt.rules(), func(rule verify.Rule) string { return rule.Name })

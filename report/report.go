@@ -1,6 +1,6 @@
-// Package report prints what verify found: as text for people, JSON for scripts, SARIF 2.1.0 for
-// code scanning, JUnit XML for CI systems, Markdown for GitHub's job summaries. The same result
-// gives the same bytes. It makes no promise to other modules.
+// Package report prints what verify found: as text for people, JSON for scripts, SARIF
+// 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job summaries.
+// The same result gives the same bytes. It makes no promise to other modules.
 package report
 
 import (
@@ -62,22 +62,22 @@ type Options struct {
 	Never    bool            // nothing is a failure
 	// Rules are the rules that were checked; nil for verify.Rules.
 	Rules []verify.Rule
-	// Shape is the shape of the fabric, printed by String in text and as member shape in JSON; nil
-	// if it is not asked for.
-	Shape fmt.Stringer
-	// Plan is the difference from a cabling plan, printed by String in text and as member plan in
+	// Shape is the shape of the fabric, printed by String in text and as member shape in
 	// JSON; nil if it is not asked for.
+	Shape fmt.Stringer
+	// Plan is the difference from a cabling plan, printed by String in text and as member
+	// plan in JSON; nil if it is not asked for.
 	Plan fmt.Stringer
-	// Groups has sums by groups of hosts, a table by String, and member host_groups in JSON and
-	// metrics; nil if it is not asked for.
+	// Groups has sums by groups of hosts, a table by String, and member host_groups in JSON
+	// and metrics; nil if it is not asked for.
 	Groups fmt.Stringer
 	// Lines are names and texts of more lines, after those about the load.
 	Lines [][2]string
-	// Traffic is a judgement of the tables for jobs: member traffic in JSON, and the same in words
-	// in Lines. It is nil if it is not asked for.
+	// Traffic is a judgement of the tables for jobs: member traffic in JSON, and the same
+	// in words in Lines. It is nil if it is not asked for.
 	Traffic any
-	// Place returns the file and line of a finding, from 1. If Place is nil, or line is 0, the
-	// finding is at the beginning of the tables.
+	// Place returns the file and line of a finding, from 1. If Place is nil, or line is 0,
+	// the finding is at the beginning of the tables.
 	Place func(f *verify.Finding) (file string, line int)
 }
 

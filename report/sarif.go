@@ -31,16 +31,16 @@ const (
 )
 
 // SARIF prints a result as a SARIF 2.1.0 log with one run. A finding is located in the file of
-// tables, or as Options.Place says, and by GUID at its ports or switch. Its witness is a code flow
-// with a step for each channel.
+// tables, or as Options.Place says, and by GUID at its ports or switch. Its witness is a code
+// flow with a step for each channel.
 //
-// There are three fingerprints. finding/v1 is equal for findings of one rule about the same switch
-// and LID. finding/v2 is the finding's own, which does not depend on LIDs; primaryLocationLineHash,
-// the only one that GitHub uses, is made from it.
+// There are three fingerprints. finding/v1 is equal for findings of one rule about the same
+// switch and LID. finding/v2 is the finding's own, which does not depend on LIDs;
+// primaryLocationLineHash, the only one that GitHub uses, is made from it.
 //
 // An undecided rule is a result of the kind open, which means too little information to find a
-// problem (3.27.9); its level must be none. Since viewers may hide that, the run has a notification
-// as well.
+// problem (3.27.9); its level must be none. Since viewers may hide that, the run has a
+// notification as well.
 func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	artifacts, rules, results := []object{}, []object{}, []object{}
 	for _, name := range []string{opt.Topology, opt.Tables} {

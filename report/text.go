@@ -107,8 +107,8 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	if u.Aggregation > 0 {
 		unreachable += fmt.Sprintf(" and %s with an aggregation node at an end", text.Grouped(u.Aggregation))
 	}
-	// decided returns a remark to add to figures if one of their rules is undecided: there may be
-	// more.
+	// decided returns a remark to add to figures if one of their rules is undecided: there may
+	// be more.
 	decided := func(rules ...string) string {
 		if slices.ContainsFunc(r.Undecided, func(u verify.Undecided) bool { return slices.Contains(rules, u.Rule) }) {
 			return "; at least, as a rule is undecided"
@@ -277,8 +277,8 @@ func bounds(r *verify.Result, b *text.Sheet) {
 	}
 }
 
-// WriteFinding prints a finding and its witness, a line for each channel, as Text does. It cuts a
-// message that ends with the witness's channels before them.
+// WriteFinding prints a finding and its witness, a line for each channel, as Text does. It cuts
+// a message that ends with the witness's channels before them.
 func WriteFinding(w io.Writer, f *verify.Finding) {
 	writeFinding(w, f, len(f.Witness))
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flow divides the traffic of all hosts to targets over the legal ports of an order; each switch
-// divides it in proportion to their rates. It is the scratch memory of a worker.
+// flow divides the traffic of all hosts to targets over the legal ports of an order;
+// each switch divides it in proportion to their rates. It is the scratch memory of a
+// worker.
 type flow struct {
 	*network
 	targets []fabric.NodeID
@@ -19,8 +20,8 @@ func (x *network) newFlow(targets []fabric.NodeID) *flow {
 	return &flow{network: x, targets: targets, busy: make([]float64, len(x.hosts)), load: make([]float64, len(x.to))}
 }
 
-// sumPowers returns the sum of the fourth powers of the links' loads under order o, relative to
-// their rates; infinite if a path is longer than 254 links.
+// sumPowers returns the sum of the fourth powers of the links' loads under order o,
+// relative to their rates; infinite if a path is longer than 254 links.
 func (x *flow) sumPowers(o *Order) (sum float64) {
 	tree := newTree(newDirections(x.f, o))
 	for _, t := range x.targets {

@@ -12,10 +12,11 @@ import (
 
 var _ lft.IncrementalEngine = Engine{}
 
-// KeepOrder returns the earlier order for the switches of f. A new switch comes after the switch
-// with most neighbours in common, to be of as much use; last if there is none. A switch that lost
-// its last upward cable comes last, or after its first neighbour in the order. If the better of
-// these bars much, and the order of ChooseOrder less, it returns that one.
+// KeepOrder returns the earlier order for the switches of f. A new switch comes after
+// the switch with most neighbours in common, to be of as much use; last if there is
+// none. A switch that lost its last upward cable comes last, or after its first
+// neighbour in the order. If the better of these bars much, and the order of
+// ChooseOrder less, it returns that one.
 func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	n := f.NumSwitches()
 	// Twice the rank leaves places for new switches after each.
@@ -42,9 +43,10 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 		return kept.Rank, true
 	}
 	sunk := sinkRootless(f, byRank, kept.Rank, of, components)
-	// Of the switches next to those with a rank, the first in the old order comes next: this gives
-	// the old order again if it works. Each component takes the ranks that its switches had,
-	// independent of the others, so that a switch that is alone for a while gets its rank back.
+	// Of the switches next to those with a rank, the first in the old order comes
+	// next: this gives the old order again if it works. Each component takes the ranks
+	// that its switches had, independent of the others, so that a switch that is alone
+	// for a while gets its rank back.
 	ranksOf := make([][]int32, components)
 	for rank, s := range byRank {
 		ranksOf[of[s]] = append(ranksOf[of[s]], int32(rank))
@@ -58,13 +60,13 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	return chooseRepaired(f, grown, sunk).Rank, true
 }
 
-// maxSqueeze bounds what a kept order may cost: for any switch and destination, all shortest next
-// hops divided by those that the order leaves.
+// maxSqueeze bounds what a kept order may cost: for any switch and destination, all
+// shortest next hops divided by those that the order leaves.
 const maxSqueeze = 1.2
 
-// chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If that bars much,
-// it returns the order of ChooseOrder if that bars less. Even then most entries can stay: those
-// that both orders allow.
+// chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If
+// that bars much, it returns the order of ChooseOrder if that bars less. Even then
+// most entries can stay: those that both orders allow.
 func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	c := newNetwork(f).newLegality().newCounter()
 	best, least := grown, c.count(grown, anyBars)
@@ -83,8 +85,8 @@ func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	return chosen
 }
 
-// sinkRootless moves switches without an upward link to the end, except the first of each
-// component. It returns nil if some of them still have none.
+// sinkRootless moves switches without an upward link to the end, except the first of
+// each component. It returns nil if some of them still have none.
 func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []int32, components int) *Order {
 	first := make([]bool, components)
 	var stay, sink []fabric.NodeID
@@ -104,8 +106,8 @@ func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []in
 	return o
 }
 
-// findSimilar returns the switch with a rank that has most neighbours in common with s, counting
-// parallel cables; among equal ones the highest; NoNode if there is none.
+// findSimilar returns the switch with a rank that has most neighbours in common with
+// s, counting parallel cables; among equal ones the highest; NoNode if there is none.
 func findSimilar(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
 	common := make([]int32, len(ranks))
 	best := fabric.NoNode

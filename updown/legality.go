@@ -12,8 +12,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// network is the switch graph on which orders are judged. Parallel cables are one link with the sum
-// of their rates.
+// network is the switch graph on which orders are judged. Parallel cables are one link
+// with the sum of their rates.
 type network struct {
 	f     *fabric.Fabric
 	dist  *fabric.HopMatrix
@@ -50,8 +50,8 @@ func newNetwork(f *fabric.Fabric) *network {
 	return x
 }
 
-// listTargets lists the switches with hosts. If they are more than most, it lists a random sample
-// of most, always the same: a stride could pick one column of a mesh.
+// listTargets lists the switches with hosts. If they are more than most, it lists a
+// random sample of most, always the same: a stride could pick one column of a mesh.
 func (x *network) listTargets(most int) []fabric.NodeID {
 	list := text.Indices[fabric.NodeID](x.hosts, func(h float64) bool { return h > 0 })
 	if len(list) > most {
@@ -63,22 +63,24 @@ func (x *network) listTargets(most int) []fabric.NodeID {
 	return list
 }
 
-// legality counts what orders bar (make illegal), for 64 targets at a time. It never changes.
+// legality counts what orders bar (make illegal), for 64 targets at a time. It never
+// changes.
 type legality struct {
 	*network
 	targets []fabric.NodeID
 	words   int // how many 64-bit words a set of targets has
-	// at is, by distance and switch, the set of targets at that distance; busy is the part of it to
-	// which a shortest path from a host passes the switch.
+	// at is, by distance and switch, the set of targets at that distance; busy is the
+	// part of it to which a shortest path from a host passes the switch.
 	at, busy [][]uint64
 }
 
 // bars measures what an order bars.
 type bars struct {
 	longer float64 // routes between hosts without a legal shortest path
-	// hops measures how many shortest next hops are lost, with more weight where few are left: the
-	// sum over switches and routes of all x (squeeze^2 - 1). Here all is the rate of all shortest
-	// next hops, in fastest cables, and squeeze is all divided by the rate of those left.
+	// hops measures how many shortest next hops are lost, with more weight where few
+	// are left: the sum over switches and routes of all x (squeeze^2 - 1). Here all is
+	// the rate of all shortest next hops, in fastest cables, and squeeze is all divided
+	// by the rate of those left.
 	hops float64
 	// squeeze is the greatest of these quotients.
 	squeeze float64
@@ -146,8 +148,9 @@ type counter struct {
 	*legality
 	*Order
 	bars
-	// By switch, for the current distance: the targets that are farther by legal paths, as far, and
-	// one link nearer; and the parts of the last two to which the switch only goes down.
+	// By switch, for the current distance: the targets that are farther by legal paths,
+	// as far, and one link nearer; and the parts of the last two to which the switch
+	// only goes down.
 	farther, here, near, hereDown, nearDown []uint64
 
 	open  []uint64  // by link of the current switch: targets that may take it
@@ -164,8 +167,8 @@ func (l *legality) newCounter() *counter {
 	return c
 }
 
-// count returns what an order bars. It stops once that is as much as worst. It takes O(links x
-// diameter x targets / 64), and more if the order bars something.
+// count returns what an order bars. It stops once that is as much as worst. It takes
+// O(links x diameter x targets / 64), and more if the order bars something.
 func (c *counter) count(o *Order, worst bars) bars {
 	c.Order, c.bars = o, bars{}
 	clear(c.near)
@@ -197,7 +200,8 @@ func (c *counter) count(o *Order, worst bars) bars {
 	return c.bars
 }
 
-// findHere sets here: the targets in farther that are in reach now. It removes them from farther.
+// findHere sets here: the targets in farther that are in reach now. It removes them
+// from farther.
 func (c *counter) findHere() {
 	for s := range fabric.NodeID(len(c.hosts)) {
 		links := c.to[c.first[s]:c.first[s+1]]
@@ -224,8 +228,8 @@ func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	return c.nearDown[k]
 }
 
-// countWord counts the lost shortest next hops of s, for the targets of word w of the bit sets that
-// are at distance h from s.
+// countWord counts the lost shortest next hops of s, for the targets of word w of the
+// bit sets that are at distance h from s.
 func (c *counter) countWord(h int, s fabric.NodeID, w int) {
 	k, rank := int(s)*c.words+w, c.Rank[s]
 	links := c.to[c.first[s]:c.first[s+1]]

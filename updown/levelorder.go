@@ -14,9 +14,9 @@ import (
 // A tree has at least this share of its cables between neighbouring levels.
 const treeShare = 0.9
 
-// levelOrders yields orders by the levels of a tree, with different leaves on top: first those with
-// most switches above them, among equal ones those without hosts. It yields nothing for fabrics
-// that are not nearly trees.
+// levelOrders yields orders by the levels of a tree, with different leaves on top:
+// first those with most switches above them, among equal ones those without hosts.
+// It yields nothing for fabrics that are not nearly trees.
 func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 	level := levels.Of(f)
 	if slices.Max(level) == 0 || levels.Share(f, level) < treeShare {
@@ -60,13 +60,13 @@ func newLevelled(f *fabric.Fabric, level []int32) *levelled {
 	})}
 }
 
-// newOrder makes an order for a tree, which may lack some cables, with a leaf on top. Then come all
-// switches above it, the nearest first; then, one by one, the highest switch with a neighbour in
-// the order.
+// newOrder makes an order for a tree, which may lack some cables, with a leaf on
+// top. Then come all switches above it, the nearest first; then, one by one, the
+// highest switch with a neighbour in the order.
 //
-// On a full tree that reverses only the channels between the leaf and the switches above it. No
-// shortest path between other leaves uses two of these in a row, and all switches, also those at
-// the top, have legal paths to each other.
+// On a full tree that reverses only the channels between the leaf and the switches
+// above it. No shortest path between other leaves uses two of these in a row, and
+// all switches, also those at the top, have legal paths to each other.
 func (x *levelled) newOrder(top fabric.NodeID) *Order {
 	n := len(x.level)
 	cone := graph.NewSearch[fabric.NodeID](n)

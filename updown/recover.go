@@ -8,18 +8,18 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// RecoverOrder returns an order of f's switches with which all paths of tables, from any source, go
-// up and then down; of several, the one most like the order like. It returns nil if there is none.
-// Tables must have a row for each switch of f.
+// RecoverOrder returns an order of f's switches with which all paths of tables, from
+// any source, go up and then down; of several, the one most like the order like. It
+// returns nil if there is none. Tables must have a row for each switch of f.
 //
-// It gives out the ranks from the last to the first. A switch that gets one is below all without a
-// rank, so no packet may pass it from one of these to another. Each rank given only permits more
-// switches to follow, so an order is found if there is one.
+// It gives out the ranks from the last to the first. A switch that gets one is below
+// all without a rank, so no packet may pass it from one of these to another. Each rank
+// given only permits more switches to follow, so an order is found if there is one.
 func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 	passages := listPassages(f, tables)
 	left := f.Switches() // switches without a rank
-	// The next switch is the one that packets pass least between others in left; among equal ones
-	// one with hosts, then the lowest in the order like.
+	// The next switch is the one that packets pass least between others in left; among
+	// equal ones one with hosts, then the lowest in the order like.
 	compare := func(s, v fabric.NodeID) int {
 		return cmp.Or(cmp.Compare(passages[s].count, passages[v].count),
 			cmp.Compare(min(1, len(f.HostsOn(v))), min(1, len(f.HostsOn(s)))), cmp.Compare(like.Rank[v], like.Rank[s]))

@@ -8,20 +8,21 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SPAM is the spam engine: the unicast half of SPAM (Libeskind-Hadas, Mazzoni and Rajagopalan,
-// Tree-Based Multicasting in Wormhole-Routed Irregular Topologies, 1998), made destination-based. A
-// path goes up any number of links, then down by links outside of a spanning tree, then down by
-// links of the tree.
+// SPAM is the spam engine: the unicast half of SPAM (Libeskind-Hadas, Mazzoni and
+// Rajagopalan, Tree-Based Multicasting in Wormhole-Routed Irregular Topologies, 1998),
+// made destination-based. A path goes up any number of links, then down by links outside
+// of a spanning tree, then down by links of the tree.
 //
-// Directions are those of an Order. The parent of a switch is its upward neighbour with the lowest
-// rank. The paper's order grows from one root (the Centre if none is given) by level, then GUID, so
-// that the tree is breadth-first. With lft.Options.Balanced the order is that of ChooseOrder, which
-// has lower loads: neighbours on one level are then not ordered by GUID, and a channel may go up to
-// a switch farther from the top. All cables between a switch and its parent are tree channels, all
-// others cross channels; the paper has no parallel cables.
+// Directions are those of an Order. The parent of a switch is its upward neighbour with
+// the lowest rank. The paper's order grows from one root (the Centre if none is given)
+// by level, then GUID, so that the tree is breadth-first. With lft.Options.Balanced the
+// order is that of ChooseOrder, which has lower loads: neighbours on one level are then
+// not ordered by GUID, and a channel may go up to a switch farther from the top. All
+// cables between a switch and its parent are tree channels, all others cross channels;
+// the paper has no parallel cables.
 //
-// The paper's router knows by which kind of channel a packet came; a forwarding table does not. For
-// a destination switch t there are three kinds of switches:
+// The paper's router knows by which kind of channel a packet came; a forwarding table
+// does not. For a destination switch t there are three kinds of switches:
 //
 //   - Tree ancestors of t, t among them, go down by tree channels to the next
 //     ancestor.
@@ -30,17 +31,17 @@ import (
 //     extended ancestor.
 //   - All others go up.
 //
-// Only an ancestor sends down by a tree channel, and the next switch is an ancestor, too: after a
-// tree channel come only tree channels. A cross channel down leads to an extended ancestor, which
-// does not go up. So every path goes up, down cross, down tree, wherever it begins, and no packet's
-// history matters. Steps up all lower the rank, steps down all raise it, so a path ends; it ends at
-// t, since the switch on top is an ancestor of all others. As every path is an up*/down* path of
-// the Order, channel dependencies have no cycle, and trees along the Order (SPAMTree) can share the
-// VL.
+// Only an ancestor sends down by a tree channel, and the next switch is an ancestor,
+// too: after a tree channel come only tree channels. A cross channel down leads to an
+// extended ancestor, which does not go up. So every path goes up, down cross, down tree,
+// wherever it begins, and no packet's history matters. Steps up all lower the rank,
+// steps down all raise it, so a path ends; it ends at t, since the switch on top is an
+// ancestor of all others. As every path is an up*/down* path of the Order, channel
+// dependencies have no cycle, and trees along the Order (SPAMTree) can share the VL.
 //
-// In a breadth-first tree an ancestor's path is a shortest one. An extended ancestor may have a
-// shorter path up and down again. It does not take it, since packets may come to it by cross
-// channels.
+// In a breadth-first tree an ancestor's path is a shortest one. An extended ancestor may
+// have a shorter path up and down again. It does not take it, since packets may come to
+// it by cross channels.
 type SPAM struct{}
 
 // Name is "spam". OpenSM has no such engine.
@@ -49,9 +50,10 @@ func (SPAM) Name() string { return "spam" }
 // Guarantee is Reachable and NoCreditLoop.
 func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes opt.Order, or that of ChooseOrder with opt.Balanced; else it grows the order from
-// opt.Roots or the Centre. It spreads each destination over the ports that are equally near it. It
-// takes O(channels) for each destination switch, and the time of lft.Balance.
+// Route takes opt.Order, or that of ChooseOrder with opt.Balanced; else it grows the
+// order from opt.Roots or the Centre. It spreads each destination over the ports that
+// are equally near it. It takes O(channels) for each destination switch, and the time of
+// lft.Balance.
 func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if len(opt.Roots) == 0 && opt.Order == nil && !opt.Balanced && f.NumSwitches() > 0 {
 		opt.Roots = []fabric.NodeID{Centre(f)}
@@ -76,8 +78,8 @@ func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	})
 }
 
-// findParents returns the spanning tree of each connected part: by rank, the lowest rank of an
-// upward neighbour, or mft.NoParent for the first switch of a part.
+// findParents returns the spanning tree of each connected part: by rank, the lowest rank
+// of an upward neighbour, or mft.NoParent for the first switch of a part.
 func (d *directions) findParents() []int32 {
 	parent := make([]int32, len(d.order.Switch))
 	for r := range parent {
@@ -92,8 +94,8 @@ func (d *directions) findParents() []int32 {
 	return parent
 }
 
-// spamPaths is the paths to one destination switch. It knows switches by rank, and is the scratch
-// memory of a worker.
+// spamPaths is the paths to one destination switch. It knows switches by rank, and is
+// the scratch memory of a worker.
 type spamPaths struct {
 	d      *directions
 	parent []int32
@@ -108,8 +110,8 @@ func newSpamPaths(d *directions, parent []int32) *spamPaths {
 	return &spamPaths{d: d, parent: parent, hops: make([]uint8, n), down: make([]uint8, n), next: make([]int32, n)}
 }
 
-// growTo sets hops, down and next for the destination with rank t. It returns false if a path is
-// longer than 254 links.
+// growTo sets hops, down and next for the destination with rank t. It returns false if a
+// path is longer than 254 links.
 func (x *spamPaths) growTo(t int32) bool {
 	x.some = x.some[:0]
 	for r := range x.down {
@@ -164,8 +166,8 @@ func (x *spamPaths) growTo(t int32) bool {
 	return true
 }
 
-// ports lists, ascending, the ports that the switch with rank r may use. The list is valid until
-// the next growTo.
+// ports lists, ascending, the ports that the switch with rank r may use. The list is
+// valid until the next growTo.
 func (x *spamPaths) ports(r int32) []fabric.PortNum {
 	from := len(x.some)
 	want := x.hops[r] - 1

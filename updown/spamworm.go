@@ -11,13 +11,14 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SPAMNetwork is a fabric of the paper's own SPAM routers (section 3): they know by which kind of
-// channel a worm came, choose among the free channels, and read the destinations from its header.
-// SPAM and SPAMTree do as much of this as forwarding tables permit.
+// SPAMNetwork is a fabric of the paper's own SPAM routers (section 3): they know by
+// which kind of channel a worm came, choose among the free channels, and read the
+// destinations from its header. SPAM and SPAMTree do as much of this as forwarding
+// tables permit.
 //
-// Processors are the ports of channel adapters, each a leaf of the spanning tree. Of several cables
-// between a switch and its parent, the one on the parent's lowest port is the tree channel, the
-// others are cross channels.
+// Processors are the ports of channel adapters, each a leaf of the spanning tree. Of
+// several cables between a switch and its parent, the one on the parent's lowest port
+// is the tree channel, the others are cross channels.
 //
 // A SPAMNetwork never changes, and may be used concurrently.
 type SPAMNetwork struct {
@@ -36,8 +37,8 @@ type SPAMNetwork struct {
 // ChannelKind is the part of a route that a channel can be in.
 type ChannelKind uint8
 
-// The kinds, in the order in which a worm takes them. Channels from processors are Up, those to
-// processors DownTree.
+// The kinds, in the order in which a worm takes them. Channels from processors are Up,
+// those to processors DownTree.
 const (
 	NoChannel ChannelKind = iota
 	Up
@@ -63,17 +64,17 @@ const (
 type SpanningTree uint8
 
 const (
-	// BreadthFirst gives each switch as parent the lowest of its neighbours that are nearer to the
-	// root. The paper does not name its tree; a shallow one is needed for broadcasts that take less
-	// than 14 us.
+	// BreadthFirst gives each switch as parent the lowest of its neighbours that are
+	// nearer to the root. The paper does not name its tree; a shallow one is needed for
+	// broadcasts that take less than 14 us.
 	BreadthFirst SpanningTree = iota
 	// DepthFirst continues from each switch to its lowest new neighbour.
 	DepthFirst
 )
 
-// Centre returns the switch with the least distance to its farthest switch, the lowest of several:
-// a root for shallow trees. If the fabric is in parts, the switch is in a part with most switches.
-// It is NoNode if there are no switches.
+// Centre returns the switch with the least distance to its farthest switch, the lowest
+// of several: a root for shallow trees. If the fabric is in parts, the switch is in a
+// part with most switches. It is NoNode if there are no switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
 	best, apart, least := fabric.NoNode, 0, 0
 	for _, s := range f.Switches() {
@@ -92,10 +93,11 @@ func Centre(f *fabric.Fabric) fabric.NodeID {
 	return best
 }
 
-// NewSPAMNetwork grows the spanning tree from root and classifies all channels. A channel between
-// switches that is not in the tree is up if it leads to a lower level, or on the same level to a
-// lower switch. It takes O(switches x channels) time and a byte for each pair of switches. It
-// returns an error if cables do not join all switches.
+// NewSPAMNetwork grows the spanning tree from root and classifies all channels. A
+// channel between switches that is not in the tree is up if it leads to a lower level,
+// or on the same level to a lower switch. It takes O(switches x channels) time and a
+// byte for each pair of switches. It returns an error if cables do not join all
+// switches.
 func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*SPAMNetwork, error) {
 	n := f.NumSwitches()
 	if root < 0 || int(root) >= n {
@@ -203,8 +205,8 @@ func (w *SPAMNetwork) numberTree() {
 	}
 }
 
-// findAncestors finds the ancestors and extended ancestors of target t. order has the switches by
-// level, then number, so that channels down lead to later ones.
+// findAncestors finds the ancestors and extended ancestors of target t. order has the
+// switches by level, then number, so that channels down lead to later ones.
 func (w *SPAMNetwork) findAncestors(t fabric.NodeID, order []fabric.NodeID) {
 	row := w.above[int(t)*len(order) : (int(t)+1)*len(order)]
 	for s := t; s != fabric.NoNode; s = w.parent[s] {
@@ -244,20 +246,21 @@ func (w *SPAMNetwork) IsAncestor(s, t fabric.NodeID) bool {
 
 // Worm is the header of a message.
 type Worm struct {
-	// At is the switch that the worm is routed to: the least common ancestor of its destinations,
-	// or the switch of a single one.
+	// At is the switch that the worm is routed to: the least common ancestor of its
+	// destinations, or the switch of a single one.
 	At fabric.NodeID
 	to []fabric.PortID // switches' ports to the destinations, in preorder
 }
 
-// Destinations returns the ports of the channel adapters that get the worm, in the order of the
-// tree.
+// Destinations returns the ports of the channel adapters that get the worm, in the
+// order of the tree.
 func (x *Worm) Destinations(f *fabric.Fabric) []fabric.PortID {
 	return text.Each(x.to, f.Peer)
 }
 
-// NewWorm makes the header for destinations, ports of channel adapters in any order. It returns an
-// error for no destination, one given twice, or one without a cable to a switch.
+// NewWorm makes the header for destinations, ports of channel adapters in any order. It
+// returns an error for no destination, one given twice, or one without a cable to a
+// switch.
 func (w *SPAMNetwork) NewWorm(to []fabric.PortID) (*Worm, error) {
 	if len(to) == 0 {
 		return nil, errors.New("a worm without destinations")
@@ -289,13 +292,14 @@ type Channels interface {
 	Free(p fabric.PortID, vl fabric.VL) bool
 }
 
-// Route appends the ports by which a worm leaves switch at, which it entered by port in. Before its
-// At that is one port: the first free one of Allowed, or the first of all if none is free; there it
-// waits. From At on the worm goes down the tree, by all ports that lead to its destinations: the
-// router takes these together (OCRQ).
+// Route appends the ports by which a worm leaves switch at, which it entered by port
+// in. Before its At that is one port: the first free one of Allowed, or the first of
+// all if none is free; there it waits. From At on the worm goes down the tree, by all
+// ports that lead to its destinations: the router takes these together (OCRQ).
 //
-// From At on a worm with several destinations only goes down, though Allowed would let it go up. It
-// may go down by the cable that it came up by, if a neighbour of its source is a destination.
+// From At on a worm with several destinations only goes down, though Allowed would let
+// it go up. It may go down by the cable that it came up by, if a neighbour of its
+// source is a destination.
 func (w *SPAMNetwork) Route(c Channels, at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	if len(x.to) > 1 && (at == x.At || w.kind[w.f.Peer(in)] == DownTree && w.IsAncestor(x.At, at)) {
 		return w.splitWorm(at, x, to)
@@ -336,11 +340,11 @@ func (w *SPAMNetwork) splitWorm(at fabric.NodeID, x *Worm, to []fabric.PortID) [
 	return to
 }
 
-// Allowed appends the ports that the routing function allows a worm before it splits, best first:
-// those from which the path to At is shortest in the graph, among equal ones the one to the lowest
-// switch. After up channels all up channels are allowed; after up and down cross channels also down
-// cross channels to extended ancestors of At; and always the tree channel down to an ancestor of
-// At, or to the destination.
+// Allowed appends the ports that the routing function allows a worm before it splits,
+// best first: those from which the path to At is shortest in the graph, among equal
+// ones the one to the lowest switch. After up channels all up channels are allowed;
+// after up and down cross channels also down cross channels to extended ancestors of
+// At; and always the tree channel down to an ancestor of At, or to the destination.
 func (w *SPAMNetwork) Allowed(at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	came := w.kind[w.f.Peer(in)]
 	relations := w.above[int(x.At)*len(w.parent) : (int(x.At)+1)*len(w.parent)]

@@ -1,16 +1,16 @@
-// Package updown computes up*/down* routings: a path goes up any number of links, then down any
-// number, and never up again (Schroeder et al., Autonet, 1991; Gerla et al., section 2, for
-// Myrinet). A path uses channels that go up before those that go down, and both kinds in the order
-// of the switches they lead to. So on any fabric there is no cycle of channel dependencies. It
-// makes no promise to other modules.
+// Package updown computes up*/down* routings: a path goes up any number of links, then
+// down any number, and never up again (Schroeder et al., Autonet, 1991; Gerla et al.,
+// section 2, for Myrinet). A path uses channels that go up before those that go down,
+// and both kinds in the order of the switches they lead to. So on any fabric there is
+// no cycle of channel dependencies. It makes no promise to other modules.
 //
-// The direction of a link follows from a strict total order of the switches. OpenSM's updn
-// (osm_ucast_updn.c) lets several roots share the top rank, and picks them by the histogram of
-// distances to the end ports. If end ports are on the spines of a fat tree, too, nearly every
-// switch becomes a root, and links between roots are neither up nor down, or pairs of roots cannot
-// be joined. With a strict order every link has a direction, and every switch but the first has an
-// upward link, so that every pair has a legal path, also for management traffic between any two
-// switches.
+// The direction of a link follows from a strict total order of the switches. OpenSM's
+// updn (osm_ucast_updn.c) lets several roots share the top rank, and picks them by the
+// histogram of distances to the end ports. If end ports are on the spines of a fat
+// tree, too, nearly every switch becomes a root, and links between roots are neither up
+// nor down, or pairs of roots cannot be joined. With a strict order every link has a
+// direction, and every switch but the first has an upward link, so that every pair has
+// a legal path, also for management traffic between any two switches.
 package updown
 
 import (
@@ -33,17 +33,17 @@ func (Engine) Name() string { return "updn" }
 // Guarantee is Reachable and NoCreditLoop.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route chooses an order with ChooseOrder, or grows it from opt.Roots. It spreads each destination
-// over the legal ports that are equally near it.
+// Route chooses an order with ChooseOrder, or grows it from opt.Roots. It spreads each
+// destination over the legal ports that are equally near it.
 //
-// A forwarding table has no history: a switch treats packets alike, whether they came up or down to
-// it. So towards each destination some switches only go down, to switches that only go down; all
-// others may go up, and no switch above sends to them. So packets from all sources keep to the
-// rule.
+// A forwarding table has no history: a switch treats packets alike, whether they came
+// up or down to it. So towards each destination some switches only go down, to switches
+// that only go down; all others may go up, and no switch above sends to them. So
+// packets from all sources keep to the rule.
 //
-// A switch goes up or down, whichever is nearer to the destination. If both are as near, it only
-// goes down if a neighbour above is farther, which may want to send to it; else it may go up and
-// down.
+// A switch goes up or down, whichever is nearer to the destination. If both are as
+// near, it only goes down if a neighbour above is farther, which may want to send to
+// it; else it may go up and down.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
 		return lft.Reroute(ctx, e, f, opt)
@@ -55,8 +55,8 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	return d.route(ctx, e.Name(), f, d.nextHops(e))
 }
 
-// NextHops returns lists of the legal ports of an order that are equally near the destination; see
-// Route. Its errors name engine e.
+// NextHops returns lists of the legal ports of an order that are equally near the
+// destination; see Route. Its errors name engine e.
 func NextHops(e lft.Engine, f *fabric.Fabric, order *Order) func() lft.ListNextHops {
 	return newDirections(f, order).nextHops(e)
 }
@@ -103,24 +103,26 @@ type directions struct {
 	near  []fabric.NodeID // all ranks, sorted by class of upward channels
 }
 
-// channels lists, by rank, the channels of each switch in one direction, and the ranks that they
-// lead to.
+// channels lists, by rank, the channels of each switch in one direction, and the ranks
+// that they lead to.
 //
-// Switches whose channels lead to the same switches, one by one, form a class: a destination that
-// is a channel away for one is so for all, and a tree looks at one of each class. The 1,296 lower
-// switches of a fat tree of radix 36 have little more than 54 classes.
+// Switches whose channels lead to the same switches, one by one, form a class: a
+// destination that is a channel away for one is so for all, and a tree looks at one of
+// each class. The 1,296 lower switches of a fat tree of radix 36 have little more than
+// 54 classes.
 type channels struct {
 	first   []int32 // by rank: its part of to and port
 	to      []int32
 	port    []fabric.PortNum
 	class   []int32 // by rank, from 0
 	classes int
-	// kind is by rank: switches in a row in directions.near have the same kind if they have the
-	// same class and ports.
+	// kind is by rank: switches in a row in directions.near have the same kind if they
+	// have the same class and ports.
 	kind []int32
 }
 
-// from returns the ranks that the channels of the switch with rank r lead to, and their ports.
+// from returns the ranks that the channels of the switch with rank r lead to, and their
+// ports.
 func (c *channels) from(r int32) (to []int32, port []fabric.PortNum) {
 	return c.ranksFrom(r), c.portsFrom(r)
 }
@@ -170,8 +172,8 @@ func (c *channels) findKinds(near []int32) {
 	}
 }
 
-// tree is the paths to one destination switch. It knows switches by rank, and is the scratch memory
-// of a worker.
+// tree is the paths to one destination switch. It knows switches by rank, and is the
+// scratch memory of a worker.
 type tree struct {
 	d        *directions
 	hops     []uint8 // by rank: links to the destination, Unreachable for none
@@ -189,7 +191,8 @@ type tree struct {
 // choice holds the channels of a class, in one direction, that lead to the destination.
 type choice struct {
 	known bool
-	// The tree's index[from:to] has their places in a switch's list; from == to means all.
+	// The tree's index[from:to] has their places in a switch's list; from == to means
+	// all.
 	from, to int32
 }
 
@@ -208,8 +211,8 @@ func newTree(d *directions) *tree {
 	}
 }
 
-// growTo finds hops and down for destination t in O(channels). It returns false if a path is longer
-// than 254 links.
+// growTo finds hops and down for destination t in O(channels). It returns false if a
+// path is longer than 254 links.
 func (x *tree) growTo(t fabric.NodeID) bool {
 	x.some, x.index = x.some[:0], x.index[:0]
 	clear(x.climb)
@@ -249,8 +252,9 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 	return true
 }
 
-// growDown finds down as if all switches that can go down did. It sets mixed if such a switch is no
-// nearer than one above it. It returns false if a path is longer than 254 links.
+// growDown finds down as if all switches that can go down did. It sets mixed if such a
+// switch is no nearer than one above it. It returns false if a path is longer than 254
+// links.
 func (x *tree) growDown(t int32) bool {
 	text.Fill(x.down, fabric.Unreachable)
 	x.mixed = false
@@ -276,8 +280,8 @@ func (x *tree) growDown(t int32) bool {
 	return true
 }
 
-// growByHops is growTo for the destination with rank t by the rule of IncrementalEngine itself, the
-// nearest switches first.
+// growByHops is growTo for the destination with rank t by the rule of IncrementalEngine
+// itself, the nearest switches first.
 func (x *tree) growByHops(t int32) bool {
 	for i := range x.hops {
 		x.hops[i], x.down[i] = fabric.Unreachable, fabric.Unreachable
@@ -312,8 +316,8 @@ func (x *tree) growByHops(t int32) bool {
 	return true
 }
 
-// isDown returns true if a switch only goes down. It needs hops of all switches as near, and down
-// of all nearer ones.
+// isDown returns true if a switch only goes down. It needs hops of all switches as
+// near, and down of all nearer ones.
 func (x *tree) isDown(u int32) bool {
 	h := x.hops[u]
 	if !slices.ContainsFunc(x.d.down.ranksFrom(u), func(v int32) bool { return x.down[v] == h-1 }) {
@@ -324,9 +328,10 @@ func (x *tree) isDown(u int32) bool {
 		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
 }
 
-// side returns the channels in the direction in which the switch with rank r may go, what is known
-// of its class's choice among them, and the hops by rank of the switches they lead to. All but the
-// destination share these with the switches of their class that go in the same direction.
+// side returns the channels in the direction in which the switch with rank r may go,
+// what is known of its class's choice among them, and the hops by rank of the switches
+// they lead to. All but the destination share these with the switches of their class
+// that go in the same direction.
 func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {
 		c = &x.d.up
@@ -336,8 +341,8 @@ func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	return c, &x.downward[c.class[r]], x.down
 }
 
-// countAlike counts switches at the beginning of a list of ranks that may use the same ports to the
-// same switches. It may miss some.
+// countAlike counts switches at the beginning of a list of ranks that may use the same
+// ports to the same switches. It may miss some.
 func (x *tree) countAlike(list []fabric.NodeID) int {
 	n, first := 1, int32(list[0])
 	if x.mixed {
@@ -351,8 +356,8 @@ func (x *tree) countAlike(list []fabric.NodeID) int {
 	return n
 }
 
-// ports lists the ports that the switch with rank r may use. The list is valid until the next
-// growTo.
+// ports lists the ports that the switch with rank r may use. The list is valid until
+// the next growTo.
 func (x *tree) ports(r int32) []fabric.PortNum {
 	if x.mixed {
 		return x.listPorts(r)

@@ -19,9 +19,9 @@ import (
 // installed returns the path of a file of the directory after installation.
 func (c *contents) installed(name string) string { return filepath.Join(c.opt.InstallDir, name) }
 
-// QoSOptions returns the lines of opensm.conf from which OpenSM makes the SL-to-VL tables, none if
-// all traffic may use one VL. The error is the reason why OpenSM needs the plugin to load this
-// routing as it was verified.
+// QoSOptions returns the lines of opensm.conf from which OpenSM makes the SL-to-VL tables,
+// none if all traffic may use one VL. The error is the reason why OpenSM needs the plugin
+// to load this routing as it was verified.
 func QoSOptions(r *compile.Result) ([]string, error) {
 	if r.Plan != nil {
 		return nil, errors.New("OpenSM's file engine loads no multicast tables")
@@ -49,8 +49,8 @@ func (c *contents) lmcOptions() (lmc uint8, esp0 string) {
 	return lmc, esp0
 }
 
-// configHead begins a file of lines for opensm.conf. It starts with an empty line, since the site's
-// file may lack its last line end.
+// configHead begins a file of lines for opensm.conf. It starts with an empty line, since
+// the site's file may lack its last line end.
 const configHead = `
 # %s
 # These lines are added to opensm.conf, whose other options stay: of an option that comes
@@ -61,10 +61,10 @@ const configHead = `
 // writeConfig writes lines for opensm.conf: OpenSM's file engine then loads the tables from
 // InstallDir.
 //
-// no_fallback keeps OpenSM from routing by minhop when it cannot load them. No option names the
-// file of LIDs: at its start OpenSM reads guid2lid in its cache directory (OSM_CACHE_DIR, else
-// /var/cache/opensm). With honor_guid2lid_file it keeps these LIDs also when it takes over as a
-// standby. qos has the lines that make the SL-to-VL tables.
+// no_fallback keeps OpenSM from routing by minhop when it cannot load them. No option names
+// the file of LIDs: at its start OpenSM reads guid2lid in its cache directory
+// (OSM_CACHE_DIR, else /var/cache/opensm). With honor_guid2lid_file it keeps these LIDs
+// also when it takes over as a standby. qos has the lines that make the SL-to-VL tables.
 func (c *contents) writeConfig(w io.Writer, qos []string) error {
 	lmc, esp0 := c.lmcOptions()
 	_, err := fmt.Fprintf(w, configHead+`# The tables are static: when a cable fails, pairs that used it stay unreachable until
@@ -81,9 +81,9 @@ lmc_esp0 %s
 	return err
 }
 
-// PluginConfig returns the YAML configuration with which the plugin makes the same tables as a
-// compiled directory. options are those of its manifest; groups is the path of its groups.json (the
-// senders of each MGID), "" for none.
+// PluginConfig returns the YAML configuration with which the plugin makes the same tables
+// as a compiled directory. options are those of its manifest; groups is the path of its
+// groups.json (the senders of each MGID), "" for none.
 func PluginConfig(options map[string]any, groups string) ([]byte, error) {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(options)) {

@@ -26,28 +26,28 @@ type file struct {
 	write func(io.Writer) error
 }
 
-// pendingPrefix begins the name of a directory in the making, which is in the same parent as the
-// one it replaces. The name goes on with the machine's boot ID, a hyphen and a random number. The
-// process that writes it holds a lock (flock).
+// pendingPrefix begins the name of a directory in the making, which is in the same parent as
+// the one it replaces. The name goes on with the machine's boot ID, a hyphen and a random
+// number. The process that writes it holds a lock (flock).
 const pendingPrefix = ".ibweave-"
 
-// oldInfix is in the name that the replaced directory has for a moment where directories cannot be
-// exchanged: the name of the directory in the making, then oldInfix, then its former name.
+// oldInfix is in the name that the replaced directory has for a moment where directories cannot
+// be exchanged: the name of the directory in the making, then oldInfix, then its former name.
 const oldInfix = ".old-"
 
-// foreignAge is the age from which a directory in the making counts as abandoned if its lock cannot
-// be trusted: it is from another machine or boot (network file systems may not share locks), or the
-// system has no locks.
+// foreignAge is the age from which a directory in the making counts as abandoned if its lock
+// cannot be trusted: it is from another machine or boot (network file systems may not share
+// locks), or the system has no locks.
 const foreignAge = 24 * time.Hour
 
-// writeDirectory writes the files of list and their manifest as directory dir. All of it appears at
-// once: it makes a complete directory in the same parent, syncs it and puts it in place by one
-// rename (by two, the old one first, if the file system cannot exchange directories, as NFS). A
-// crash leaves dir either as it was or complete, and perhaps a hidden directory, which the next
-// call for the same parent removes.
+// writeDirectory writes the files of list and their manifest as directory dir. All of it
+// appears at once: it makes a complete directory in the same parent, syncs it and puts it in
+// place by one rename (by two, the old one first, if the file system cannot exchange
+// directories, as NFS). A crash leaves dir either as it was or complete, and perhaps a hidden
+// directory, which the next call for the same parent removes.
 //
-// A dir that exists is replaced only if it is empty or has only files of its own manifest: files of
-// others must not be deleted.
+// A dir that exists is replaced only if it is empty or has only files of its own manifest:
+// files of others must not be deleted.
 func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -110,12 +110,12 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 	return files.SyncFolder(parent)
 }
 
-// writersAtOnce is how many files are written at the same time: each writer already uses several
-// CPUs.
+// writersAtOnce is how many files are written at the same time: each writer already uses
+// several CPUs.
 const writersAtOnce = 2
 
-// replaceable returns true if dir exists. It returns an error if dir has files
-// that no compile wrote.
+// replaceable returns true if dir exists. It returns an error if dir has files that no compile
+// wrote.
 func replaceable(dir string, list []file) (exists bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,8 +172,7 @@ func swap(pending, dir string, replace bool) error {
 	return os.Rename(old, pending)
 }
 
-// writeFile writes one file, syncs it and returns its SHA-256. It stops when
-// ctx ends.
+// writeFile writes one file, syncs it and returns its SHA-256. It stops when ctx ends.
 func writeFile(ctx context.Context, name string, write func(io.Writer) error) (sum string, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -227,8 +226,8 @@ func boot() string {
 	return string(id[:min(8, len(id))])
 }
 
-// removeAbandoned removes directories in the making that no process works on. It ignores errors:
-// what stays is left to the next call.
+// removeAbandoned removes directories in the making that no process works on. It ignores
+// errors: what stays is left to the next call.
 func removeAbandoned(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {

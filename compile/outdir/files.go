@@ -1,6 +1,6 @@
-// Package outdir writes and reads compiled directories: the files of a verified
-// routing that OpenSM loads, their manifest, and the commands that install them.
-// It makes no promise to other modules.
+// Package outdir writes and reads compiled directories: the files of a verified routing that
+// OpenSM loads, their manifest, and the commands that install them. It makes no promise to
+// other modules.
 package outdir
 
 import (
@@ -42,8 +42,8 @@ const (
 	FARName      = "ibweave.far"
 	AdaptiveName = "adaptive.json"
 	ConfigName   = "opensm.conf"
-	// OrderName has the order of the switches that an up*/down* engine used, for
-	// --previous; compile --roots takes it too.
+	// OrderName has the order of the switches that an up*/down* engine used, for --previous;
+	// compile --roots takes it too.
 	OrderName = "switch-order"
 	// CAOrderName has the hosts in the order in which shift permutations of them are free of
 	// contention, in the form in which OpenSM's ftree writes it.
@@ -59,7 +59,8 @@ const ZstdSuffix = ".zst"
 // Options are the options of Write.
 type Options struct {
 	Options map[string]any // for the manifest: the other options that made the result
-	// Previous is the SHA-256 of the manifest of the directory whose tables were kept, "" for none.
+	// Previous is the SHA-256 of the manifest of the directory whose tables were kept, "" for
+	// none.
 	Previous string
 	// InstallDir is the absolute path that opensm.conf gives for the directory.
 	InstallDir string
@@ -68,23 +69,21 @@ type Options struct {
 	// Labels writes the labels of ports into the topology, as ibdiagnet does. ibsim cannot
 	// load such a topology.
 	Labels bool
-	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix.
-	// OpenSM wants them unpacked.
+	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix. OpenSM wants
+	// them unpacked.
 	Zstd bool
-	// PairSLs writes the path SLs a second time, a line for each pair, as
-	// ibdmchk reads them.
+	// PairSLs writes the path SLs a second time, a line for each pair, as ibdmchk reads them.
 	PairSLs bool
-	// Force writes an opensm.conf for OpenSM's file engine even if that engine cannot load all that
-	// the proof needs.
+	// Force writes an opensm.conf for OpenSM's file engine even if that engine cannot load
+	// all that the proof needs.
 	Force bool
-	// Only restricts tables to these switches; nil means all. There is no
-	// opensm.conf then, since OpenSM would leave the other switches without
-	// tables.
+	// Only restricts tables to these switches; nil means all. There is no opensm.conf then,
+	// since OpenSM would leave the other switches without tables.
 	Only []fabric.NodeID
 }
 
-// Write writes the files of r as directory dir, all at once (see writeDirectory), and returns their
-// names. It does not look at r.Verify: callers must do so before.
+// Write writes the files of r as directory dir, all at once (see writeDirectory), and returns
+// their names. It does not look at r.Verify: callers must do so before.
 func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]string, error) {
 	if !filepath.IsAbs(opt.InstallDir) {
 		return nil, fmt.Errorf("%s is no absolute path, as opensm.conf needs", opt.InstallDir)
@@ -140,7 +139,8 @@ func (c *contents) addDump(name string, write func(io.Writer) error) {
 	c.add(name+ZstdSuffix, func(w io.Writer) error { return dump.WriteZstd(w, write) })
 }
 
-// addTables adds the fabric, its unicast tables, their certificate and the switch and CA orders.
+// addTables adds the fabric, its unicast tables, their certificate and the switch and CA
+// orders.
 func (c *contents) addTables() {
 	f, t := c.Routing.Fabric, c.Routing.Tables
 	opt := c.dumpOptions()
@@ -209,8 +209,8 @@ func (c *contents) addGroups() {
 	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees) })
 }
 
-// writeOrder writes the GUIDs of the switches, the top of the order first. Errors are those of
-// lft.SwitchesByRank and w.
+// writeOrder writes the GUIDs of the switches, the top of the order first. Errors are those
+// of lft.SwitchesByRank and w.
 func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
 	list, err := lft.SwitchesByRank(f, rank)
 	if err != nil {

@@ -20,16 +20,16 @@ const (
 	siteCopy   = "/etc/opensm/before-ibweave.tar"
 )
 
-// mergeLIDs is an awk program for two guid2lid files. It prints the first one, and those lines of
-// the second that share no GUID and no LID with it: of two ports with one LID, OpenSM might take
-// either. It compares LIDs as text, since all have the same number of digits.
+// mergeLIDs is an awk program for two guid2lid files. It prints the first one, and those lines
+// of the second that share no GUID and no LID with it: of two ports with one LID, OpenSM might
+// take either. It compares LIDs as text, since all have the same number of digits.
 const mergeLIDs = `NF<3{next}NR==FNR{a[$1]=$2"";b[$1]=$3""}NR>FNR{if($1 in a)next;for(g in a)if($2""<=b[g]&&$3"">=a[g])next}1`
 
-// InstallCommands returns shell commands that copy the compiled directory dir, with these files, to
-// opt.InstallDir, and add lines to the site's opensm.conf, which keeps its other options. plugin
-// adds the lines for the plugin, static those for the static files; each is nil if files lacks that
-// configuration. Both first archive the files that they replace; undo restores these. Ports outside
-// the fabric keep the LIDs that OpenSM gave them.
+// InstallCommands returns shell commands that copy the compiled directory dir, with these
+// files, to opt.InstallDir, and add lines to the site's opensm.conf, which keeps its other
+// options. plugin adds the lines for the plugin, static those for the static files; each is
+// nil if files lacks that configuration. Both first archive the files that they replace; undo
+// restores these. Ports outside the fabric keep the LIDs that OpenSM gave them.
 func InstallCommands(dir string, files []string, opt Options) (plugin, static, undo []string) {
 	quote := func(s string) string {
 		if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
@@ -73,8 +73,8 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static, u
 	return with(PluginOpenSMName), with(ConfigName), undo
 }
 
-// adaptiveSwitch is the JSON form of a switch's choices. LIDs in no group have only their static
-// port.
+// adaptiveSwitch is the JSON form of a switch's choices. LIDs in no group have only their
+// static port.
 type adaptiveSwitch struct {
 	verify.SwitchRef
 	Groups []adaptiveGroup `json:"groups"`
@@ -86,8 +86,8 @@ type adaptiveGroup struct {
 	LIDs  [][2]fabric.LID `json:"lids"` // first and last LID of each range
 }
 
-// writeAdaptive writes the groups of each switch and the LIDs that use them as JSON, a line for
-// each switch. t must have one PLFT, as adaptive.Widen makes it.
+// writeAdaptive writes the groups of each switch and the LIDs that use them as JSON, a line
+// for each switch. t must have one PLFT, as adaptive.Widen makes it.
 func writeAdaptive(w io.Writer, f *fabric.Fabric, t *adaptive.Tables, only []fabric.NodeID) error {
 	b := bufio.NewWriter(w)
 	b.WriteString(`{"switches": [`)

@@ -40,15 +40,15 @@ type Manifest struct {
 	// Previous is the SHA-256 of the manifest of the directory whose tables were kept as
 	// far as possible, "" for none.
 	Previous string `json:"previous,omitempty"`
-	// VirtualLIDs maps each LID of a virtual port to the GUID of the physical port that it is on.
-	// No other file has them.
+	// VirtualLIDs maps each LID of a virtual port to the GUID of the physical port that it
+	// is on. No other file has them.
 	VirtualLIDs map[fabric.LID]fabric.GUID `json:"virtual_lids,omitempty"`
 	// Files maps the name of each file to its SHA-256 in hexadecimal.
 	Files map[string]string `json:"files"`
 }
 
-// engineName matches names of engines, also of other versions. It is strict because the name goes
-// into OpenSM's options.
+// engineName matches names of engines, also of other versions. It is strict because the
+// name goes into OpenSM's options.
 var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // ReadManifest reads the manifest of a compiled directory.
@@ -84,8 +84,8 @@ func Open(path string) (*Directory, error) {
 	return &Directory{Manifest: m, Path: path, read: make(map[string]bool)}, nil
 }
 
-// WithVirtualLIDs returns f, the fabric of the directory's topology text, with the LIDs of virtual
-// ports. It returns an error if they do not fit it.
+// WithVirtualLIDs returns f, the fabric of the directory's topology text, with the LIDs of
+// virtual ports. It returns an error if they do not fit it.
 func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
 	if len(d.VirtualLIDs) == 0 {
 		return f, nil
@@ -107,8 +107,8 @@ func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return g, nil
 }
 
-// Find returns the path of a file, and true if the manifest lists it. Of a compressed dump that was
-// unpacked for OpenSM, it is the unpacked file; the manifest has no sum of that.
+// Find returns the path of a file, and true if the manifest lists it. Of a compressed dump
+// that was unpacked for OpenSM, it is the unpacked file; the manifest has no sum of that.
 func (d *Directory) Find(form string) (path string, listed bool) {
 	path = filepath.Join(d.Path, form)
 	if _, listed = d.Files[form]; listed {
@@ -122,8 +122,8 @@ func (d *Directory) Find(form string) (path string, listed bool) {
 	return path, listed
 }
 
-// Read notes that a file was read. It returns true if the file differs from the manifest: hash
-// returns its SHA-256 in hexadecimal.
+// Read notes that a file was read. It returns true if the file differs from the manifest:
+// hash returns its SHA-256 in hexadecimal.
 func (d *Directory) Read(path string, hash func() string) (changed bool) {
 	name := filepath.Base(path)
 	if path != filepath.Join(d.Path, name) {

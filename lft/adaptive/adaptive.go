@@ -1,9 +1,9 @@
-// Package adaptive holds the tables of adaptive switches: for each LID a set of output ports
-// instead of one. It makes no promise to other modules.
+// Package adaptive holds the tables of adaptive switches: for each LID a set of output
+// ports instead of one. It makes no promise to other modules.
 //
-// A switch has up to 8 or so private LFTs (PLFT). An entry of a PLFT has a static port, a state and
-// a group of output ports. A packet's service level and input port select the PLFT. Static routing
-// is the special case in which all entries are Static.
+// A switch has up to 8 or so private LFTs (PLFT). An entry of a PLFT has a static port, a
+// state and a group of output ports. A packet's service level and input port select the
+// PLFT. Static routing is the special case in which all entries are Static.
 package adaptive
 
 import (
@@ -94,8 +94,8 @@ func (g *Group) Ports() (s PortSet) {
 // MaxGroups is the greatest number of groups in the group table of a switch.
 const MaxGroups = 1<<stateShift - 1
 
-// DefaultGroups is how many groups the group table of a switch has by default: 1792, the default
-// and limit in NVIDIA's NVOS manual (25.02.4002, "nv action change system profile
+// DefaultGroups is how many groups the group table of a switch has by default: 1792, the
+// default and limit in NVIDIA's NVOS manual (25.02.4002, "nv action change system profile
 // adaptive-routing-groups", 128 to 1792).
 const DefaultGroups = 1792
 
@@ -112,16 +112,16 @@ type Tables struct {
 	Groups [][]Group
 	// PLFTs lists the private LFTs by number.
 	PLFTs []*PLFT
-	// Select gives the PLFT for each packet. It is nil if that is not known, which matters only if
-	// there are several PLFTs.
+	// Select gives the PLFT for each packet. It is nil if that is not known, which matters
+	// only if there are several PLFTs.
 	Select *Selector
 }
 
 // PLFT is the private LFTs with the same number on all switches.
 type PLFT struct {
 	Ports *lft.Tables // the static ports
-	// Lacking marks, by NodeID, the switches that have no PLFT of this number; all their entries have
-	// NoPath. It is nil if every switch has the PLFT, as for number 0.
+	// Lacking marks, by NodeID, the switches that have no PLFT of this number; all their
+	// entries have NoPath. It is nil if every switch has the PLFT, as for number 0.
 	Lacking []bool
 	stride  int
 	choice  []uint16
@@ -156,14 +156,14 @@ func (p *PLFT) At(s fabric.NodeID, lid fabric.LID) (state State, group int) {
 	return State(e >> stateShift), group
 }
 
-// Row returns the entries of a switch by LID, from 0 to MaxLID. Entries with the same state and
-// group are equal.
+// Row returns the entries of a switch by LID, from 0 to MaxLID. Entries with the same state
+// and group are equal.
 func (p *PLFT) Row(s fabric.NodeID) []uint16 {
 	return p.choice[int(s)*p.stride : int(s+1)*p.stride]
 }
 
-// Check returns an error if t cannot be tables of f: the number of switches differs, or an entry
-// has a group that its switch lacks.
+// Check returns an error if t cannot be tables of f: the number of switches differs, or an
+// entry has a group that its switch lacks.
 func (t *Tables) Check(f *fabric.Fabric) error {
 	n := f.NumSwitches()
 	if len(t.Groups) != n {
@@ -208,7 +208,8 @@ func (t *Tables) Count() (free, hbf int64) {
 	return n[Free], n[HBF]
 }
 
-// WithState returns tables in which all entries with a choice of ports have the given state.
+// WithState returns tables in which all entries with a choice of ports have the given
+// state.
 func (t *Tables) WithState(state State) *Tables {
 	out := *t
 	out.PLFTs = nil
@@ -264,8 +265,8 @@ func (p *PLFT) HasEntry(s fabric.NodeID, lid fabric.LID) bool {
 	return p.Ports.Row(s)[lid] != fabric.NoPath || state != Static
 }
 
-// Selector gives the PLFT of a packet by switch, input port and SL. Input port 0 stands for the
-// switch's own packets.
+// Selector gives the PLFT of a packet by switch, input port and SL. Input port 0 stands for
+// the switch's own packets.
 type Selector struct {
 	start []int32 // by switch: its first row
 	rows  [][lft.NumSLs]uint8
@@ -297,8 +298,8 @@ func (x *Selector) PLFT(s fabric.NodeID, in fabric.PortNum, sl fabric.SL) int {
 	return int(x.Row(s, in)[sl])
 }
 
-// Choice is a switch's freedom for packets to one LID. Ports are all ports by which they may leave,
-// also the static one.
+// Choice is a switch's freedom for packets to one LID. Ports are all ports by which they
+// may leave, also the static one.
 type Choice struct {
 	State State // Static if there is at most one port
 	Ports PortSet

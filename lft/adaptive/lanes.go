@@ -7,11 +7,11 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// lanes gives the virtual lanes of packets. SLs with equal VLs for every pair of input and output
-// port form a class: they need not be told apart.
+// lanes gives the virtual lanes of packets. SLs with equal VLs for every pair of input and
+// output port form a class: they need not be told apart.
 type lanes struct {
-	// several is true if packets may change lanes. Otherwise the packets of each SL stay on one
-	// lane, and all lanes are copies of one network: lanes then has one class, on VL 0.
+	// several is true if packets may change lanes. Otherwise the packets of each SL stay on
+	// one lane, and all lanes are copies of one network: lanes then has one class, on VL 0.
 	several bool
 	sl2vl   *lft.SL2VL
 	sls     *lft.PathSLs
@@ -21,7 +21,8 @@ type lanes struct {
 	senders [][]sender        // by switch
 }
 
-// sender stands for an end port, and for all others on its switch that meet the same tables.
+// sender stands for an end port, and for all others on its switch that meet the same
+// tables.
 type sender struct {
 	end fabric.PortID
 	in  fabric.PortNum // the input port of its packets, 0 for port 0 of a switch
@@ -85,7 +86,8 @@ func (l *lanes) listSenders(f *fabric.Fabric, s fabric.NodeID) []sender {
 	return list
 }
 
-// classesOf returns, as bits, the classes that packets of sender x on switch s to a LID may have.
+// classesOf returns, as bits, the classes that packets of sender x on switch s to a LID may
+// have.
 func (l *lanes) classesOf(x sender, s fabric.NodeID, lid fabric.LID) uint16 {
 	if l.sls != nil {
 		row := l.sls.PortRow(x.end)

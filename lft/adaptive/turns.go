@@ -2,7 +2,8 @@ package adaptive
 
 import "github.com/ibweave/ibweave/internal/graph"
 
-// turns is a dependency graph. A node is a channel on a VL, an edge a turn that packets make.
+// turns is a dependency graph. A node is a channel on a VL, an edge a turn that packets
+// make.
 type turns struct {
 	graph.Rows
 	*channels

@@ -16,26 +16,26 @@ import (
 
 // Widen adds choices to static tables without credit loop: groups of ports for all LIDs, in one
 // PLFT for all packets. A port is a candidate for a LID if it leads to a switch with a shorter
-// static path to the LID, so packets arrive whatever ports they take. A candidate is added if its
-// dependencies between channels, (port, VL), close no cycle with those of all other choices, static
-// ports and management packets included. So the result is free of credit loops without escape
-// paths.
+// static path to the LID, so packets arrive whatever ports they take. A candidate is added if
+// its dependencies between channels, (port, VL), close no cycle with those of all other
+// choices, static ports and management packets included. So the result is free of credit loops
+// without escape paths.
 //
 // First, channels are numbered, and ports are added whose dependencies go from lower to higher
 // numbers: they climb. If the static dependencies climb in the numbers of up*/down* with the
-// routing's order, these are taken; they permit all ports that updn or fattree allow. If not, the
-// numbers are a topological order of the static dependencies close to these numbers. Then the other
-// ports are tried one by one, by LID, and the numbers change as needed. After that no single port
-// can be added, unless the search has used up searchWork steps. This search leaves out LIDs of
-// switches without hosts, and switches that no host's packets to a LID pass.
+// routing's order, these are taken; they permit all ports that updn or fattree allow. If not,
+// the numbers are a topological order of the static dependencies close to these numbers. Then
+// the other ports are tried one by one, by LID, and the numbers change as needed. After that no
+// single port can be added, unless the search has used up searchWork steps. This search leaves
+// out LIDs of switches without hosts, and switches that no host's packets to a LID pass.
 //
-// A packet keeps its SL. So with several lanes, a port must close no cycle on any lane that packets
-// to the LID take there.
+// A packet keeps its SL. So with several lanes, a port must close no cycle on any lane that
+// packets to the LID take there.
 //
-// On one lane it takes O(switches x ports) for all LIDs of a leaf together; with several lanes, or
-// if their static paths do not fit together, for each LID. The tables do not depend on the number
-// of CPUs, and share the routing's static tables. Errors: a *lft.DomainError for tables with a
-// credit loop and for a switch with more than MaxGroups different sets of ports; ctx's.
+// On one lane it takes O(switches x ports) for all LIDs of a leaf together; with several lanes,
+// or if their static paths do not fit together, for each LID. The tables do not depend on the
+// number of CPUs, and share the routing's static tables. Errors: a *lft.DomainError for tables
+// with a credit loop and for a switch with more than MaxGroups different sets of ports; ctx's.
 func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	w := newWidener(r)
 	ok := false
@@ -74,7 +74,8 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 // searchWork bounds the steps of the search for ports that do not climb.
 const searchWork = 1 << 26
 
-// widener holds what workers share. A node of its graphs is a channel on a VL: channel x VLs + VL.
+// widener holds what workers share. A node of its graphs is a channel on a VL: channel x VLs +
+// VL.
 type widener struct {
 	*lft.Routing
 	*lanes
@@ -103,7 +104,8 @@ type channels struct {
 type root struct {
 	s    fabric.NodeID
 	lids []fabric.LID
-	// With split, LIDs are widened one by one; left means that candidates remain for the search.
+	// With split, LIDs are widened one by one; left means that candidates remain for the
+	// search.
 	split, left bool
 }
 
@@ -153,8 +155,9 @@ func newWidener(r *lft.Routing) *widener {
 
 func (w *widener) numNodes() int { return len(w.to) * w.lanes.vls }
 
-// upDownKeys returns keys by node that climb along up*/down* paths: those of channels that go up,
-// the highest switches last, then those of channels that go down. Without an order all keys are 0.
+// upDownKeys returns keys by node that climb along up*/down* paths: those of channels that go
+// up, the highest switches last, then those of channels that go down. Without an order all keys
+// are 0.
 func (w *widener) upDownKeys() []int32 {
 	keys := make([]int32, w.numNodes())
 	if w.Order == nil {
@@ -233,7 +236,8 @@ func (p *paths) widenOne() (left, ok bool) {
 	return left, true
 }
 
-// collect fills in turns with all dependencies of the static ports and of the groups in the PLFT.
+// collect fills in turns with all dependencies of the static ports and of the groups in the
+// PLFT.
 func (w *widener) collect(ctx context.Context) error {
 	type collector struct {
 		*paths
@@ -350,8 +354,8 @@ func (w *widener) newPaths() *paths {
 // out returns the channels of a switch: first, and one more than the last.
 func (w *widener) out(s fabric.NodeID) (first, last int32) { return w.first[s], w.first[s+1] }
 
-// load makes the static ports for LIDs of a root the choices. It returns false if a switch has no
-// path for some of them.
+// load makes the static ports for LIDs of a root the choices. It returns false if a switch has
+// no path for some of them.
 func (p *paths) load(root fabric.NodeID, lids []fabric.LID) bool {
 	w, f := p.w, p.w.Fabric
 	p.root, p.lids = root, lids
@@ -401,8 +405,8 @@ func (p *paths) isCandidate(c int32) bool {
 }
 
 // widenOneLane adds the channels whose dependencies climb, at the farthest switches first, and
-// stores the choices. left is true if candidates remain. It returns false early if static ports of
-// the LIDs do not climb together, or their paths differ in length.
+// stores the choices. left is true if candidates remain. It returns false early if static ports
+// of the LIDs do not climb together, or their paths differ in length.
 func (p *paths) widenOneLane() (left, ok bool) {
 	w := p.w
 	for i := len(p.queue) - 1; i > 0; i-- {

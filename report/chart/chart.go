@@ -1,8 +1,9 @@
 // Package chart draws measurements in SVG and PNG, for readers who compare our figure with a
-// report's or a paper's: panels side by side, axes with units, confidence intervals, a legend below
-// each panel, and a caption. Curves differ by colour (the Palette of Okabe and Ito, which
-// colour-blind people can tell apart), by marker and by dashes, so that they differ in black and
-// white too. The same chart gives the same bytes. It makes no promise to other modules.
+// report's or a paper's: panels side by side, axes with units, confidence intervals, a legend
+// below each panel, and a caption. Curves differ by colour (the Palette of Okabe and Ito,
+// which colour-blind people can tell apart), by marker and by dashes, so that they differ in
+// black and white too. The same chart gives the same bytes. It makes no promise to other
+// modules.
 package chart
 
 import (
@@ -34,8 +35,8 @@ type Axis struct {
 	Unit  string `json:"unit,omitempty"` // such as "ns"; "" for a number without unit
 	// Scale is Linear or a logarithm.
 	Scale Scale `json:"scale"`
-	// Names, for a Y axis, label values: the last one 1, the one before 2. Categories, for an X
-	// axis, label 1, 2 and so on; points are then not joined.
+	// Names, for a Y axis, label values: the last one 1, the one before 2. Categories, for an
+	// X axis, label 1, 2 and so on; points are then not joined.
 	Names      []string `json:"names,omitempty"`
 	Categories []string `json:"categories,omitempty"`
 }
@@ -62,16 +63,16 @@ const (
 type Point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
-	// Half is half the width of the 95 % confidence interval of Y, in Y's unit; 0 if there is none,
-	// for example if Y does not depend on chance.
+	// Half is half the width of the 95 % confidence interval of Y, in Y's unit; 0 if there is
+	// none, for example if Y does not depend on chance.
 	Half float64 `json:"half,omitempty"`
 	// N is the number of independent values whose mean is Y; 0 if Y does not depend on chance.
 	N int `json:"n,omitempty"`
-	// Draws, if any, are these values. Points of other curves with equally many draws have the same
-	// networks and groups, in this order.
+	// Draws, if any, are these values. Points of other curves with equally many draws have the
+	// same networks and groups, in this order.
 	Draws []float64 `json:"draws,omitempty"`
-	// Unsteady means that Y depends on how long it is measured, since more packets come than go.
-	// Its curve ends here.
+	// Unsteady means that Y depends on how long it is measured, since more packets come than
+	// go. Its curve ends here.
 	Unsteady bool `json:"unsteady,omitempty"`
 }
 
@@ -79,8 +80,8 @@ type Point struct {
 type Curve struct {
 	Name   string  `json:"name"` // "" for no line in the legend, if another curve has this Look
 	Points []Point `json:"points"`
-	// Look, if not "", gives curves the same colour and marker: for example a scheme in all panels,
-	// or a model and its simulation.
+	// Look, if not "", gives curves the same colour and marker: for example a scheme in all
+	// panels, or a model and its simulation.
 	Look string `json:"-"`
 	Form Form   `json:"-"`
 }
@@ -132,7 +133,8 @@ const (
 	pngDPI      = 120
 )
 
-// Palette has the colours of curves and packets: Okabe and Ito's without yellow, too weak on white.
+// Palette has the colours of curves and packets: Okabe and Ito's without yellow, too weak on
+// white.
 var Palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, // blue
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff}, // vermilion
@@ -151,8 +153,8 @@ var markers = []draw.GlyphDrawer{
 
 var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}
 
-// styleOf returns the look of the i-th curve of a chart. The numbers of markers and of colours have
-// no common divisor, so 40 curves differ.
+// styleOf returns the look of the i-th curve of a chart. The numbers of markers and of colours
+// have no common divisor, so 40 curves differ.
 func styleOf(i int) (draw.LineStyle, draw.GlyphStyle) {
 	c := Palette[i%len(Palette)]
 	return draw.LineStyle{Color: c, Width: 1.3, Dashes: dashes[i%len(dashes)]},
@@ -360,8 +362,8 @@ func WritePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	return err
 }
 
-// check returns an error if c has no panel, or a point that is not finite, or not positive on a
-// logarithmic axis.
+// check returns an error if c has no panel, or a point that is not finite, or not positive on
+// a logarithmic axis.
 func (c *Chart) check() error {
 	if len(c.Panels) == 0 {
 		return fmt.Errorf("chart %q has no panel", c.Title)
@@ -400,8 +402,8 @@ func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 			return fmt.Errorf("chart %q: %w", c.Title, err)
 		}
 	}
-	// Titles and the names of axes are drawn here: gonum/plot places a name at the middle value of
-	// an axis, even of a logarithmic one, and leaves room above for the name there.
+	// Titles and the names of axes are drawn here: gonum/plot places a name at the middle
+	// value of an axis, even of a logarithmic one, and leaves room above for the name there.
 	tiles := draw.Tiles{
 		Rows: rows, Cols: columns, PadX: axisName + 0.4*vg.Centimeter, PadY: 2*axisName + legend,
 		PadLeft: axisName, PadTop: axisName, PadBottom: axisName + legend,
@@ -481,9 +483,9 @@ type intervals struct {
 
 func (p intervals) YError(i int) (low, high float64) { return p.of.interval(p.xys[i]) }
 
-// interval returns how far a point's interval reaches down and up. On a logarithmic axis it has no
-// lower half if that reaches 0. It ends at 0 for values that are not negative, and at the panel's
-// Most.
+// interval returns how far a point's interval reaches down and up. On a logarithmic axis it
+// has no lower half if that reaches 0. It ends at 0 for values that are not negative, and at
+// the panel's Most.
 func (p *Panel) interval(at Point) (low, high float64) {
 	low, high = at.Half, at.Half
 	switch {
@@ -598,8 +600,8 @@ func (p *Panel) setLimits(g *plot.Plot) {
 	}
 }
 
-// limits returns the ends of an axis: for x the first and the last point; for y whole powers on a
-// logarithmic axis, else from 0 if no value is negative.
+// limits returns the ends of an axis: for x the first and the last point; for y whole powers
+// on a logarithmic axis, else from 0 if no value is negative.
 func limits(low, high float64, s Scale, y bool) (float64, float64) {
 	if math.IsInf(low, 1) { // no points
 		low, high = 1, 1

@@ -2,9 +2,9 @@
 // node_exporter's textfile collector reads. It makes no promise to other modules.
 //
 // Metrics are the numbers of a command's JSON document, named after its members:
-// unicast.unreachable of check is ibweave_check_unicast_unreachable. So they are as stable as the
-// document. Members of lists are left out, with two exceptions: findings are counted by rule and
-// severity, and groups of hosts have their texts as labels.
+// unicast.unreachable of check is ibweave_check_unicast_unreachable. So they are as stable as
+// the document. Members of lists are left out, with two exceptions: findings are counted by
+// rule and severity, and groups of hosts have their texts as labels.
 package metrics
 
 import (
@@ -23,8 +23,9 @@ import (
 // Verdicts are the values of the label verdict, the best first.
 var Verdicts = []string{"clean", "warnings", "undecided", "errors"}
 
-// Write writes the numbers of a document, which must marshal to a JSON object, as metrics. Their
-// names begin with ibweave and the command. Metrics that end in _total are counters, others gauges.
+// Write writes the numbers of a document, which must marshal to a JSON object, as metrics.
+// Their names begin with ibweave and the command. Metrics that end in _total are counters,
+// others gauges.
 func Write(w io.Writer, command string, document any) error {
 	data, err := json.Marshal(document)
 	if err != nil {
@@ -103,8 +104,8 @@ func (p *printer) info(members map[string]any) {
 	}
 }
 
-// metricName returns the name of a member's metric. promtool reserves the last words count, sum and
-// bucket for other types: members with such names get the name of the object they are in.
+// metricName returns the name of a member's metric. promtool reserves the last words count, sum
+// and bucket for other types: members with such names get the name of the object they are in.
 func (p *printer) metricName(path []string) string {
 	words := slices.Clone(path)
 	if n := len(words); n > 1 && slices.Contains([]string{"count", "sum", "bucket"}, words[n-1]) {
@@ -153,8 +154,8 @@ func (p *printer) findings(list []any) {
 	p.metric(p.metricName([]string{"findings"}), "Findings of ibweave "+p.command+" by rule and severity.", lines...)
 }
 
-// groups writes the numbers in a list of objects, with their texts as labels, also the numbers in
-// lists inside these objects.
+// groups writes the numbers in a list of objects, with their texts as labels, also the numbers
+// in lists inside these objects.
 func (p *printer) groups(path []string, list []any) {
 	lines := make(map[string][]string) // by metric
 	var add func(path, above []string, list []any)

@@ -38,8 +38,8 @@ func arrange(in *Input) *layout {
 	return l
 }
 
-// onGrid places switches by coordinates: even dimensions to the right, odd ones upwards. From the
-// third dimension on it places copies of the plane side by side.
+// onGrid places switches by coordinates: even dimensions to the right, odd ones upwards.
+// From the third dimension on it places copies of the plane side by side.
 func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 	n := len(g.Dims)
 	step := make([]float64, n)
@@ -73,8 +73,8 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 			if a == b {
 				continue
 			}
-			// A cable that closes a ring or joins planes passes beside the switches between its
-			// ends.
+			// A cable that closes a ring or joins planes passes beside the switches between
+			// its ends.
 			if far := a - b; far > 1 || far < -1 || d >= 2 {
 				e.bend = 0.3 * unit
 				if a > b {
@@ -86,8 +86,8 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 	}
 }
 
-// onLevels places switches in rows, level 0 at the bottom. Hosts are below their switches, those of
-// the top level above. Rows are sorted by pods and names.
+// onLevels places switches in rows, level 0 at the bottom. Hosts are below their switches,
+// those of the top level above. Rows are sorted by pods and names.
 func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.NodeID) {
 	if f.NumSwitches() == 0 {
 		return
@@ -141,9 +141,9 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 // mostInRow is the greatest length of rows that are drawn without tiles.
 const mostInRow = 512
 
-// onTiles places the pods of a wide tree as tiles, in lines of equal length, and the switches above
-// the pods over all of them: long single rows would hide the pods. If there are no pods, it returns
-// false and places nothing.
+// onTiles places the pods of a wide tree as tiles, in lines of equal length, and the
+// switches above the pods over all of them: long single rows would hide the pods. If there
+// are no pods, it returns false and places nothing.
 func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
 		return false
@@ -174,8 +174,8 @@ func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	return true
 }
 
-// aboveTiles places the top row over tiles of this width: switches with the same cables side by
-// side, as squares, from the bottom up.
+// aboveTiles places the top row over tiles of this width: switches with the same cables
+// side by side, as squares, from the bottom up.
 func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom float64) {
 	var planes [][]fabric.NodeID
 	var cables numbered[string]

@@ -29,8 +29,8 @@ var assets embed.FS
 // scripts lists the parts of the page's program in order; they share one scope.
 var scripts = []string{"data.js", "paths.js", "view.js", "boxes.js", "heat.js", "charts.js", "picker.js", "panels.js", "main.js"}
 
-// document is the JSON for the page's program. It numbers nodes by NodeID and ports by PortID. Long
-// lists are in the arrays.
+// document is the JSON for the page's program. It numbers nodes by NodeID and ports by
+// PortID. Long lists are in the arrays.
 type document struct {
 	Title    string `json:"title"`
 	Version  string `json:"version"`
@@ -50,8 +50,8 @@ type document struct {
 	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
 	Mean   float64 `json:"mean"`
 
-	// For two states: the name of the state, the box of both, and in the new state's document the
-	// changes.
+	// For two states: the name of the state, the box of both, and in the new state's document
+	// the changes.
 	State   string    `json:"state,omitempty"`
 	Box     []float64 `json:"box,omitempty"` // left, top, right, bottom
 	Changes []Change  `json:"changes,omitempty"`
@@ -63,11 +63,12 @@ type document struct {
 	Bound  []float64 `json:"bound,omitempty"`
 	Cables string    `json:"show,omitempty"` // what cables show first
 
-	// Counters describe the arrays counter0, counter1 and so on, which have their values by port.
+	// Counters describe the arrays counter0, counter1 and so on, which have their values by
+	// port.
 	Counters []Counter `json:"counters,omitempty"`
 
-	// Groupings have the groups that the user can close to boxes; array grouping0 has, by node, the
-	// index of its group in the first grouping, -1 for none.
+	// Groupings have the groups that the user can close to boxes; array grouping0 has, by
+	// node, the index of its group in the first grouping, -1 for none.
 	Groupings []documentGrouping `json:"groupings,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
@@ -78,8 +79,8 @@ type document struct {
 	Arrays []array `json:"arrays"`
 }
 
-// documentGroup is an MLID. Its ports, senders and receivers are consecutive parts of the array
-// members.
+// documentGroup is an MLID. Its ports, senders and receivers are consecutive parts of the
+// array members.
 type documentGroup struct {
 	Name   string `json:"name"`
 	MGID   string `json:"mgid,omitempty"`
@@ -141,8 +142,8 @@ func packList[T uint8 | uint16 | int32 | float32](p *packer, name string, list [
 	p.data, _ = binary.Append(p.data, binary.LittleEndian, list) // no error: sizes are fixed
 }
 
-// Write writes the page: one HTML file that loads nothing else. Errors: parts of in that do not fit
-// together, a *RequestError, ctx's, and those of w.
+// Write writes the page: one HTML file that loads nothing else. Errors: parts of in that do
+// not fit together, a *RequestError, ctx's, and those of w.
 func Write(ctx context.Context, w io.Writer, in *Input) error {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
@@ -156,8 +157,8 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 	return s.write(ctx, w, old)
 }
 
-// Update returns the document and arrays for a page that already shows these nodes, with other
-// cables or tables: without places, which stay, and without the arrays of Map.
+// Update returns the document and arrays for a page that already shows these nodes, with
+// other cables or tables: without places, which stay, and without the arrays of Map.
 func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	s, err := unplaced(ctx, in)
 	if err != nil {
@@ -243,8 +244,9 @@ func (s *scene) write(ctx context.Context, w io.Writer, old *scene) error {
 	return err
 }
 
-// writeSevens appends data as text, 7 bits in a character: one byte each, except three values that
-// HTML would change, which get 128 added and take two bytes. base64 would take an eighth more.
+// writeSevens appends data as text, 7 bits in a character: one byte each, except three values
+// that HTML would change, which get 128 added and take two bytes. base64 would take an eighth
+// more.
 func writeSevens(b *bytes.Buffer, data []byte) {
 	held, n := uint32(0), 0
 	write := func(value uint32) {
@@ -383,8 +385,8 @@ func (s *scene) document(p *packer) *document {
 	return d
 }
 
-// Entries returns how many entries of forwarding tables the page would have. An entry of a PLFT
-// counts as two.
+// Entries returns how many entries of forwarding tables the page would have. An entry of a
+// PLFT counts as two.
 func (in *Input) Entries() int64 {
 	entries := int64(len(in.lids())) * int64(in.Fabric.NumSwitches())
 	if in.Adaptive != nil {
@@ -393,8 +395,8 @@ func (in *Input) Entries() int64 {
 	return entries
 }
 
-// packTables adds the forwarding tables for the LIDs in use, and the tables for virtual lanes. It
-// returns "here", or the reason why they are left out.
+// packTables adds the forwarding tables for the LIDs in use, and the tables for virtual
+// lanes. It returns "here", or the reason why they are left out.
 func (s *scene) packTables(p *packer) string {
 	f := s.Fabric
 	lids, limit := s.lids(), cmp.Or(s.MaxEntries, DefaultMaxEntries)
@@ -464,8 +466,9 @@ func (s *scene) packTables(p *packer) string {
 	return "here"
 }
 
-// packChoices adds the sets of ports by which packets may leave: by PLFT, switch and LID the number
-// of a set, 0 for none; and by input port and SL a packet's PLFT. It returns "", or why it cannot.
+// packChoices adds the sets of ports by which packets may leave: by PLFT, switch and LID the
+// number of a set, 0 for none; and by input port and SL a packet's PLFT. It returns "", or
+// why it cannot.
 func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	f, t := s.Fabric, s.Adaptive
 	var sets numbered[adaptive.PortSet]

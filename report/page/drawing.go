@@ -60,8 +60,8 @@ func (p *Picture) below() []string {
 	return p.lines
 }
 
-// warmth returns the place of a value on the colour ramp, 0 to 1: the mean is in the middle; the
-// end is the greatest value, or twice the mean if that is more.
+// warmth returns the place of a value on the colour ramp, 0 to 1: the mean is in the middle;
+// the end is the greatest value, or twice the mean if that is more.
 func (m *measure) warmth(n float64) float64 {
 	switch {
 	case m.mean == 0:
@@ -235,7 +235,8 @@ func (d *drawing) drawEdges() {
 	}
 }
 
-// drawCurve draws a curve of the layout, or a straight line if its first two points are the same.
+// drawCurve draws a curve of the layout, or a straight line if its first two points are the
+// same.
 func (d *drawing) drawCurve(c bezier, line draw.LineStyle) {
 	var v vg.Path
 	v.Move(d.at(c[0]))
@@ -248,8 +249,8 @@ func (d *drawing) drawCurve(c bezier, line draw.LineStyle) {
 	d.paper.Stroke(v)
 }
 
-// faint returns how strong links without load are drawn, 0.3 to 1: fainter if lines would hide more
-// of the ground.
+// faint returns how strong links without load are drawn, 0.3 to 1: fainter if lines would hide
+// more of the ground.
 func (p *Picture) faint() float64 {
 	length := 0.0
 	for _, e := range p.edges {
@@ -405,8 +406,8 @@ func (d *drawing) drawNames() {
 	}
 }
 
-// inRoom returns the names of a row so that they fit: whole; or without their common beginning and
-// end, with dots in the middle if still too long; nil if there is no room.
+// inRoom returns the names of a row so that they fit: whole; or without their common beginning
+// and end, with dots in the middle if still too long; nil if there is no room.
 func (d *drawing) inRoom(names []string, room float64) []string {
 	wide := func(name string) bool { return textWidth(name, nameSize) > room }
 	if slices.ContainsFunc(names, wide) {

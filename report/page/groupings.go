@@ -12,8 +12,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// distances returns a level for each switch: the one that package levels finds in the cables; if it
-// finds none, by distance from the lowest GUID in each part of the fabric, which is on top.
+// distances returns a level for each switch: the one that package levels finds in the cables;
+// if it finds none, by distance from the lowest GUID in each part of the fabric, which is on
+// top.
 func distances(f *fabric.Fabric) []int32 {
 	level := levels.Of(f)
 	if len(level) == 0 || slices.Max(level) > 0 {
@@ -36,8 +37,8 @@ func distances(f *fabric.Fabric) []int32 {
 // rows has the switches of each level in order.
 type rows struct {
 	rows [][]fabric.NodeID // by level, from the bottom
-	// pods has, by pod and row, the switches of the lowest rows, below in number; nil if the tree
-	// has no pods.
+	// pods has, by pod and row, the switches of the lowest rows, below in number; nil if the
+	// tree has no pods.
 	pods  [][][]fabric.NodeID
 	below int
 	lower [][]fabric.NodeID // by switch: its neighbours one level down
@@ -70,9 +71,9 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 // mostPodLevels bounds the levels of trees that are searched for pods.
 const mostPodLevels = 16
 
-// findPods finds the pods: the parts into which rows fall without the rows above, such as the pods
-// of a fat tree. It sorts each row so that switches of a part are side by side, and parts by the
-// first names in them. Rows must be sorted by name.
+// findPods finds the pods: the parts into which rows fall without the rows above, such as the
+// pods of a fat tree. It sorts each row so that switches of a part are side by side, and
+// parts by the first names in them. Rows must be sorted by name.
 func (r *rows) findPods(edges []edge) {
 	if len(r.rows) > mostPodLevels {
 		return
@@ -133,9 +134,9 @@ func (r *rows) findPods(edges []edge) {
 	}
 }
 
-// podsOf returns the groups that the layout finds: the parts of a tree without its upper rows, with
-// their hosts, and sets of upper switches with cables to the same switches. It returns false if
-// there are none.
+// podsOf returns the groups that the layout finds: the parts of a tree without its upper
+// rows, with their hosts, and sets of upper switches with cables to the same switches. It
+// returns false if there are none.
 func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool) {
 	if r.pods == nil {
 		return Grouping{}, false
@@ -210,8 +211,8 @@ func shared(names []string) (head, tail string) {
 	return head[:strings.LastIndexAny(head, separators)+1], ""
 }
 
-// sharedName returns the common end of the nodes' names, or else their common beginning; "" if
-// there is none.
+// sharedName returns the common end of the nodes' names, or else their common beginning; ""
+// if there is none.
 func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 	names := text.Each(nodes, func(n fabric.NodeID) string { return f.Name(n).Text })
 	if len(names) == 1 {
@@ -235,15 +236,15 @@ func (g *Grouping) of(nodes int) []int32 {
 	return of
 }
 
-// among returns the groups for another fabric, whose node n corresponds to node in[n] of this one.
-// It keeps groups without nodes, so that groups have the same numbers in both.
+// among returns the groups for another fabric, whose node n corresponds to node in[n] of this
+// one. It keeps groups without nodes, so that groups have the same numbers in both.
 func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
 	of := g.of(nodes)
 	return g.with(text.Each(in, func(at fabric.NodeID) int32 { return of[at] }))
 }
 
-// with returns groups of the same names with other nodes: of has, by node, the index of its group,
-// or a negative number.
+// with returns groups of the same names with other nodes: of has, by node, the index of its
+// group, or a negative number.
 func (g *Grouping) with(of []int32) Grouping {
 	all := Grouping{Name: g.Name, Groups: make([]Group, len(g.Groups))}
 	for k := range g.Groups {

@@ -14,8 +14,8 @@ import (
 // mostLeaves is the greatest number of leaves for which there is a map: it takes their square.
 const mostLeaves = 2048
 
-// heat is a leaf-to-leaf map: how the static tables route packets from the hosts of one leaf to
-// those of another. Index i*len(leaves)+j is from leaf i to leaf j.
+// heat is a leaf-to-leaf map: how the static tables route packets from the hosts of one leaf
+// to those of another. Index i*len(leaves)+j is from leaf i to leaf j.
 type heat struct {
 	leaves []fabric.NodeID // switches with hosts, ascending
 	load   []int32         // routes on the busiest link between switches on these paths
@@ -25,8 +25,8 @@ type heat struct {
 	lids   []uint16        // by leaf: LIDs of its hosts
 }
 
-// heat follows packets from every leaf to every LID of hosts, in a step for each switch and LID. It
-// returns nil if there is no map.
+// heat follows packets from every leaf to every LID of hosts, in a step for each switch and
+// LID. It returns nil if there is no map.
 func (s *scene) heat(ctx context.Context) (*heat, error) {
 	f := s.Fabric
 	h := &heat{leaves: text.Where(f.Switches(), func(sw fabric.NodeID) bool { return len(f.HostsOn(sw)) > 0 })}

@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// unit is the distance of neighbouring switches in the densest row, in units of the drawing. y
-// grows downwards.
+// unit is the distance of neighbouring switches in the densest row, in units of the
+// drawing. y grows downwards.
 const unit = 100
 
 // layout has the places of all that is drawn.
@@ -20,8 +20,8 @@ type layout struct {
 	edges  []edge    // sorted by the switches they join
 	cables []fabric.PortID
 	within *layout // a layout of more nodes, whose size this one takes; nil for its own size
-	// groupings are the groups that can be closed to boxes: pods, and the input's groups with their
-	// switches.
+	// groupings are the groups that can be closed to boxes: pods, and the input's groups
+	// with their switches.
 	groupings []Grouping
 }
 
@@ -74,8 +74,8 @@ func (l *layout) edgeBetween(a, b fabric.NodeID) (int, bool) {
 	return slices.BinarySearchFunc(l.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
 }
 
-// hostsOf lists, by switch, the CAs and routers whose first cable leads to it, in the order of its
-// ports.
+// hostsOf lists, by switch, the CAs and routers whose first cable leads to it, in the order
+// of its ports.
 func hostsOf(f *fabric.Fabric) [][]fabric.NodeID {
 	hosts := make([][]fabric.NodeID, f.NumSwitches())
 	placed := make([]bool, f.NumNodes())
@@ -93,8 +93,8 @@ func hostsOf(f *fabric.Fabric) [][]fabric.NodeID {
 	return hosts
 }
 
-// block places hosts in rows, in a block of at most width x height. The middle of its upper edge is
-// at x, y; of its lower edge if up is set.
+// block places hosts in rows, in a block of at most width x height. The middle of its upper
+// edge is at x, y; of its lower edge if up is set.
 func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bool) {
 	n := len(hosts)
 	if n == 0 {

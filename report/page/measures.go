@@ -74,8 +74,8 @@ func (s *scene) measure(c Counter) measure {
 	return m
 }
 
-// boundTimes returns, by kind of cable, one route's part of the bound in percent; nil without a
-// bound. A route counts more on slow cables, by the ratio of the fastest rate to theirs.
+// boundTimes returns, by kind of cable, one route's part of the bound in percent; nil without
+// a bound. A route counts more on slow cables, by the ratio of the fastest rate to theirs.
 func (s *scene) boundTimes() map[fabric.Link]float64 {
 	b := s.Result.Bound
 	if b == nil || len(b.Bounds) == 0 || b.Bounds[0].Least <= 0 || s.routes == nil {
@@ -94,8 +94,8 @@ func (s *scene) boundTimes() map[fabric.Link]float64 {
 	return times
 }
 
-// countChoices counts, by port, the LIDs for which a switch may choose it among several ports in
-// some PLFT.
+// countChoices counts, by port, the LIDs for which a switch may choose it among several ports
+// in some PLFT.
 func (s *scene) countChoices() []float64 {
 	f := s.Fabric
 	counts := make([]float64, f.NumPorts())
@@ -120,7 +120,8 @@ func (s *scene) countChoices() []float64 {
 	return counts
 }
 
-// chooseMeasure returns the measure to show; nil if there is none. Its error is a *RequestError.
+// chooseMeasure returns the measure to show; nil if there is none. Its error is a
+// *RequestError.
 func (s *scene) chooseMeasure() (*measure, error) {
 	list, name := s.measures(), s.Cables
 	var known []string

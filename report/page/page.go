@@ -1,9 +1,10 @@
-// Package page draws a fabric, its tables and verify's findings, as one HTML page that needs only a
-// browser, and as single pictures. It makes no promise to other modules.
+// Package page draws a fabric, its tables and verify's findings, as one HTML page that needs
+// only a browser, and as single pictures. It makes no promise to other modules.
 //
-// An operator sees where a path goes, which cable is hot, and what a credit loop looks like. The
-// caller gives coordinates and levels of switches: the package knows no engine. Pictures are for
-// systems other than browsers. The same input gives the same bytes, on any number of CPUs.
+// An operator sees where a path goes, which cable is hot, and what a credit loop looks like.
+// The caller gives coordinates and levels of switches: the package knows no engine. Pictures
+// are for systems other than browsers. The same input gives the same bytes, on any number of
+// CPUs.
 package page
 
 import (
@@ -18,12 +19,12 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// DefaultMaxEntries is the default for Input.MaxEntries: 5,000 switches and 13,000 end ports. A
-// browser needs a byte for each entry.
+// DefaultMaxEntries is the default for Input.MaxEntries: 5,000 switches and 13,000 end ports.
+// A browser needs a byte for each entry.
 const DefaultMaxEntries = 64 << 20
 
-// MostInteractive is the greatest number of table entries for which a page can try changes: 2,500
-// switches and 6,500 end ports. With more, a step takes a browser a minute.
+// MostInteractive is the greatest number of table entries for which a page can try changes:
+// 2,500 switches and 6,500 end ports. With more, a step takes a browser a minute.
 const MostInteractive = 16 << 20
 
 // Input is what a page or a picture shows. Only Fabric and Result are required.
@@ -32,8 +33,8 @@ type Input struct {
 	Version string // of ibweave
 	Shape   string // describes the fabric's shape; "" if not asked for
 
-	// State has the fabric, its tables and lanes, and the name that is shown if there is an Old.
-	// Loads are those of Tables, even with adaptive choices.
+	// State has the fabric, its tables and lanes, and the name that is shown if there is an
+	// Old. Loads are those of Tables, even with adaptive choices.
 	*state.State
 
 	Result *verify.Result
@@ -44,14 +45,14 @@ type Input struct {
 
 	// Counters are values that cables can show, besides those that follow from the tables.
 	Counters []Counter
-	// Cables names what cables show: routes, bound, trees, choices or a Counter; "" for the first
-	// of these that exists.
+	// Cables names what cables show: routes, bound, trees, choices or a Counter; "" for the
+	// first of these that exists.
 	Cables string
 
 	// Grid has the coordinates of switches on a mesh or torus; else nil.
 	Grid *Grid
-	// Levels has, by switch, its level in a tree, 0 for leaves; nil if there are none: the drawing
-	// then uses distances.
+	// Levels has, by switch, its level in a tree, 0 for leaves; nil if there are none: the
+	// drawing then uses distances.
 	Levels []int32
 
 	// Old, if not nil, is another state to compare with.
@@ -64,8 +65,8 @@ type Input struct {
 	// Compiler is the compiler for that: WebAssembly, as gzip.
 	Compiler []byte
 
-	// MaxEntries bounds the entries of forwarding tables in a page; 0 means DefaultMaxEntries. If
-	// there are more, the page shows no paths and says why.
+	// MaxEntries bounds the entries of forwarding tables in a page; 0 means DefaultMaxEntries.
+	// If there are more, the page shows no paths and says why.
 	MaxEntries int64
 }
 
@@ -90,8 +91,8 @@ type Grid struct {
 // Old is an earlier state than the Input.
 type Old struct {
 	*Input // its Old is nil
-	// Both has the nodes and cables of both states, joined by Union, with coordinates or levels.
-	// Nodes take its places and groups in both states.
+	// Both has the nodes and cables of both states, joined by Union, with coordinates or
+	// levels. Nodes take its places and groups in both states.
 	Both *Input
 	// Replaced maps each old node to the new node in its place.
 	Replaced map[fabric.GUID]fabric.GUID
@@ -138,8 +139,8 @@ type End struct {
 	Port   fabric.PortNum `json:"port,omitempty"`
 }
 
-// Grouping is groups of nodes that the user can close to a box each, such as racks or islands. A
-// node in several groups counts for the first.
+// Grouping is groups of nodes that the user can close to a box each, such as racks or islands.
+// A node in several groups counts for the first.
 type Grouping struct {
 	Name   string
 	Groups []Group
@@ -195,8 +196,8 @@ func (in *Input) lids() (lids []fabric.LID) {
 	return lids
 }
 
-// groups lists the trees by MLID. It adds MLIDs of the tables without a tree: their members are the
-// end ports in the masks.
+// groups lists the trees by MLID. It adds MLIDs of the tables without a tree: their members
+// are the end ports in the masks.
 func (in *Input) groups() []mft.Tree {
 	if in.Multicast == nil {
 		return nil

@@ -10,12 +10,13 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// Path is the path of a packet by the tables, or with adaptive routing the fan of all its paths.
+// Path is the path of a packet by the tables, or with adaptive routing the fan of all its
+// paths.
 type Path struct {
 	SL fabric.SL
-	// Hops are the channels that the packet takes, from the source port on. In a fan, channels at
-	// the same distance from the source are in a row, sorted by the ports by which packets arrive
-	// and leave.
+	// Hops are the channels that the packet takes, from the source port on. In a fan,
+	// channels at the same distance from the source are in a row, sorted by the ports by
+	// which packets arrive and leave.
 	Hops []Channel
 	// Lost is why the packet does not arrive, in a fan the first reason found; "" if it does.
 	Lost      string
@@ -33,8 +34,8 @@ type Channel struct {
 	From  fabric.PortID // port by which packets came to the switch; NoPort at the source
 }
 
-// Path follows a packet from a CA or router port to a LID, for at most one hop more than there are
-// switches.
+// Path follows a packet from a CA or router port to a LID, for at most one hop more than
+// there are switches.
 func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 	path := Path{SL: in.slOf(src, lid)}
 	if in.Fabric.Peer(src) == fabric.NoPort {
@@ -78,10 +79,10 @@ type arrival struct {
 	share float64
 }
 
-// follow sends packets to a LID out of the ports of from, and on from all places that they reach,
-// hop by hop. It calls take for the channels that they take, and lose for the shares that do not
-// arrive. With once it continues only from places not seen before; else until packets have passed
-// as many switches as there are.
+// follow sends packets to a LID out of the ports of from, and on from all places that they
+// reach, hop by hop. It calls take for the channels that they take, and lose for the shares
+// that do not arrive. With once it continues only from places not seen before; else until
+// packets have passed as many switches as there are.
 func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c Channel), lose func(share float64, format string, args ...any)) {
 	f := in.Fabric
 	var here, next []arrival
@@ -138,8 +139,8 @@ func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
 	return 0
 }
 
-// exits calls take for each port by which packets for a LID may leave a switch that they entered by
-// port at, with their share. It calls lose for shares that go nowhere.
+// exits calls take for each port by which packets for a LID may leave a switch that they
+// entered by port at, with their share. It calls lose for shares that go nowhere.
 func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric.LID,
 	lose func(share float64, format string, args ...any), take func(out fabric.PortID, share float64),
 ) {
@@ -173,8 +174,8 @@ type Fan struct {
 	Why  string          // reason of the first loss; "" if none
 }
 
-// Fan follows packets of all hosts to a LID, with the SL of each, in a step for each input port and
-// SL.
+// Fan follows packets of all hosts to a LID, with the SL of each, in a step for each input
+// port and SL.
 func (in *Input) Fan(lid fabric.LID) (fan Fan) {
 	f := in.Fabric
 	var from []arrival
@@ -220,8 +221,8 @@ func (x *Fan) bySwitch(f *fabric.Fabric) iter.Seq2[fabric.NodeID, []fabric.PortI
 	}
 }
 
-// choices returns the ports by which a packet may leave a switch by a PLFT; none if there is no
-// PLFT.
+// choices returns the ports by which a packet may leave a switch by a PLFT; none if there is
+// no PLFT.
 func (in *Input) choices(plft int, s fabric.NodeID, lid fabric.LID) (ports adaptive.PortSet) {
 	t := in.Adaptive
 	if plft < len(t.PLFTs) && lid <= t.PLFTs[plft].Ports.MaxLID() {

@@ -63,7 +63,8 @@ var (
 	ramp                       = []color.NRGBA{rgb(0xc8d0da), rgb(0x9db9d3), rgb(0x5f9ac4), rgb(0x2f7fae), rgb(0xe0a32e), rgb(0xe2701f), rgb(0xc62a1e)}
 )
 
-// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError for the view.
+// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError for the
+// view.
 func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 	_, s, err := scenes(ctx, in)
 	if err != nil {
@@ -99,7 +100,8 @@ func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 	return p, nil
 }
 
-// showPath marks the path between two hosts. Their names may have commas, so it tries each comma.
+// showPath marks the path between two hosts. Their names may have commas, so it tries each
+// comma.
 func (p *Picture) showPath(arg string) error {
 	if p.Tables == nil {
 		return fmt.Errorf("there are no forwarding tables")
@@ -219,7 +221,8 @@ func (p *Picture) markFaults() {
 		} else {
 			slow++
 		}
-		// Ports of one node come first, then as many of the other: all these cables are one line.
+		// Ports of one node come first, then as many of the other: all these cables are one
+		// line.
 		a, known := p.nodeWith(x.Ports[0].Node)
 		b, both := p.nodeWith(x.Ports[len(x.Ports)-1].Node)
 		if known && both {

@@ -18,7 +18,8 @@ type scene struct {
 	mean   float64 // mean over them, unused ones included
 }
 
-// scenes returns the scenes of both states, with the same places; old is nil for a single state.
+// scenes returns the scenes of both states, with the same places; old is nil for a single
+// state.
 func scenes(ctx context.Context, in *Input) (old, now *scene, err error) {
 	if in.Old == nil {
 		now, err = newScene(ctx, in)
@@ -83,8 +84,8 @@ func endOf(f *fabric.Fabric, n fabric.NodeID, p fabric.PortNum) End {
 	return End{f.Node(n).GUID, f.IsSwitch(n), p}
 }
 
-// Union returns a fabric with the nodes of both, except replaced old ones, and their cables: the
-// new ones, and old ones whose ports are free.
+// Union returns a fabric with the nodes of both, except replaced old ones, and their
+// cables: the new ones, and old ones whose ports are free.
 func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabric.Fabric, error) {
 	b := &fabric.Builder{}
 	index := make(map[End]int)

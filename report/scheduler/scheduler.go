@@ -1,11 +1,11 @@
-// Package scheduler finds what a job scheduler needs to know of a fabric: which hosts are on the
-// same leaf, and which leaves in the same part of the tree. It writes Slurm's topology files. It
-// makes no promise to other modules.
+// Package scheduler finds what a job scheduler needs to know of a fabric: which hosts are
+// on the same leaf, and which leaves in the same part of the tree. It writes Slurm's
+// topology files. It makes no promise to other modules.
 //
-// A scheduler wants a tree of groups of hosts, but a fabric has many spines above each leaf. So a
-// group above the leaves stands for all switches up to a level that cables join: a pod, then the
-// whole fabric. A host with several ports is on several leaves, its rails; for the scheduler these
-// are one leaf.
+// A scheduler wants a tree of groups of hosts, but a fabric has many spines above each
+// leaf. So a group above the leaves stands for all switches up to a level that cables join:
+// a pod, then the whole fabric. A host with several ports is on several leaves, its rails;
+// for the scheduler these are one leaf.
 package scheduler
 
 import (
@@ -33,8 +33,8 @@ type Options struct {
 
 // Topology is a forest of groups of hosts.
 type Topology struct {
-	// Groups lists the leaves in the natural order of their hosts, then the groups above them,
-	// level by level. Each of these has at least two children.
+	// Groups lists the leaves in the natural order of their hosts, then the groups above
+	// them, level by level. Each of these has at least two children.
 	Groups  []Group         `json:"groups"`
 	LeftOut []names.LeftOut `json:"left_out"`
 	Hosts   int             `json:"hosts"`
@@ -53,8 +53,8 @@ type Group struct {
 // ErrNoHosts means that no adapter's description has the name of a host.
 var ErrNoHosts = errors.New("no channel adapter describes itself by the name of a host")
 
-// Of finds the groups of a fabric. Storage, gateways, routers and aggregation nodes are no hosts:
-// see fabric.Kind.
+// Of finds the groups of a fabric. Storage, gateways, routers and aggregation nodes are no
+// hosts: see fabric.Kind.
 func Of(f *fabric.Fabric, opt Options) (*Topology, error) {
 	t := &Topology{}
 	b := &builder{f: f, opt: opt, taken: make(map[string]bool)}
@@ -94,8 +94,8 @@ type builder struct {
 	taken map[string]bool // names of groups
 }
 
-// findUnits makes a unit of all hosts with the same switches. It returns the nodes that are no
-// hosts, by reason.
+// findUnits makes a unit of all hosts with the same switches. It returns the nodes that are
+// no hosts, by reason.
 func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	hosts, leftOut := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
 	index := make(map[string]int)
@@ -129,9 +129,9 @@ func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	return leftOut
 }
 
-// joinUnits joins a unit to the greatest one that has all of its switches, or only some of them. So
-// a host with a port that is down, or a login node with a second cable, joins the hosts next to it.
-// It sorts units, the greatest first.
+// joinUnits joins a unit to the greatest one that has all of its switches, or only some of
+// them. So a host with a port that is down, or a login node with a second cable, joins the
+// hosts next to it. It sorts units, the greatest first.
 func (b *builder) joinUnits() {
 	slices.SortStableFunc(b.units, func(u, v unit) int { return cmp.Compare(len(v.hosts), len(u.hosts)) })
 	into := make([]int, len(b.units)) // by unit: the one that it joins
@@ -167,8 +167,8 @@ func isSubset(a, b []fabric.NodeID) bool {
 	})
 }
 
-// leaves names the units and sorts them by their hosts. A unit of several switches is named after
-// the first name of these.
+// leaves names the units and sorts them by their hosts. A unit of several switches is named
+// after the first name of these.
 func (b *builder) leaves() []Group {
 	for i := range b.units {
 		u := &b.units[i]
@@ -193,8 +193,8 @@ func (b *builder) leaves() []Group {
 	return groups
 }
 
-// switchName returns a switch's name in letters that Slurm allows. For chips of a director, card
-// and number follow the name of the system.
+// switchName returns a switch's name in letters that Slurm allows. For chips of a director,
+// card and number follow the name of the system.
 func (b *builder) switchName(s fabric.NodeID) string {
 	c := names.ChipOf(b.f.Name(s).Text)
 	name := c.System
@@ -216,8 +216,8 @@ func (b *builder) unused(name string, g fabric.GUID) string {
 	return name
 }
 
-// above makes the groups above the leaves: for each level of switches, the groups that its cables
-// join.
+// above makes the groups above the leaves: for each level of switches, the groups that its
+// cables join.
 func (b *builder) above() (groups []Group) {
 	level := levels.Of(b.f)
 	joins := graph.NewUnionFind[fabric.NodeID](b.f.NumSwitches())

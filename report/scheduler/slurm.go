@@ -27,8 +27,8 @@ func (t *Topology) WriteConf(w io.Writer) error {
 	return err
 }
 
-// WriteYAML writes topology.yaml (Slurm 25.05, topology.yaml(5)): the topology "tree", the default,
-// and the topology "block" of the leaves with at least size hosts.
+// WriteYAML writes topology.yaml (Slurm 25.05, topology.yaml(5)): the topology "tree", the
+// default, and the topology "block" of the leaves with at least size hosts.
 func (t *Topology) WriteYAML(w io.Writer, size int) error {
 	var b strings.Builder
 	t.writeHead(&b, "topology.yaml of Slurm 25.05")
@@ -76,8 +76,8 @@ func (t *Topology) SmallestLeaf() int {
 	return least
 }
 
-// Blocks returns the leaves with at least size hosts, and the others, which are in no block: Slurm
-// wants at least the first block size in each.
+// Blocks returns the leaves with at least size hosts, and the others, which are in no
+// block: Slurm wants at least the first block size in each.
 func (t *Topology) Blocks(size int) (blocks, tooFew []Group) {
 	for _, g := range t.Leaves() {
 		if len(g.Hosts) >= size {

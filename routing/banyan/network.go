@@ -9,12 +9,13 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Network is a banyan network found in a fabric, with the places of elements and processors.
+// Network is a banyan network found in a fabric, with the places of elements and
+// processors.
 type Network struct {
 	Fabric *fabric.Fabric
 	Stages int
-	// Outputs are the ports by which processors send, Inputs those by which they receive; both by
-	// address.
+	// Outputs are the ports by which processors send, Inputs those by which they receive;
+	// both by address.
 	Outputs, Inputs []fabric.PortID
 
 	elements []fabric.NodeID // by stage and number
@@ -26,8 +27,8 @@ type Network struct {
 // Size returns the number of processors.
 func (w *Network) Size() int { return 1 << w.Stages }
 
-// WrapAround returns true if the two ports of each address are on one channel adapter. It can then
-// forward packets that it received, as a second phase needs.
+// WrapAround returns true if the two ports of each address are on one channel adapter. It
+// can then forward packets that it received, as a second phase needs.
 func (w *Network) WrapAround() bool {
 	return slices.EqualFunc(w.Outputs, w.Inputs, func(p, q fabric.PortID) bool { return w.Fabric.Owner(p) == w.Fabric.Owner(q) })
 }
@@ -42,20 +43,21 @@ func (w *Network) Position(s fabric.NodeID) (stage, number int) {
 	return int(w.stage[s]), int(w.number[s])
 }
 
-// Address returns the address of the processor that a port belongs to, and true if the processor
-// sends by that port; -1 for ports of no processor.
+// Address returns the address of the processor that a port belongs to, and true if the
+// processor sends by that port; -1 for ports of no processor.
 func (w *Network) Address(p fabric.PortID) (address int, sends bool) {
 	a := int(w.address[p])
 	return a, a >= 0 && w.Outputs[a] == p
 }
 
-// Detect recognizes a banyan network. Its switches must have inputs on ports 1 and 2 and outputs on
-// 3 and 4, as Banyan makes them; descriptions and the order of GUIDs do not matter. The error says
-// what is different. It takes O(ports).
+// Detect recognizes a banyan network. Its switches must have inputs on ports 1 and 2 and
+// outputs on 3 and 4, as Banyan makes them; descriptions and the order of GUIDs do not
+// matter. The error says what is different. It takes O(ports).
 //
-// It finds the addresses by which packets are routed: each return path through the inputs, from an
-// output of stage 0, leads to one processor, and the input that it takes at stage i is bit i of the
-// processor's address (InLink). That numbers all links, and every cable is checked.
+// It finds the addresses by which packets are routed: each return path through the inputs,
+// from an output of stage 0, leads to one processor, and the input that it takes at stage
+// i is bit i of the processor's address (InLink). That numbers all links, and every cable
+// is checked.
 func Detect(f *fabric.Fabric) (*Network, error) {
 	w := &Network{Fabric: f}
 	for n := 1; n <= MaxStages; n++ {
@@ -110,8 +112,8 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 	return w, nil
 }
 
-// findSources finds the processors by the return paths from element s of a stage. bits has the
-// address bits of the stages passed before.
+// findSources finds the processors by the return paths from element s of a stage. bits has
+// the address bits of the stages passed before.
 func (w *Network) findSources(s fabric.NodeID, stage, bits int) error {
 	f := w.Fabric
 	for b := range 2 {
@@ -145,8 +147,8 @@ func (w *Network) assignAddress(list []fabric.PortID, a int, p fabric.PortID) er
 	return nil
 }
 
-// placeElements numbers the elements, starting at the processors' outputs, by the interconnection
-// functions, and finds the processors' inputs.
+// placeElements numbers the elements, starting at the processors' outputs, by the
+// interconnection functions, and finds the processors' inputs.
 func (w *Network) placeElements() error {
 	f := w.Fabric
 	join := func(from fabric.PortID, stage, link int) error {
@@ -193,8 +195,8 @@ func (w *Network) placeElements() error {
 	return nil
 }
 
-// Group returns the multicast group of the processors with these addresses, each given once in any
-// order. All processors may send to it.
+// Group returns the multicast group of the processors with these addresses, each given
+// once in any order. All processors may send to it.
 func (w *Network) Group(name string, addresses ...int) mft.Group {
 	g := mft.Group{Name: name, Senders: slices.Sorted(slices.Values(w.Outputs))}
 	g.Receivers = text.Each(addresses, func(a int) fabric.PortID { return w.Inputs[a] })

@@ -11,23 +11,26 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// chains finds, for each LID of a host, its chain: the path by which packets come down from the top
-// of a full tree, with a switch of each level. It uses only cables and switches that the tree has.
+// chains finds, for each LID of a host, its chain: the path by which packets come down from
+// the top of a full tree, with a switch of each level. It uses only cables and switches that
+// the tree has.
 type chains struct {
 	*numbers
-	// digit is the number of each switch in its level. Switches of different subtrees have the same
-	// digit if they have cables to the same switches above.
+	// digit is the number of each switch in its level. Switches of different subtrees have the
+	// same digit if they have cables to the same switches above.
 	digit []int
-	// mixed is true if levels above join many switches of the same subtree, or if some leaves are
-	// joined only by cables within a level. Then no chains keep shifts free of contention.
+	// mixed is true if levels above join many switches of the same subtree, or if some leaves
+	// are joined only by cables within a level. Then no chains keep shifts free of contention.
 	mixed bool
-	// uplinksOf has, by switch, the uplinks of listUplinks for its digit, nil for missing ones.
+	// uplinksOf has, by switch, the uplinks of listUplinks for its digit, nil for missing
+	// ones.
 	uplinksOf [][]*uplink
-	// uplinks is, by level, the greatest number of uplinks of a digit, distinctParents that of the
-	// switches that these lead to. oversubscription is how many hosts of a leaf, or slots of the
-	// level, share one such switch.
+	// uplinks is, by level, the greatest number of uplinks of a digit, distinctParents that of
+	// the switches that these lead to. oversubscription is how many hosts of a leaf, or slots
+	// of the level, share one such switch.
 	uplinks, distinctParents, oversubscription []int
-	// turns is, by level, the least multiple of uplinks that is not less than the number of slots.
+	// turns is, by level, the least multiple of uplinks that is not less than the number of
+	// slots.
 	turns []int
 	// offsets are the results of offset, by level and top subtree.
 	offsets [][]int
@@ -56,8 +59,8 @@ func newChains(p *numbers) *chains {
 	return c
 }
 
-// findDigits numbers the switches of a level. Switches that the levels above join are alike. The
-// n-th of them in each subtree, by NodeID, have the same digit.
+// findDigits numbers the switches of a level. Switches that the levels above join are alike.
+// The n-th of them in each subtree, by NodeID, have the same digit.
 func (c *chains) findDigits(l int) {
 	type key struct {
 		part int32
@@ -122,7 +125,8 @@ func (c *chains) findUplinks() {
 	}
 }
 
-// listUplinks lists, by digit, the uplinks that at least half of the switches with the digit have.
+// listUplinks lists, by digit, the uplinks that at least half of the switches with the digit
+// have.
 func (c *chains) listUplinks(switches []int32) map[int][]digitUplink {
 	type key struct {
 		digitUplink
@@ -149,12 +153,12 @@ func (c *chains) listUplinks(switches []int32) map[int][]digitUplink {
 	return lists
 }
 
-// offset returns the rotation of the uplinks of a level for a top subtree. It gives all uplinks
-// equal shares of the routes if the slots do not divide evenly among them. Slots take the uplinks
-// in turn, round after round, and some turns at the end are spare. From one subtree to the next the
-// offset falls by at most the spare turns. So a window of the order with as many slots as a switch
-// has takes different turns, even if it spans two subtrees, or the end and the beginning of the
-// order.
+// offset returns the rotation of the uplinks of a level for a top subtree. It gives all
+// uplinks equal shares of the routes if the slots do not divide evenly among them. Slots take
+// the uplinks in turn, round after round, and some turns at the end are spare. From one
+// subtree to the next the offset falls by at most the spare turns. So a window of the order
+// with as many slots as a switch has takes different turns, even if it spans two subtrees, or
+// the end and the beginning of the order.
 func (c *chains) offset(l, subtree int) int {
 	slots := c.leafIndices
 	if l > 0 {
@@ -197,8 +201,8 @@ func (c *chains) listTargets() []target {
 }
 
 // numberUplinks finds the uplink that switches of a top subtree take to a LID, and writes its
-// number into numbers, by level below the top. The LIDs of one port are rotated against each other,
-// so that for each k the k-th LIDs of all ports are equally free of contention.
+// number into numbers, by level below the top. The LIDs of one port are rotated against each
+// other, so that for each k the k-th LIDs of all ports are equally free of contention.
 func (c *chains) numberUplinks(t *target, subtree int, numbers []uint16) {
 	slot, k, lids := t.i, t.k, t.lids
 	inOrder := c.level[t.u] == 0 && c.subtreeIndex[0][t.u] >= 0
@@ -227,8 +231,9 @@ func (c *chains) numberUplinks(t *target, subtree int, numbers []uint16) {
 	}
 }
 
-// writeEntries writes the entries of a full tree for all LIDs: those for paths up, and for paths
-// down those between switches with several cables. Other entries for paths down have no choice.
+// writeEntries writes the entries of a full tree for all LIDs: those for paths up, and for
+// paths down those between switches with several cables. Other entries for paths down have no
+// choice.
 func (c *chains) writeEntries(t *lft.Tables) {
 	targets := c.listTargets()
 	if c.height() == 0 || c.mixed {
@@ -284,8 +289,8 @@ func (c *chains) writeEntries(t *lft.Tables) {
 	}
 }
 
-// listParallels lists, for each two switches with several cables on paths up from u, these uplinks
-// as a group.
+// listParallels lists, for each two switches with several cables on paths up from u, these
+// uplinks as a group.
 func (c *chains) listParallels(u int32) (groups [][]uplink) {
 	if slices.Equal(c.uplinks, c.distinctParents) {
 		return nil
@@ -310,9 +315,9 @@ func (c *chains) listParallels(u int32) (groups [][]uplink) {
 	return groups
 }
 
-// isFull returns true if the tree is full: all leaves with hosts have equally many, all switches of
-// a level have equally many uplinks, and none is missing. So shifts of the hosts are as free of
-// contention as the shape allows.
+// isFull returns true if the tree is full: all leaves with hosts have equally many, all
+// switches of a level have equally many uplinks, and none is missing. So shifts of the hosts
+// are as free of contention as the shape allows.
 func (c *chains) isFull() bool {
 	if c.mixed {
 		return false

@@ -1,15 +1,16 @@
-// Package fattree routes fat trees, also damaged ones, by destination: on a full tree every shift
-// permutation of the hosts in their order is free of contention (Zahavi, D-Mod-K Routing Providing
-// Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees, CCIT report 776, Technion,
-// 2010). It makes no promise to other modules.
+// Package fattree routes fat trees, also damaged ones, by destination: on a full tree every
+// shift permutation of the hosts in their order is free of contention (Zahavi, D-Mod-K
+// Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees, CCIT
+// report 776, Technion, 2010). It makes no promise to other modules.
 //
-// A fat tree has levels, and most cables lead to the next level. Packets come down to a host by a
-// chain of switches, which the number of the host determines: host i of a leaf uses uplink i modulo
-// the number of uplinks, and so on. All switches send packets up to the chain of their destination.
+// A fat tree has levels, and most cables lead to the next level. Packets come down to a host
+// by a chain of switches, which the number of the host determines: host i of a leaf uses
+// uplink i modulo the number of uplinks, and so on. All switches send packets up to the
+// chain of their destination.
 //
-// The engine prefers chains, but allows all shortest up*/down* paths of an order of the switches,
-// as updn does: on a full tree all paths up and then down. The balancer of package lft keeps chains
-// that are allowed if the load is good, and chooses all other paths.
+// The engine prefers chains, but allows all shortest up*/down* paths of an order of the
+// switches, as updn does: on a full tree all paths up and then down. The balancer of package
+// lft keeps chains that are allowed if the load is good, and chooses all other paths.
 package fattree
 
 import (
@@ -43,18 +44,18 @@ func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 }
 
 const (
-	// At least hostsOnLeaves percent of the hosts must be on leaves, and cablesByLevel percent of
-	// the cables must lead to the next level.
+	// At least hostsOnLeaves percent of the hosts must be on leaves, and cablesByLevel
+	// percent of the cables must lead to the next level.
 	hostsOnLeaves = 66
 	cablesByLevel = 75
 )
 
-// Route takes levels from package levels, or from the distance to opt.Roots if there are any, and
-// the order of updn. Without roots it returns a *lft.DomainError if a connected part has many hosts
-// above the leaves, or many cables that do not lead to the next level.
+// Route takes levels from package levels, or from the distance to opt.Roots if there are
+// any, and the order of updn. Without roots it returns a *lft.DomainError if a connected
+// part has many hosts above the leaves, or many cables that do not lead to the next level.
 //
-// With opt.Previous it updates those tables as updn does, even if the fabric is no longer a fat
-// tree: the tables are up*/down* for any shape.
+// With opt.Previous it updates those tables as updn does, even if the fabric is no longer a
+// fat tree: the tables are up*/down* for any shape.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	index, level := make([]int32, n), levels.Of(f)
@@ -135,8 +136,8 @@ func listParts(f *fabric.Fabric) [][]fabric.NodeID {
 	return list
 }
 
-// countOdd returns the numbers of all hosts, hosts above the leaves, cables between switches, and
-// those of them that do not lead to the next level.
+// countOdd returns the numbers of all hosts, hosts above the leaves, cables between
+// switches, and those of them that do not lead to the next level.
 func (x *tree) countOdd() (hosts, above, cables, astray int) {
 	for u, s := range x.switches {
 		n := len(x.f.HostsOn(s))

@@ -1,9 +1,10 @@
 // Package layered routes any fabric along shortest paths, spread over the whole fabric as by
-// lft.Minhop, and avoids credit loops by virtual lanes: each path has a service level, and so one
-// lane all the way, and the channel dependency graph of each lane has no cycle. The idea is that of
-// LASH (Skeie, Lysne and Theiss, Layered Shortest Path (LASH) Routing in Irregular System Area
-// Networks, IPDPS 2002) and DFSSSP (Domke, Hoefler and Nagel, Deadlock-Free Oblivious Routing for
-// Arbitrary Topologies, IPDPS 2011). It makes no promise to other modules.
+// lft.Minhop, and avoids credit loops by virtual lanes: each path has a service level, and so
+// one lane all the way, and the channel dependency graph of each lane has no cycle. The idea
+// is that of LASH (Skeie, Lysne and Theiss, Layered Shortest Path (LASH) Routing in Irregular
+// System Area Networks, IPDPS 2002) and DFSSSP (Domke, Hoefler and Nagel, Deadlock-Free
+// Oblivious Routing for Arbitrary Topologies, IPDPS 2011). It makes no promise to other
+// modules.
 package layered
 
 import (
@@ -39,16 +40,16 @@ type Engine struct{}
 // Name is "layered".
 func (Engine) Name() string { return "layered" }
 
-// Guarantee is Reachable and NoCreditLoop. Paths between CA and router ports are shortest paths if
-// there are enough virtual lanes; else a note says so.
+// Guarantee is Reachable and NoCreditLoop. Paths between CA and router ports are shortest
+// paths if there are enough virtual lanes; else a note says so.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route returns the paths of updn if these are shortest paths between all hosts and the greatest
-// load is at most 1/loadSlack above its lower bound, or above that of Minhop: they need only one
-// lane. Otherwise it takes the paths of lft.Minhop and assigns layers.
+// Route returns the paths of updn if these are shortest paths between all hosts and the
+// greatest load is at most 1/loadSlack above its lower bound, or above that of Minhop: they
+// need only one lane. Otherwise it takes the paths of lft.Minhop and assigns layers.
 //
-// For each layer it takes O(switches x LIDs) and the searches for cycles, besides the time of these
-// engines. With opt.Previous, keep says which tables stay.
+// For each layer it takes O(switches x LIDs) and the searches for cycles, besides the time of
+// these engines. With opt.Previous, keep says which tables stay.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if opt.Previous != nil {
 		return e.keep(ctx, f, opt)
@@ -129,8 +130,8 @@ func (e Engine) renameError(err error) error {
 	return err
 }
 
-// finishPaths finds layers for the paths without one: management paths, and paths that it replaces
-// by up*/down* paths.
+// finishPaths finds layers for the paths without one: management paths, and paths that it
+// replaces by up*/down* paths.
 func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routing) error {
 	for _, l := range x.layers {
 		l.work = searchWork
@@ -175,9 +176,9 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 	return ctx.Err()
 }
 
-// choosePaths assigns the paths of the tables to layers. If that takes several and the fabric is
-// small, it also tries paths that it improves step by step from aligned ones. It takes the paths
-// with the fewest layers, among equal ones those with the smallest greatest load.
+// choosePaths assigns the paths of the tables to layers. If that takes several and the fabric
+// is small, it also tries paths that it improves step by step from aligned ones. It takes the
+// paths with the fewest layers, among equal ones those with the smallest greatest load.
 func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, error) {
 	best := p.assignFewest(ctx, limit, p.countLoads())
 	if len(best.layers) <= 1 || p.countTurns()+len(p.all)*len(p.upDownOnly) > smallFabric {
@@ -201,9 +202,9 @@ func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, err
 	return best, ctx.Err()
 }
 
-// alignPaths makes tables in which each switch sends a LID by its first channel that leads nearer.
-// On a torus with ports numbered dimension by dimension, paths then go along one dimension after
-// the other, which takes few turns.
+// alignPaths makes tables in which each switch sends a LID by its first channel that leads
+// nearer. On a torus with ports numbered dimension by dimension, paths then go along one
+// dimension after the other, which takes few turns.
 func (p *paths) alignPaths() *lft.Tables {
 	tables := p.tables.Clone()
 	for i := range p.jobs {
@@ -222,8 +223,8 @@ func (p *paths) alignPaths() *lft.Tables {
 	return tables
 }
 
-// assignFewest assigns all paths to as few layers as it can. It saves a layer only if ports then
-// need fewer lanes.
+// assignFewest assigns all paths to as few layers as it can. It saves a layer only if ports
+// then need fewer lanes.
 func (p *assigner) assignFewest(ctx context.Context, limit int, load []uint64) *assignment {
 	best := p.assignLayers(ctx, limit)
 	most := slices.Max(append([]uint64{0}, load...))

@@ -18,14 +18,15 @@ type assignment struct {
 	unassigned uint64 // number of pairs without a layer
 }
 
-// upDown is the turns that the order of the switches allows, and an order of the channels in which
-// all these turns rise.
+// upDown is the turns that the order of the switches allows, and an order of the channels in
+// which all these turns rise.
 type upDown struct {
 	order []int32 // channels
 	legal []bool  // by turn
 }
 
-// newUpDown lists the turns of packets that first go up, to switches with lower ranks, then down.
+// newUpDown lists the turns of packets that first go up, to switches with lower ranks, then
+// down.
 func newUpDown(t *turns, rank []int32) *upDown {
 	n := int32(len(rank))
 	key := make([]int32, len(t.to))
@@ -59,8 +60,8 @@ func sortByWeight(weight []uint32) []int32 {
 	return list
 }
 
-// fillLayer puts as many paths as it can into layer l, of those that are in no layer of the set
-// done.
+// fillLayer puts as many paths as it can into layer l, of those that are in no layer of the
+// set done.
 func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16) {
 	seeded := make([]bool, len(l.set)) // turns of l before, which stay
 	for e := range seeded {
@@ -79,8 +80,8 @@ func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, don
 	p.addPaths(ctx, l, done)
 }
 
-// addPaths puts the paths from switches with hosts that fit into layer l, of those that are in no
-// layer of the set done.
+// addPaths puts the paths from switches with hosts that fit into layer l, of those that are
+// in no layer of the set done.
 func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	w := p.newWalker()
 	refused := make([]bool, p.countTurns())
@@ -104,8 +105,8 @@ func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	}
 }
 
-// addPath puts the path of switch s to the k-th LID of t into layer l. It returns false, and does
-// not change the layer, if the path does not fit.
+// addPath puts the path of switch s to the k-th LID of t into layer l. It returns false, and
+// does not change the layer, if the path does not fit.
 func (w *walker) addPath(l *layer, s, t fabric.NodeID, k int, refused []bool, added *[]int32) bool {
 	*added = (*added)[:0]
 	for c := w.next[int(s)*blockLIDs+k]; w.to[c] != int32(t); {
@@ -134,7 +135,8 @@ func (w *walker) removeTurns(l *layer, added []int32) {
 	}
 }
 
-// assignLayers assigns paths to at most limit layers. The first starts with all turns of the order.
+// assignLayers assigns paths to at most limit layers. The first starts with all turns of the
+// order.
 func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	x := &assignment{set: make([]uint16, p.countTurns())}
 	for ctx.Err() == nil {
@@ -156,8 +158,8 @@ func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	return x
 }
 
-// isBetter returns true if x is preferable to y: only x has layers for all paths, or it needs fewer
-// virtual lanes (a port can have 1, 2, 4, 8 or 15), or leaves fewer pairs unassigned.
+// isBetter returns true if x is preferable to y: only x has layers for all paths, or it needs
+// fewer virtual lanes (a port can have 1, 2, 4, 8 or 15), or leaves fewer pairs unassigned.
 func (x *assignment) isBetter(y *assignment) bool {
 	if (x.unassigned == 0) != (y.unassigned == 0) {
 		return x.unassigned == 0

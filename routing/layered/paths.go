@@ -19,8 +19,8 @@ type job struct {
 	lids []fabric.LID
 }
 
-// paths is the paths to the LIDs of CA and router ports: for each LID a tree, with one channel of
-// each switch.
+// paths is the paths to the LIDs of CA and router ports: for each LID a tree, with one
+// channel of each switch.
 type paths struct {
 	*turns
 	tables     *lft.Tables
@@ -84,8 +84,8 @@ func (w *walker) addLoad(k int, load []uint64, add bool) {
 	}
 }
 
-// countLoads counts the routes on each channel to all LIDs of CA and router ports, which must take
-// shortest paths.
+// countLoads counts the routes on each channel to all LIDs of CA and router ports, which
+// must take shortest paths.
 func (p *paths) countLoads() []uint64 {
 	load := make([]uint64, len(p.to))
 	w := p.newWalker()
@@ -150,9 +150,9 @@ func (w *walker) loadJob(j *job, set []uint16, all uint16) {
 	}
 }
 
-// weighTurns adds to each turn's weight the sources whose paths make it. It counts only paths that
-// have no layer in done and, unless in is 0, have a layer in in. It returns the number of their
-// sources.
+// weighTurns adds to each turn's weight the sources whose paths make it. It counts only
+// paths that have no layer in done and, unless in is 0, have a layer in in. It returns the
+// number of their sources.
 func (w *walker) weighTurns(j *job, weight []uint32, done, in uint16) (sources uint64) {
 	for _, s := range w.order {
 		clear(w.flow[int(s)*blockLIDs:][:len(j.lids)])
@@ -201,8 +201,8 @@ func (p *paths) sumWeights(ctx context.Context, set []uint16, done, in uint16) (
 	return weight, sources
 }
 
-// forEach is par.ForEachWith for work without errors. If ctx ends, work is left undone, and the
-// engine returns ctx's error.
+// forEach is par.ForEachWith for work without errors. If ctx ends, work is left undone,
+// and the engine returns ctx's error.
 func forEach[W any](ctx context.Context, n int, start func() W, do func(w W, i int)) []W {
 	list, err := par.ForEachWith(ctx, 0, n, start, func(w W, i int) error {
 		do(w, i)

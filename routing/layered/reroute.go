@@ -21,8 +21,9 @@ type column struct {
 	ports []fabric.PortNum // by switch
 }
 
-// reroute finds other shortest paths to the LIDs to which the path of a switch with hosts has no
-// layer, and updates load. It returns false if it finds none for some LIDs; these keep their paths.
+// reroute finds other shortest paths to the LIDs to which the path of a switch with hosts
+// has no layer, and updates load. It returns false if it finds none for some LIDs; these
+// keep their paths.
 func (p *assigner) reroute(ctx context.Context, x *assignment, load []uint64) bool {
 	r := rerouter{assigner: p, w: p.newWalker(), x: x, load: load}
 	all := uint16(1)<<len(x.layers) - 1
@@ -79,9 +80,10 @@ func (p *assigner) copyColumn(lid fabric.LID) column {
 	return x
 }
 
-// rerouteLID chooses new shortest paths to the k-th LID of j, the nearest switches first. Each
-// switch takes the least loaded channel with which its path has a layer; if there is none, it tries
-// to add a turn to a layer. It returns false if a switch with hosts gets no path with a layer.
+// rerouteLID chooses new shortest paths to the k-th LID of j, the nearest switches first.
+// Each switch takes the least loaded channel with which its path has a layer; if there is
+// none, it tries to add a turn to a layer. It returns false if a switch with hosts gets no
+// path with a layer.
 func (r *rerouter) rerouteLID(j *job, k int, lid fabric.LID, all uint16) bool {
 	dist := r.dist.To(j.t)
 	for _, s := range slices.Backward(r.w.order) {
@@ -116,8 +118,8 @@ func (r *rerouter) rerouteLID(j *job, k int, lid fabric.LID, all uint16) bool {
 	return true
 }
 
-// extendLayer adds one turn to a layer so that the path of s by some channel has that layer. It
-// returns the channel and the layer, or -1 and 0.
+// extendLayer adds one turn to a layer so that the path of s by some channel has that
+// layer. It returns the channel and the layer, or -1 and 0.
 func (r *rerouter) extendLayer(j *job, k int, s fabric.NodeID, dist []uint8) (best int32, layers uint16) {
 	for c := r.first[s]; c < r.first[s+1]; c++ {
 		v := r.to[c]

@@ -8,10 +8,10 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// turns numbers the channels between switches, and the turns: the steps of a packet from one
-// channel to the next. These are the edges of all possible channel dependency graphs. Channels are
-// numbered by switch and port number, the turns of a channel by the channels of the switch that it
-// leads to.
+// turns numbers the channels between switches, and the turns: the steps of a packet from
+// one channel to the next. These are the edges of all possible channel dependency graphs.
+// Channels are numbered by switch and port number, the turns of a channel by the channels
+// of the switch that it leads to.
 type turns struct {
 	f       *fabric.Fabric
 	first   []int32          // by switch: its first channel; one more at the end
@@ -73,15 +73,15 @@ func (t *turns) turnEnds(e int32) (c, d int32) {
 	return int32(i), t.first[t.to[i]] + e - t.turn[i]
 }
 
-// layer is one virtual lane: a growing set of turns that close no cycle, and an order of the
-// channels in which all these turns rise.
+// layer is one virtual lane: a growing set of turns that close no cycle, and an order of
+// the channels in which all these turns rise.
 type layer struct {
 	*turns
 	set   []uint16 // by turn: a bit for each layer that has it
 	bit   uint16   // of this layer
 	order *graph.Order[int32]
-	// work is how many turns searches may still look at. At 0, addTurn refuses turns that do not
-	// rise.
+	// work is how many turns searches may still look at. At 0, addTurn refuses turns that
+	// do not rise.
 	work   int
 	buffer []int32 // scratch of nextChannels and previousChannels
 }
@@ -94,8 +94,8 @@ func newLayer(t *turns, set []uint16, number int, order []int32, work int) *laye
 // hasTurn returns true if the turn is in the layer.
 func (l *layer) hasTurn(e int32) bool { return l.set[e]&l.bit != 0 }
 
-// addTurn puts the turn e from c to d into the layer. It returns false if that closes a cycle, or
-// no work is left to find that out.
+// addTurn puts the turn e from c to d into the layer. It returns false if that closes a
+// cycle, or no work is left to find that out.
 func (l *layer) addTurn(e, c, d int32) bool {
 	if l.hasTurn(e) {
 		return true
