@@ -54,8 +54,8 @@ func ChangesSince(prev, r *lft.Routing) (c Changes) {
 // Certificate. The zero value is empty. Not safe for concurrent use.
 type Kept struct {
 	// CountOnly saves time for callers that want only numbers. If there is no fault,
-	// Result.Verify then has counts of unicast traffic and of loads, but no findings, and
-	// ignores switches without a cable.
+	// Result.Verify has counts of unicast traffic and of loads, but no findings. The counts
+	// leave out switches without a cable.
 	CountOnly bool
 
 	keeper  lft.Keeper

@@ -389,7 +389,7 @@ func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 			continue
 		}
 		blamed := make(map[int]bool)
-		own := false // a tree in it has turns of its own
+		own := false // a tree in the loop has turns of its own
 		for _, hop := range append([]verify.Hop{{LID: f.LID}}, f.Witness...) {
 			if i, ok := group[hop.LID]; ok {
 				blamed[i] = true

@@ -133,7 +133,7 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 		taken:  make([]bool, int(fabric.MaxUnicastLID)+1),
 	}
 	a.taken[0] = true
-	// DenseLIDs reads them too: with KeepLMC it needs their LMC.
+	// This is for DenseLIDs, too: with KeepLMC it needs the LMC of these LIDs.
 	for p := range a.base {
 		if l := f.LID(fabric.PortID(p)); l != 0 {
 			a.base[p], a.lmc[p], a.source[p] = l, f.LMC(fabric.PortID(p)), fromText

@@ -62,7 +62,7 @@ func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.
 }
 
 // DemandLoads is LoadsAmong for ports that send different amounts. senders(dst) yields the
-// ports that send to port dst and the amount to each of its own LIDs; ports are given by
+// ports that send to port dst, and the amount to each of dst's LIDs; ports are given by
 // their index in ends. lost is the amount that the tables do not deliver. It takes
 // O(switches) for each LID, plus senders.
 func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, senders func(dst int) iter.Seq2[int, int64]) (loads []int64, lost int64, err error) {

@@ -135,7 +135,7 @@ func (c *chooser) penalize(d *destination) {
 // long as no routes are taken off.
 func (c *chooser) findLeast(d *destination) {
 	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
-	if len(c.loads) > 1 { // there is no least for each part
+	if len(c.loads) > 1 { // least is not known for each part of load
 		return
 	}
 	for i := range d.at {

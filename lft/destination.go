@@ -2,9 +2,9 @@ package lft
 
 import "github.com/ibweave/ibweave/fabric"
 
-// destination holds the next hops to the switch of a job, and those chosen for its LIDs. In
-// it a switch is given by its index in hops.Switches, the destination by the index after the
-// last, and a next hop by its index among the ports of its switch.
+// destination holds the next hops to the switch of a job, and those chosen for its LIDs. In it
+// a switch is given by its index in hops.Switches, the destination by the index after the last,
+// and a next hop by its index among the ports of its switch.
 type destination struct {
 	list    ListNextHops
 	job     *balancerJob
@@ -22,12 +22,12 @@ type destination struct {
 	kept   []uint8 // by LID of the job, then by switch: the chosen next hop
 }
 
-// place holds what a choice at a switch reads, in one struct since each LID reads it.
+// place holds the data for a choice at a switch: in one struct, since each LID reads all of it.
 type place struct {
 	base  fabric.PortID
 	ports int32  // index in hops.ports of its first port
 	unit  uint64 // load of a route on each of its channels, 0 if they differ
-	least uint64 // no next hop has a smaller load
+	least uint64 // lower bound of the loads of its next hops
 }
 
 // group is consecutive switches whose k-th next hops lead to the same switch, for each k. All
@@ -88,8 +88,7 @@ func (d *destination) findNext(b *balancer) {
 	}
 }
 
-// areAlike returns true if the next hops of two switches lead to the same switches, one by
-// one.
+// areAlike returns true if the next hops of two switches lead to the same switches, one by one.
 func (d *destination) areAlike(b *balancer, i, j int) bool {
 	ports, to := d.hops.Ports(i), b.to[d.at[i].base:]
 	others, toOthers := d.hops.Ports(j), b.to[d.at[j].base:]

@@ -63,8 +63,8 @@ const (
 	costBusier = 1000
 	// Exchanges may cost 1/hostSpare of the routes of all shifts: about 1/100 of the bandwidth.
 	hostSpare = 84
-	// If in the end shifts are less than 1/100 busier, up to hostBusier more routes may be on
-	// their busiest channels.
+	// At the end the busiest channels of the shifts may get 1/100 more routes than before, or
+	// hostBusier more if that is more.
 	hostBusier = 24
 	// shiftCounts bounds how many numbers (of routes, by channel and shift) are kept.
 	shiftCounts = 1 << 24

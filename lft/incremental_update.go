@@ -104,8 +104,8 @@ func (l *Incremental) updateTo(v *fabric.Snapshot, most int) bool {
 	return true
 }
 
-// removeGone takes off the loads what v lacks: sources, and LIDs that are gone or elsewhere,
-// which it marks in uncounted. It also sets peer.
+// removeGone subtracts from the loads what v no longer has: sources, and LIDs that are gone or
+// elsewhere. It marks these LIDs in uncounted. It also sets peer.
 func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	old := l.now
 	l.peer = slices.Clone(v.Peer)

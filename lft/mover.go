@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// A search ends if the greatest load is within 1/rebalanceDone of its lower bound, after
-	// weighing rebalanceWork channels, and if it gets no lower in patience passes, or passes
-	// that weigh patienceWork channels; keptPatience passes where entries should stay.
+	// A search ends if the greatest load is within 1/rebalanceDone of its lower bound, or after
+	// weighing rebalanceWork channels. It also ends if patience passes (keptPatience where
+	// entries should stay), or passes that weigh patienceWork channels, do not lower the
+	// greatest load.
 	rebalanceDone = 128
 	rebalanceWork = 1 << 24
 	patience      = 60

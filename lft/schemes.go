@@ -110,9 +110,9 @@ func EachMap(f *fabric.Fabric, s fabric.NodeID, visit func(in, out fabric.PortNu
 	}
 }
 
-// PortPairs yields each pair of input port and output port that a packet can take: on a
-// switch from port 0 or a port with a cable to a port with a cable; on a CA or router, 0
-// and a port with a cable. They come in the order of output ports, then of input ports.
+// PortPairs yields each pair of ports that a packet can come in by and leave by. On a
+// switch the input port is 0 or has a cable, and the output port has a cable; on a CA or
+// router the input port is 0. Pairs come in the order of output ports, then of input ports.
 func (s *SL2VL) PortPairs() iter.Seq2[fabric.PortNum, fabric.PortID] {
 	return func(yield func(fabric.PortNum, fabric.PortID) bool) {
 		f := s.fab

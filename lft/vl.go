@@ -343,7 +343,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 			without = append(without, port)
 			return
 		case row == nil:
-			return // it has unknown SLs, as the switch
+			return // its SLs are unknown, as those of the switch
 		case b.row == nil:
 			*b = base{slices.Clone(row), port}
 			return

@@ -208,8 +208,8 @@ type combLayout struct {
 	sl    []fabric.SL
 }
 
-// combLane is SLs that meet on a VL, directly or by way of others, and the
-// comb for their groups.
+// combLane is a set of SLs that share VLs, directly or by way of others, and
+// the comb for groups with these SLs.
 type combLane struct {
 	sls    []fabric.SL // ascending
 	pinned bool        // some groups have SLs of this lane themselves

@@ -109,8 +109,9 @@ func (x *combChooser) free() int {
 	return 0
 }
 
-// lanes makes lanes of the groups' SLs that meet on a VL, and adds SLs that
-// meet none of these, until there are as many lanes as wanted.
+// lanes groups the SLs of the groups into lanes: SLs that share a VL are on
+// one lane. It adds lanes of SLs that share no VL with these, until there are
+// as many as wanted.
 func (x *combChooser) lanes() ([]combLane, error) {
 	meets := x.vls.meets()
 	inUse, free := uint16(0), false
@@ -128,7 +129,7 @@ func (x *combChooser) lanes() ([]combLane, error) {
 	}
 	var lanes []combLane
 	for rest := inUse; rest != 0; {
-		// Add all SLs that meet one in the set.
+		// Add all SLs that share a VL with one in the set.
 		set, before := rest&-rest, uint16(0)
 		for set != before {
 			before = set
@@ -183,7 +184,7 @@ func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 }
 
 // trunks finds trunks for all lanes. If there are none, l is nil, x.why is
-// the reason, and bad is the lane that the first ones failed at, or -1.
+// the reason, and bad is the lane whose trunk failed in the first try, or -1.
 func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	for _, x.bridge = range []bool{false, true} {
 		if x.bridge && len(x.g.Missing) == 0 {

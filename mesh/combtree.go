@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// combOrders lists the orders of dimensions to try for combs. The dimension
-// along the trunk is first; packets for the trunk go along the last one first.
+// combOrders lists the orders of dimensions to try for combs. The dimension along
+// the trunk is first; packets for the trunk go along the last one first.
 func combOrders(dims int) [][]int {
 	first := text.Numbers[int](dims)
 	if dims == 1 {
@@ -74,8 +74,7 @@ func (t *combTree) join(s fabric.NodeID, way Dir) {
 	t.joined[t.g.Neighbor(s, way)] |= 1 << way.Opposite()
 }
 
-// climb builds the spanning tree: the way of each switch to the root of its
-// part.
+// climb builds the spanning tree: the way of each switch to the root of its part.
 func (t *combTree) climb() {
 	n := len(t.near)
 	t.Rank, t.Switch = slices.Repeat([]int32{mft.NoParent}, n), make([]fabric.NodeID, 0, n)

@@ -145,7 +145,7 @@ type trouble struct {
 // order:
 //
 //   - Two links of a switch that lie on a cycle of four links lead in different dimensions
-//     (findSquares). So the most such links at one switch give the dimensions.
+//     (findSquares). So a switch with most such links gives the dimensions.
 //   - A layout of that many dimensions grows from such a switch: by conclusions that hold
 //     whatever is missing (placeSure), by rings that close (closeRing), and last by what is
 //     likely (placeLikely).
@@ -368,7 +368,7 @@ type layout struct {
 	at        []place
 	who       map[place]fabric.NodeID
 	open      []int32 // by switch: neighbours without a place
-	low, high place   // of all coordinates
+	low, high place   // least and greatest coordinates
 }
 
 // growLayout grows a layout in dims dimensions from the seed and its neighbours
@@ -678,7 +678,7 @@ func (l *layout) makeFit() (*fit, trouble) {
 		dims[d], wrap[d] = int(l.high[d]-l.low[d]+1), l.ring[d] > 0
 		positions = min(positions*dims[d], most+1)
 	}
-	if positions > most || slices.Max(append(dims, 0)) > math.MaxInt16 { // Grid counts up to this
+	if positions > most || slices.Max(append(dims, 0)) > math.MaxInt16 { // Grid has coordinates of 16 bits
 		return nil, why
 	}
 	if f, ok := newFit(dims, wrap, l.positions(newShape(dims, wrap))); ok {

@@ -86,7 +86,7 @@ func (a *axis) flip() {
 	a.plus, a.minus = a.minus, a.plus
 }
 
-// setOrigin gives switch s on a ring coordinate 0.
+// setOrigin shifts the coordinates of a ring so that switch s has 0.
 func (a *axis) setOrigin(s fabric.NodeID) {
 	zero := a.coord[s]
 	for s, x := range a.coord {

@@ -16,9 +16,9 @@ import (
 // the paper's square examples: Grid.Position + 1, which counts row by row,
 // the first dimension slowest, on a grid of any number of dimensions.
 //
-// The host on the lowest port of a switch has the LID position+1, the next
-// one positions+position+1, and so on. Switches follow after as many blocks
-// as the switch with most hosts has hosts. The LIDs of missing switches and
+// The host on the lowest port of a switch has LID position+1, the next one
+// positions+position+1, and so on. Switches follow after as many blocks as
+// the switch with most hosts has hosts. The LIDs of missing switches and
 // hosts stay unused, so that the rule holds for all others. With an LMC of k
 // the LIDs of hosts start at (position+1) << k (X4). Those of switches, which
 // usually have LMC 0, follow without gaps, and are spaced likewise if any

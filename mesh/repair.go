@@ -125,7 +125,7 @@ type column struct {
 type repairer struct {
 	*arcs
 	g       *Grid
-	columns []column // by the position of the destination
+	columns []column // sorted by the position of the destination
 	broken  int      // how many entries are broken; a column's LIDs count once
 	shared  bool     // detours may take XY's own VL
 	turns   *waits   // XY's turns; none if not shared
@@ -157,7 +157,7 @@ func newRepairer(g *Grid, base *lft.Routing, opt lft.Options) (*repairer, error)
 	return r, nil
 }
 
-// firstFreeSL returns the highest SL of any path + 1.
+// firstFreeSL returns 1 more than the highest SL of any path.
 func firstFreeSL(sls *lft.PathSLs) int {
 	if sls == nil {
 		return 1

@@ -86,7 +86,7 @@ func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	if err := JSON(&b, object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}}); err != nil {
 		return err
 	}
-	_, err := w.Write(text.PrintableJSON(b.Bytes())) // viewers show strings as they are
+	_, err := w.Write(text.PrintableJSON(b.Bytes())) // viewers do not escape strings
 	return err
 }
 

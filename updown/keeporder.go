@@ -19,7 +19,7 @@ var _ lft.IncrementalEngine = Engine{}
 // ChooseOrder less, it returns that one.
 func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	n := f.NumSwitches()
-	// Twice the rank leaves places for new switches after each.
+	// was is twice the rank, which leaves room for a new switch after each.
 	was := make([]int32, n)
 	last := int32(0)
 	for s, rank := range ranks {

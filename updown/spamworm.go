@@ -68,7 +68,7 @@ const (
 	// nearer to the root. The paper does not name its tree; a shallow one is needed for
 	// broadcasts that take less than 14 us.
 	BreadthFirst SpanningTree = iota
-	// DepthFirst continues from each switch to its lowest new neighbour.
+	// DepthFirst continues from each switch to its lowest neighbour outside the tree.
 	DepthFirst
 )
 

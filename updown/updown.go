@@ -328,9 +328,9 @@ func (x *tree) isDown(u int32) bool {
 		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
 }
 
-// side returns the channels in the direction in which the switch with rank r may go,
-// what is known of its class's choice among them, and the hops by rank of the switches
-// they lead to. All but the destination share these with the switches of their class
+// side returns the channels in the direction in which the switch with rank r may go, up
+// or down; what is known of its class's choice among these; and hops, by rank, to which
+// they must lead. All but the destination share these with the switches of their class
 // that go in the same direction.
 func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {

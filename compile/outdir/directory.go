@@ -134,7 +134,7 @@ func replaceable(dir string, list []file) (exists bool, err error) {
 	ours := map[string]bool{ManifestName: true}
 	for name := range m.Files {
 		ours[name] = true
-		ours[strings.TrimSuffix(name, ZstdSuffix)] = true // unpacked for OpenSM
+		ours[strings.TrimSuffix(name, ZstdSuffix)] = true // its name when unpacked for OpenSM
 	}
 	for _, f := range list {
 		ours[f.name] = true

@@ -85,7 +85,7 @@ func Open(path string) (*Directory, error) {
 }
 
 // WithVirtualLIDs returns f, the fabric of the directory's topology text, with the LIDs of
-// virtual ports. It returns an error if they do not fit it.
+// virtual ports. It returns an error if these LIDs do not fit f.
 func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
 	if len(d.VirtualLIDs) == 0 {
 		return f, nil

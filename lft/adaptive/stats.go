@@ -10,7 +10,7 @@ type Stats struct {
 	Entries   int64   `json:"entries"`               // of PLFT 0 that lead to another switch
 	Adaptive  int64   `json:"adaptive"`              // how many of them have a choice of ports
 	Ports     float64 `json:"mean_ports"`            // ports of such an entry on average, the static one included
-	Widest    int     `json:"max_ports"`             // of one entry
+	Widest    int     `json:"max_ports"`             // greatest number of ports of an entry
 	MaxGroups int     `json:"max_groups_per_switch"` // groups that entries use
 }
 

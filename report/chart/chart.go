@@ -1,9 +1,8 @@
 // Package chart draws measurements in SVG and PNG, for readers who compare our figure with a
 // report's or a paper's: panels side by side, axes with units, confidence intervals, a legend
-// below each panel, and a caption. Curves differ by colour (the Palette of Okabe and Ito,
-// which colour-blind people can tell apart), by marker and by dashes, so that they differ in
-// black and white too. The same chart gives the same bytes. It makes no promise to other
-// modules.
+// below each panel, and a caption. Curves differ by colour (the Palette of Okabe and Ito, which
+// colour-blind people can tell apart), by marker and by dashes, so that they differ in black
+// and white too. The same chart gives the same bytes. It makes no promise to other modules.
 package chart
 
 import (
@@ -35,8 +34,8 @@ type Axis struct {
 	Unit  string `json:"unit,omitempty"` // such as "ns"; "" for a number without unit
 	// Scale is Linear or a logarithm.
 	Scale Scale `json:"scale"`
-	// Names, for a Y axis, label values: the last one 1, the one before 2. Categories, for an
-	// X axis, label 1, 2 and so on; points are then not joined.
+	// Names, for a Y axis, label values: the last one 1, the one before 2. Categories, for an X
+	// axis, label 1, 2 and so on; points are then not joined.
 	Names      []string `json:"names,omitempty"`
 	Categories []string `json:"categories,omitempty"`
 }
@@ -68,8 +67,8 @@ type Point struct {
 	Half float64 `json:"half,omitempty"`
 	// N is the number of independent values whose mean is Y; 0 if Y does not depend on chance.
 	N int `json:"n,omitempty"`
-	// Draws, if any, are these values. Points of other curves with equally many draws have the
-	// same networks and groups, in this order.
+	// Draws, if any, are the values that Y is the mean of. Points of other curves with equally
+	// many draws have the same networks and groups, in this order.
 	Draws []float64 `json:"draws,omitempty"`
 	// Unsteady means that Y depends on how long it is measured, since more packets come than
 	// go. Its curve ends here.
@@ -362,8 +361,8 @@ func WritePNG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	return err
 }
 
-// check returns an error if c has no panel, or a point that is not finite, or not positive on
-// a logarithmic axis.
+// check returns an error if c has no panel, or a point that is not finite, or not positive on a
+// logarithmic axis.
 func (c *Chart) check() error {
 	if len(c.Panels) == 0 {
 		return fmt.Errorf("chart %q has no panel", c.Title)
@@ -402,8 +401,8 @@ func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 			return fmt.Errorf("chart %q: %w", c.Title, err)
 		}
 	}
-	// Titles and the names of axes are drawn here: gonum/plot places a name at the middle
-	// value of an axis, even of a logarithmic one, and leaves room above for the name there.
+	// Titles and the names of axes are drawn here: gonum/plot places a name at the middle value
+	// of an axis, even of a logarithmic one, and leaves room above for the name there.
 	tiles := draw.Tiles{
 		Rows: rows, Cols: columns, PadX: axisName + 0.4*vg.Centimeter, PadY: 2*axisName + legend,
 		PadLeft: axisName, PadTop: axisName, PadBottom: axisName + legend,
@@ -483,9 +482,9 @@ type intervals struct {
 
 func (p intervals) YError(i int) (low, high float64) { return p.of.interval(p.xys[i]) }
 
-// interval returns how far a point's interval reaches down and up. On a logarithmic axis it
-// has no lower half if that reaches 0. It ends at 0 for values that are not negative, and at
-// the panel's Most.
+// interval returns how far a point's interval reaches down and up. On a logarithmic axis it has
+// no lower half if that reaches 0. It ends at 0 for values that are not negative, and at the
+// panel's Most.
 func (p *Panel) interval(at Point) (low, high float64) {
 	low, high = at.Half, at.Half
 	switch {
@@ -600,8 +599,8 @@ func (p *Panel) setLimits(g *plot.Plot) {
 	}
 }
 
-// limits returns the ends of an axis: for x the first and the last point; for y whole powers
-// on a logarithmic axis, else from 0 if no value is negative.
+// limits returns the ends of an axis: for x the first and the last point; for y whole powers on
+// a logarithmic axis, else from 0 if no value is negative.
 func limits(low, high float64, s Scale, y bool) (float64, float64) {
 	if math.IsInf(low, 1) { // no points
 		low, high = 1, 1

@@ -271,7 +271,7 @@ func writeSevens(b *bytes.Buffer, data []byte) {
 func asset(name string) string {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		panic(err) // not embedded: every test fails
+		panic(err) // a missing file fails every test
 	}
 	return string(data)
 }
@@ -385,8 +385,8 @@ func (s *scene) document(p *packer) *document {
 	return d
 }
 
-// Entries returns how many entries of forwarding tables the page would have. An entry of a
-// PLFT counts as two.
+// Entries returns how many entries of forwarding tables the page would have; entries of PLFTs
+// count as two each.
 func (in *Input) Entries() int64 {
 	entries := int64(len(in.lids())) * int64(in.Fabric.NumSwitches())
 	if in.Adaptive != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// distances returns a level for each switch: the one that package levels finds in the cables;
-// if it finds none, by distance from the lowest GUID in each part of the fabric, which is on
-// top.
+// distances returns a level for each switch: the one that package levels finds in the
+// cables; if it finds none, by distance from the lowest GUID in each part of the fabric,
+// which is on top.
 func distances(f *fabric.Fabric) []int32 {
 	level := levels.Of(f)
 	if len(level) == 0 || slices.Max(level) > 0 {
@@ -37,8 +37,8 @@ func distances(f *fabric.Fabric) []int32 {
 // rows has the switches of each level in order.
 type rows struct {
 	rows [][]fabric.NodeID // by level, from the bottom
-	// pods has, by pod and row, the switches of the lowest rows, below in number; nil if the
-	// tree has no pods.
+	// pods has, by pod and row, the switches of the lowest rows, below in number; nil if
+	// the tree has no pods.
 	pods  [][][]fabric.NodeID
 	below int
 	lower [][]fabric.NodeID // by switch: its neighbours one level down
@@ -71,9 +71,9 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 // mostPodLevels bounds the levels of trees that are searched for pods.
 const mostPodLevels = 16
 
-// findPods finds the pods: the parts into which rows fall without the rows above, such as the
-// pods of a fat tree. It sorts each row so that switches of a part are side by side, and
-// parts by the first names in them. Rows must be sorted by name.
+// findPods finds the pods: the parts into which rows fall without the rows above, such as
+// the pods of a fat tree. It sorts each row so that switches of a part are side by side,
+// and parts by the first names in them. Rows must be sorted by name.
 func (r *rows) findPods(edges []edge) {
 	if len(r.rows) > mostPodLevels {
 		return
@@ -151,7 +151,8 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	for _, row := range r.rows[r.below:] {
 		last := ""
 		for _, s := range row {
-			// Only switches side by side: a box of all with these cables would cover others.
+			// A group has only neighbours in the row: a box with others would cover what is
+			// between.
 			if cables := fmt.Sprint(r.lower[s]); cables != last {
 				g.Groups = append(g.Groups, Group{})
 				last = cables
@@ -236,8 +237,8 @@ func (g *Grouping) of(nodes int) []int32 {
 	return of
 }
 
-// among returns the groups for another fabric, whose node n corresponds to node in[n] of this
-// one. It keeps groups without nodes, so that groups have the same numbers in both.
+// among returns the groups for another fabric, whose node n corresponds to node in[n] of
+// this one. It keeps groups without nodes, so that groups have the same numbers in both.
 func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
 	of := g.of(nodes)
 	return g.with(text.Each(in, func(at fabric.NodeID) int32 { return of[at] }))
@@ -258,8 +259,8 @@ func (g *Grouping) with(of []int32) Grouping {
 	return all
 }
 
-// withSwitches adds switches to groups of hosts: those whose hosts, or in a tree whose lower
-// switches, are all in one group. So racks and islands include their leaves.
+// withSwitches adds switches to groups of hosts: those whose hosts, or in a tree whose
+// lower switches, are all in one group. So racks and islands include their leaves.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
 	const none, several = -1, -2
 	of := slices.Repeat([]int32{none}, f.NumNodes())

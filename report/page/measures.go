@@ -59,7 +59,7 @@ func (s *scene) measures() (list []measure) {
 	return list
 }
 
-// measure adds the mean and the greatest value.
+// measure returns a counter as a measure, with its mean and greatest value.
 func (s *scene) measure(c Counter) measure {
 	m := measure{Counter: c}
 	sum, n := 0.0, 0

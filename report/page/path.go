@@ -73,7 +73,7 @@ type place struct {
 	sl   fabric.SL
 }
 
-// arrival is the share of packets that comes to a place.
+// arrival is a share of the packets, at a place.
 type arrival struct {
 	place
 	share float64

@@ -39,7 +39,7 @@ func ParseView(s string) (View, error) {
 type Picture struct {
 	*scene
 	title string
-	shows *measure // on cables; nil for nothing
+	shows *measure // what cables show; nil for nothing
 	// lines below the drawing describe the view step by step.
 	lines    []string
 	channels []fabric.PortID           // shown, by the ports that they leave

@@ -289,8 +289,8 @@ func (c *chains) writeEntries(t *lft.Tables) {
 	}
 }
 
-// listParallels lists, for each two switches with several cables on paths up from u, these
-// uplinks as a group.
+// listParallels lists the parallel cables on paths up from u: for each two switches with
+// several, a group of uplinks.
 func (c *chains) listParallels(u int32) (groups [][]uplink) {
 	if slices.Equal(c.uplinks, c.distinctParents) {
 		return nil

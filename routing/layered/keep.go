@@ -108,7 +108,7 @@ func keepLanes(p *lft.Routing, f *fabric.Fabric) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	r := &lft.Routing{Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), PathSLs: lft.NewPathSLs(n, f.MaxLID())}
 	was := p.Fabric
-	like := make([]fabric.LID, int(f.MaxLID())+1) // by LID: the old one with its paths, 0 for none
+	like := make([]fabric.LID, int(f.MaxLID())+1) // by LID: the old LID whose paths it gets, 0: none
 	for lid, port := range f.LIDPorts() {
 		at := f.Attachment(port)
 		if at == fabric.NoPort {
