@@ -131,7 +131,7 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 		b.Row("balance", "%s on the most loaded link, %s, and %.1f on average",
 			text.CountGrouped(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
 	}
-	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else it is that link, or as loaded
+	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else the line above tells it
 		b.Row("", "%s on %s, %s, take the most time, as %s on %s",
 			text.CountGrouped(m.Routes, "route", "routes"), m.Link, m.Rate, text.Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}

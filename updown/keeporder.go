@@ -64,9 +64,9 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 // shortest next hops divided by those that the order leaves.
 const maxSqueeze = 1.2
 
-// chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If
-// that bars much, it returns the order of ChooseOrder if that bars less. Even then
-// most entries can stay: those that both orders allow.
+// chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If the
+// better one bars much and the order of ChooseOrder bars less, it returns that order.
+// Even then most entries can stay: those that both orders allow.
 func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	c := newNetwork(f).newLegality().newCounter()
 	best, least := grown, c.count(grown, anyBars)

@@ -159,7 +159,7 @@ func swap(pending, dir string, replace bool) error {
 		}
 		return nil
 	}
-	if lock, err := lockDirectory(dir); err == nil { // else others have locked it
+	if lock, err := lockDirectory(dir); err == nil { // it fails if another process has the lock
 		defer lock.Close()
 	}
 	old := pending + oldInfix + filepath.Base(dir)

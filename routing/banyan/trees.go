@@ -85,8 +85,8 @@ func (t RegionTree) findAddresses(w *Network, g *mft.Group, ports []fabric.PortI
 }
 
 // listMaskPorts lists the ports in the masks for packets between these addresses, both
-// ascending: at stage i, in all elements that these packets pass, the output ports for bit
-// i of the receivers (InLink).
+// ascending. At stage i these are the output ports for bit i of the receivers, in all
+// elements that the packets pass (InLink).
 func (w *Network) listMaskPorts(from, to []int) []fabric.PortID {
 	var ports []fabric.PortID
 	var low, high []int
