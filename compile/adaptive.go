@@ -9,19 +9,19 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Adaptive is tables with a choice of ports.
+// Adaptive is the adaptive form of a routing: tables that leave a choice of ports.
 type Adaptive struct {
 	Tables *adaptive.Tables `json:"-"`
 	adaptive.Stats
-	// Limit is how many groups the group table of a switch has by default.
+	// Limit is the default size of a switch's group table, in groups.
 	Limit       int `json:"group_limit"`
 	certificate *verify.Certificate
 }
 
-// AddChoices widens the tables of r to adaptive ones and verifies them. Findings go to r.Verify,
-// including those of switches that need more groups than a default group table has. The proof
-// leaves out multicast packets. Errors: a *lft.DomainError for static tables with a credit loop,
-// and ctx's.
+// AddChoices adds a choice of ports to the static tables of r, verifies the result and sets
+// r.Adaptive. Findings go to r.Verify, also for each switch that needs more groups than a
+// default group table has. The proof covers unicast packets only. Errors: a
+// *lft.DomainError for static tables with a credit loop, and ctx's.
 func (r *Result) AddChoices(ctx context.Context) error {
 	start := time.Now()
 	t, err := adaptive.Widen(ctx, r.Routing)
@@ -49,8 +49,8 @@ func (r *Result) AddChoices(ctx context.Context) error {
 	return nil
 }
 
-// Certificate proves that there is no credit loop, whatever ports the switches choose; nil if
-// there is no such proof.
+// Certificate returns the proof that there is no credit loop, whatever ports the switches
+// choose; nil if there is no such proof.
 func (r *Result) Certificate() *verify.Certificate {
 	if r.Adaptive != nil {
 		return r.Adaptive.certificate

@@ -9,23 +9,24 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Changes is what a subnet manager has to write where tables of prev are in force:
-// entries, the blocks of lft.BlockSize of them that a single packet carries, and the
-// switches that have some.
+// Changes counts what a subnet manager writes to replace old tables by new ones: entries
+// that differ, the blocks that hold them (lft.BlockSize entries, one packet each), and the
+// switches concerned.
 type Changes struct {
 	Entries  int `json:"entries"`
 	Blocks   int `json:"blocks"`
 	Switches int `json:"switches"`
 }
 
-// Add adds what is written to one switch.
+// Add adds the writes to one switch.
 func (c *Changes) Add(entries, blocks int) {
 	c.Entries, c.Blocks, c.Switches = c.Entries+entries, c.Blocks+blocks, c.Switches+1
 }
 
-// EachChange calls visit for the switches of r that need writes when the tables of prev are in force. It
-// compares the tables of switches with the same GUID. A switch that prev does not have needs all its entries
-// except those that are fabric.NoPath. Switches without a LID or without a cable cannot be written to.
+// EachChange calls visit for the switches of r that need writes when the tables of prev are
+// in force. It compares the tables of switches with the same GUID. A switch that prev does
+// not have needs all its entries except those that are fabric.NoPath. Switches without a
+// LID or without a cable cannot be written to.
 func EachChange(prev, r *lft.Routing, visit func(s fabric.NodeID, entries, blocks int)) {
 	f := r.Fabric
 	for s := range fabric.NodeID(f.NumSwitches()) {
@@ -42,26 +43,27 @@ func EachChange(prev, r *lft.Routing, visit func(s fabric.NodeID, entries, block
 	}
 }
 
-// ChangesSince sums up EachChange.
+// ChangesSince sums up the writes that EachChange visits.
 func ChangesSince(prev, r *lft.Routing) (c Changes) {
 	EachChange(prev, r, func(_ fabric.NodeID, entries, blocks int) { c.Add(entries, blocks) })
 	return c
 }
 
-// Kept is what Run leaves for the next Run from its tables, or from those that they were made from:
-// the router and the checker go on from there, or back. A Result is the same, but has no Certificate.
-// The zero value has nothing. Not safe for concurrent use.
+// Kept holds what a Run computed for its tables, so that the next Run can start from these
+// tables or from their predecessors. A Run with it gives the same Result, but without a
+// Certificate. The zero value is empty. Not safe for concurrent use.
 type Kept struct {
-	// CountOnly is for callers that want only numbers: where no fault is found, Result.Verify has the
-	// counts of unicast traffic and of the loads, and no findings. Unicast traffic includes that
-	// of no switch without a cable.
+	// CountOnly saves time for callers that want only numbers. If there is no fault,
+	// Result.Verify has counts of unicast traffic and of loads, but no findings. The counts
+	// leave out switches without a cable.
 	CountOnly bool
 
 	keeper  lft.Keeper
 	checker verify.IncrementalChecker
 }
 
-// Start prepares for a Run from a result's tables, which the engine may keep or not.
+// Start prepares for a Run whose Previous tables are those of r. The engine need not keep
+// them.
 func (k *Kept) Start(r *Result) {
 	e, ok := r.Engine.Engine.(lft.IncrementalEngine)
 	if !ok || r.Routing.SL2VL != nil { // lanes are chosen for all paths together
@@ -76,16 +78,18 @@ func (k *Kept) Start(r *Result) {
 	}
 }
 
-// IsLast returns true if the tables that Run made last, with Options.Route.FirstStep, are also those
-// that it makes without.
+// IsLast returns true if r has the tables of the last Run, made with
+// Options.Route.FirstStep, and a Run without it would make the same.
 func (k *Kept) IsLast(r *lft.Routing, opt *Options) bool {
 	return k.keeper.IsLast(r, opt.routeOptions().RebalanceFactor())
 }
 
-// Clone is an independent copy: a Run with the one changes nothing in the other. It cannot go back.
+// Clone returns an independent copy. The copy cannot go back to tables before the last
+// ones.
 func (k *Kept) Clone() *Kept { return &Kept{k.CountOnly, k.keeper.Clone(), *k.checker.Clone()} }
 
-// check is verify.Check of what Run has made.
+// check verifies the tables of r as verify.Check does. If k holds the last verdict, it
+// checks only what has changed.
 func (k *Kept) check(ctx context.Context, r *Result, progress func(done, total int)) (*verify.Result, error) {
 	s, opt := state.Of(r.Routing), verify.Options{Complete: true, Progress: progress}
 	s.Multicast = r.Plan

@@ -1,6 +1,6 @@
-// Package compile is the pipeline from a fabric to verified tables: it assigns LIDs,
-// runs an engine and multicast schemes, and verifies what they made. It opens no files;
-// package outdir writes the result for OpenSM. It is part of the supported Go API.
+// Package compile is the pipeline from a fabric to verified tables: it assigns LIDs, runs an
+// engine and multicast schemes, and verifies what they made. It opens no files; package outdir
+// writes the result for OpenSM. It is part of the supported Go API.
 package compile
 
 import (
@@ -24,38 +24,37 @@ import (
 type Options struct {
 	LIDs  lft.LIDOptions
 	Route lft.Options
-	// MaxDetour, if not nil, is how many switches more than needed a path between CA and router
-	// ports may pass. Without it engines take the detours that their guarantee needs.
+	// MaxDetour, if not nil, is how many switches more than a shortest path any path between CA
+	// and router ports may pass. If nil, engines take the detours that their guarantee needs.
 	MaxDetour *int
-	// Demand, if not nil, returns the traffic of hosts in the fabric, which has its LIDs; nil for
-	// none. Tables are fitted to it as far as the engine leaves a choice of ports.
+	// Demand, if not nil, returns the traffic of hosts in the fabric, whose LIDs are assigned,
+	// or nil for none. Tables are fitted to it as far as the engine leaves a choice of ports.
 	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
-	// UniformFloor is how many times the greatest load of one route from each host to each LID may
-	// become when tables are fitted to Demand; 0 stands for lft.DefaultUniformFloor.
+	// UniformFloor is the factor by which a fit to Demand may raise the greatest load of
+	// uniform traffic, one route from each host to each LID. 0 means lft.DefaultUniformFloor.
 	UniformFloor float64
-	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes; "" takes the
-	// one that the engine needs, else identity when Route.VLs is more than 1,
-	// else one VL for all traffic.
+	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes. "" takes the scheme that the
+	// engine needs, else identity if Route.VLs is more than 1, else one VL for all traffic.
 	SL2VL string
-	// Groups, if not nil, gives the multicast groups of the fabric, which has
-	// its LIDs.
+	// Groups, if not nil, returns the multicast groups of the fabric, whose LIDs are assigned.
 	Groups func(*fabric.Fabric) ([]mft.Group, error)
-	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses by
-	// group and engine.
+	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses one for each group
+	// by the engine and the group's senders.
 	Multicast string
-	// Scheme, if not nil, is a multicast scheme of the caller's in place of Multicast. Groups that
-	// it refuses have no other one.
+	// Scheme, if not nil, is the caller's own multicast scheme and replaces Multicast. Groups
+	// that it refuses get no other scheme.
 	Scheme mft.Scheme
 	MFT    mft.Options
-	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with it.
+	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with this
+	// Kept.
 	Kept *Kept
-	// Unverified says that the tables are only the Previous of others: Result.Verify is nil.
+	// Unverified leaves out multicast and the check: the tables then only serve as Previous of
+	// others.
 	Unverified bool
-	// Stage, if not nil, is called when a stage begins: "route", "multicast",
-	// "verify".
+	// Stage, if not nil, is called when a stage begins: "route", "multicast", "verify".
 	Stage func(name string)
-	// Progress, if not nil, is told how much of the verification is done. It
-	// is called from several goroutines.
+	// Progress, if not nil, is told how much of the verification is done. It is called from
+	// several goroutines.
 	Progress func(done, total int)
 }
 
@@ -68,12 +67,12 @@ type Seconds struct {
 	Write     float64 `json:"write"`
 }
 
-// Result is a verified routing.
+// Result is what Run returns: a routing, its multicast plan and the verdict.
 type Result struct {
 	Engine  *Engine
 	Routing *lft.Routing
-	// Groups and Plan are the multicast part, nil without groups, and Cost is
-	// its cost.
+	// Groups are the multicast groups, Plan their trees and Cost the cost of Plan; nil without
+	// groups.
 	Groups []mft.Group
 	Plan   *mft.Plan
 	Cost   *mft.Cost
@@ -81,16 +80,16 @@ type Result struct {
 	Fit *Fit
 	// Adaptive is nil without AddChoices.
 	Adaptive *Adaptive
-	// Verify is what the checker says. What the engine does not promise and
-	// an operator can live with, a credit loop of minhop, is a warning in it.
+	// Verify is the checker's verdict. A fault that the engine does not promise to avoid, such
+	// as a credit loop of minhop, is a warning in it.
 	Verify  *verify.Result
 	Seconds Seconds
-	// AnySL is true if the proof holds whatever SLs paths have: Routing.PathSLs then only spreads
-	// paths over the VLs of the scheme spread.
+	// AnySL is true if the proof holds whatever SLs paths have: Routing.PathSLs then only
+	// spreads paths over VLs, for the scheme SpreadVLs.
 	AnySL bool
 }
 
-// LIDError says that the LIDs cannot be assigned as wanted.
+// LIDError wraps the reason why LIDs cannot be assigned as wanted.
 type LIDError struct{ Err error }
 
 func (e *LIDError) Error() string { return "LIDs: " + e.Err.Error() }
@@ -99,10 +98,11 @@ func (e *LIDError) Error() string { return "LIDs: " + e.Err.Error() }
 func (e *LIDError) Unwrap() error { return e.Err }
 
 // Run assigns LIDs, routes, makes multicast trees and verifies. Errors: a *LIDError, with a
-// *mesh.NotGridError inside if LIDs by mesh coordinates find no mesh, a *lft.DomainError of the engine
-// or for paths longer than Options.MaxDetour, a *GroupError, those of Options.Groups and Options.Demand,
-// and ctx's. Findings about tables are no error: see Result.Verify. With lft.KeepLIDs the LIDs of
-// virtual ports have the entries of the ports that they are on; other policies leave them out.
+// *mesh.NotGridError inside if LIDs by mesh coordinates find no mesh; a *lft.DomainError of the
+// engine or for paths longer than Options.MaxDetour; a *GroupError; those of Options.Groups and
+// Options.Demand; ctx's. Findings about tables are no error: see Result.Verify. With
+// lft.KeepLIDs, LIDs of virtual ports get the entries of the ports that they are on; other
+// policies drop these LIDs.
 func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r, err := run(ctx, f, e, opt)
 	if err == nil && opt.SL2VL == SpreadVLs && opt.Route.VLs > 1 {
@@ -112,7 +112,7 @@ func Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 	return r, err
 }
 
-// run is Run without the SLs that only share out VLs.
+// run is Run without the step that spreads paths over VLs by their SLs.
 func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result, error) {
 	r := &Result{Engine: e}
 	if opt.Scheme != nil {
@@ -134,9 +134,9 @@ func run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (*Result
 		}
 		var hosts [][]fabric.PortID
 		listHosts := func() error { hosts = lft.HostPorts(g); return nil }
-		if opt.Route.Previous == nil { // kept tables need no list
+		if opt.Route.Previous == nil { // kept tables are not changed for hosts
 			listHosts = par.Go(listHosts)      // while the engine orders switches on one CPU
-			defer func() { _ = listHosts() }() // had before, unless the engine fails
+			defer func() { _ = listHosts() }() // waits if the engine fails
 		}
 		if r.Routing, err = e.Route(ctx, g, opt.routeOptions()); err != nil {
 			return err
@@ -222,14 +222,15 @@ func (r *Result) checkDetours(allowed *int) error {
 		text.Grouped(u.NonMinimal), text.CountGrouped(u.Pairs, "pair", "pairs"), text.Count(u.MaxDetour, "switch", "switches"), *allowed)}
 }
 
-// unicastErrors returns true if there are errors that no other multicast scheme can avoid.
+// unicastErrors returns true if there are errors that a change of multicast scheme cannot mend.
 func (r *Result) unicastErrors() bool {
 	return slices.ContainsFunc(r.Verify.Findings, func(f verify.Finding) bool {
 		return f.Severity == verify.Error && !strings.HasPrefix(f.Rule, "multicast")
 	})
 }
 
-// regrade makes warnings of what the engine does not promise.
+// regrade turns errors into warnings if the engine or the scheme does not promise to avoid
+// them.
 func (r *Result) regrade(scheme string) {
 	if !r.Engine.Guarantee().Has(lft.NoCreditLoop) {
 		r.Verify.Regrade(verify.CreditLoop, verify.Warning)
@@ -240,7 +241,7 @@ func (r *Result) regrade(scheme string) {
 	}
 }
 
-// assignLIDs finds the mesh first where LIDs go by it.
+// assignLIDs assigns LIDs by opt.LIDs. For LIDs by mesh coordinates it finds the mesh first.
 func assignLIDs(f *fabric.Fabric, opt *Options) (*fabric.Fabric, error) {
 	lids := opt.LIDs
 	if lids.Policy == lft.MeshLIDs {

@@ -13,12 +13,12 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// Engine is an entry of the table of engines. The guarantee is the engine's
-// own, lft.Engine.Guarantee; verify holds every result to it.
+// Engine is a row of the table of engines. verify checks that its results keep the Guarantee
+// that it declares.
 type Engine struct {
 	lft.Engine
 	Aliases []string
-	// Counterparts are engines of OpenSM for which it is ours: their names stand for it, too.
+	// Counterparts are engines of OpenSM that this one replaces; EngineByName finds it by them.
 	Counterparts []string
 	Domain       string // the fabrics that it routes
 	Summary      string
@@ -83,7 +83,7 @@ var Engines = []Engine{
 	},
 }
 
-// Promise is the guarantee in words.
+// Promise states the engine's guarantee in words.
 func (e *Engine) Promise() string {
 	g := e.Guarantee()
 	var s []string
@@ -99,8 +99,8 @@ func (e *Engine) Promise() string {
 	return strings.Join(s, ", ")
 }
 
-// IsCounterpart returns a sentence that names this engine if name is that of its counterpart in
-// OpenSM, and "" for other names.
+// IsCounterpart returns a sentence that names this engine if name is one of its Counterparts in
+// OpenSM, else "".
 func (e *Engine) IsCounterpart(name string) string {
 	if !slices.Contains(e.Counterparts, name) {
 		return ""

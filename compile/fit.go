@@ -12,16 +12,16 @@ import (
 // Fit is the outcome of fitting tables to a demand.
 type Fit struct {
 	lft.Fit
-	Original *lft.Tables  // before
-	Bound    *bound.Bound // of the load under the demand; nil where nothing crosses a cut
-	// Uniform and UniformBefore are the greatest loads of one route from each host to each LID after
-	// and before, in lft.LoadUnits.
+	Original *lft.Tables  // before the fit
+	Bound    *bound.Bound // lower bound of the load under the demand; nil if there is none
+	// Uniform and UniformBefore are the greatest loads of uniform traffic, one route from each
+	// host to each LID, after and before the fit, in lft.LoadUnits.
 	Uniform, UniformBefore uint64
-	// Why says why the tables are not fitted, in a few words; "" for tables that are.
+	// Why is the reason why the tables were not fitted, in a few words; "" if they were.
 	Why string
 }
 
-// floor is UniformFloor, or the default.
+// floor returns UniformFloor, or its default.
 func (o *Options) floor() float64 {
 	if o.UniformFloor == 0 {
 		return lft.DefaultUniformFloor
@@ -29,8 +29,8 @@ func (o *Options) floor() float64 {
 	return o.UniformFloor
 }
 
-// routeOptions is Route with what is kept. With a demand a rebalance leaves floor times the load that it would
-// leave without: it does not take back what is fitted.
+// routeOptions returns Route with the Kept state. With a demand it multiplies the rebalance
+// factor by floor, so that a rebalance does not undo the fit.
 func (o *Options) routeOptions() lft.Options {
 	route := o.Route
 	if o.Kept != nil {
@@ -42,8 +42,8 @@ func (o *Options) routeOptions() lft.Options {
 	return route
 }
 
-// fit fits the tables to opt.Demand. If the engine has kept tables, it changes only the entries
-// that it must for a load of at most opt.Route.Rebalance times a lower bound.
+// fit fits the tables to opt.Demand. If the engine kept tables, it changes only the entries
+// that it must to bring the load to at most opt.Route.Rebalance times a lower bound.
 func (r *Result) fit(ctx context.Context, opt *Options) error {
 	if opt.Demand == nil {
 		return nil
@@ -75,13 +75,13 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 	return nil
 }
 
-// keptOptions are those of a fit of tables that are kept.
+// keptOptions returns the options for a fit of kept tables.
 func (o *Options) keptOptions(l *lft.Incremental) lft.FitOptions {
 	return lft.FitOptions{Most: max(l.MaxLoad(), o.mostRoutes(l.LoadBound())), Slack: o.Route.RebalanceFactor(), Blocks: math.MaxInt}
 }
 
-// fitPart takes a step of a few blocks towards tables for opt.Demand. undo takes it back; it is
-// nil where nothing has changed.
+// fitPart changes a few blocks of the tables towards opt.Demand. undo reverts that; it is nil
+// if nothing has changed.
 func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()) {
 	f := l.Snapshot().Fabric
 	d, err := opt.Demand(ctx, f)
@@ -100,10 +100,11 @@ func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()
 	return fit.Undo
 }
 
-// mostRoutes is the uniform load that the floor leaves of a load without demand.
+// mostRoutes returns the greatest load of uniform traffic that a fit may leave if it was load
+// before.
 func (o *Options) mostRoutes(load uint64) uint64 { return uint64(float64(o.floor() * float64(load))) }
 
-// incremental returns the tables with the ports that the engine allows, or nil and the reason.
+// incremental returns the tables in a form whose entries Fit can change, or nil and the reason.
 func (r *Result) incremental() (l *lft.Incremental, why string) {
 	e, ok := r.Engine.Engine.(lft.IncrementalEngine)
 	switch {

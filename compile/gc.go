@@ -6,11 +6,10 @@ import (
 	"runtime/debug"
 )
 
-// TuneGC spends memory on fewer collections: what a compilation allocates is in
-// use to its end, most of it, and to collect meanwhile costs a quarter of the
-// processors. Near a heap of 1 GiB collections become as frequent as ever. The
-// environment, GOGC and GOMEMLIMIT, may say otherwise. It is for a program's
-// start.
+// TuneGC trades memory for fewer garbage collections: most of what a compilation allocates
+// stays in use to its end, and collections would take a quarter of the CPU time. Near a
+// heap of 1 GiB collections become as frequent as by default. The environment variables
+// GOGC and GOMEMLIMIT override this. Programs call it at their start.
 func TuneGC() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(800)
@@ -20,11 +19,11 @@ func TuneGC() {
 	}
 }
 
-// Reserved is what Reserve takes, in bytes: no collection begins below that after TuneGC.
+// Reserved is how many bytes Reserve takes. After TuneGC no collection begins below that.
 const Reserved = 28 << 20
 
-// Reserve has the heap take memory from the system ahead of Run: the first touch of each
-// page takes long. It is for a program that has called TuneGC and has time.
+// Reserve makes the heap take memory from the system before Run needs it, since the first
+// touch of each page is slow. It is for a program that has called TuneGC and is idle.
 func Reserve() {
 	memory := make([]byte, Reserved)
 	for i := 0; i < len(memory); i += os.Getpagesize() {

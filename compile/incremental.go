@@ -14,77 +14,78 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Incremental compiles a fabric again and again as it changes, for a caller that has the
-// last result in force: entries stay that can, and what changed is verified. The zero
-// value has no tables yet. Not safe for concurrent use.
+// Incremental compiles a fabric each time that it changes, for a caller that has the last
+// result in force. It keeps entries where it can and verifies what changed. The zero value has
+// no tables yet. Not safe for concurrent use.
 type Incremental struct {
 	engine  *Engine
 	routing *lft.Routing
-	found   *lft.Tables // of Adopt, nil for none
+	found   *lft.Tables // given to Adopt; nil for none
 	prepared
-	prepare func() prepared // nil when there is nothing to prepare
-	ready   chan prepared   // gets what prepare makes; nil when it is not under way
-	// findScratch finds the greatest load of tables from scratch of the fabric at hand, 0 when that
-	// fails; nil for none. scratch gets what it finds; nil when it is not under way.
+	prepare func() prepared // makes the next state; nil if there is nothing to prepare
+	ready   chan prepared   // gets what prepare returns; nil when prepare is not running
+	// findScratch routes the fabric from scratch and returns the greatest load, 0 if that
+	// fails; nil if none is wanted. scratch gets its result; nil when findScratch is not
+	// running.
 	findScratch func(ctx context.Context) uint64
 	scratch     chan uint64
-	scratchLoad uint64             // what it got, 0 for nothing
-	stopScratch context.CancelFunc // ends what findScratch began last; nil for nothing
-	stepped     bool               // the last Rebalance has moved entries, or tables were adopted
-	stuck       bool               // the last Rebalance moved nothing though loads are above what it is to come to
+	scratchLoad uint64             // the result, 0 for none
+	stopScratch context.CancelFunc // ends the last findScratch; nil for none
+	stepped     bool               // the last Rebalance moved entries, or tables were adopted
+	stuck       bool               // the last Rebalance moved nothing though loads exceed its aim
 }
 
 // prepared is the state that the next Run can continue from.
 type prepared struct {
-	router  *lft.Incremental // nil: the next Run is from scratch
+	router  *lft.Incremental // nil if the next Run is from scratch
 	checker *verify.IncrementalChecker
 	load    uint64 // greatest load of the last routing from scratch, in lft.LoadUnits of router's fabric
-	// failure is why there is no router, a panic being a *par.Panic.
+	// failure is the error that left no router; a panic is a *par.Panic.
 	failure error
 }
 
-// MaxDrift is how many times the greatest load may be what it was after the last routing from
-// scratch, or a lower bound of it. Beyond that all is routed from scratch.
+// MaxDrift bounds the greatest load of kept tables, as a multiple of that of the last routing
+// from scratch or of a lower bound. Above it Run routes all from scratch.
 const MaxDrift = 2
 
 // Step describes the work of Incremental.Run.
 type Step struct {
-	// Kept says that entries changed only where they had to.
+	// Kept is true if entries changed only where they had to.
 	Kept bool
-	// Why is the reason where they are not, in a few words.
+	// Why is the reason, in a few words, if Kept is false.
 	Why string
-	// Failure is the error that kept Run from keeping tables, nil for none;
-	// after a panic it is a *par.Panic.
+	// Failure is the error that kept Run from keeping tables, nil for none; after a panic it is
+	// a *par.Panic.
 	Failure error
-	// LIDs is how many were looked at.
+	// LIDs is how many LIDs were looked at.
 	LIDs int
-	// Changes counts the differences from the last tables, all zero for the first ones.
+	// Changes counts the differences from the last tables; all zero for the first tables.
 	Changes Changes
-	// Adopted is true for the step that Kept the tables of Adopt.
+	// Adopted is true for the step that Kept the tables given to Adopt.
 	Adopted bool
-	// Over is how the greatest load exceeds what the first step after a change aims at; nil where it
-	// does not, or is not known.
+	// Over describes a load that the first step after a change could not bring down to its aim;
+	// nil if there is none, or if that is not known.
 	Over *Excess
-	// ByChange says that the verdict rests on the last one and what changed; else all
-	// has been checked. Notes are left out then, see verify.IncrementalChecker.
+	// ByChange is true if only the change was checked, on top of the last verdict; false if all
+	// was. If true, notes are left out, see verify.IncrementalChecker.
 	ByChange bool
 }
 
-// Excess is a load that no move within the limits of a first step makes smaller.
+// Excess is a load that no move within the limits of a first step can lower.
 type Excess struct {
-	Port  fabric.PortID // of the Routing's fabric, by which the packets leave
-	Times float64       // how many times the greatest load of tables from scratch, which is estimated
+	Port  fabric.PortID // the port by which the packets leave, in the Routing's fabric
+	Times float64       // load / greatest load of tables from scratch, an estimate
 }
 
-// Run is the function Run for f, which comes after the fabrics of the calls before. It is from
-// scratch where the engine is no lft.IncrementalEngine, for multicast and SL-to-VL schemes,
-// where the engine does not keep tables with several lanes, where the change or the drift of the
-// loads is too large, where the tables would have faults, and where keeping tables fails or
-// panics. Where the engine refuses that, tables are kept as with Options.Route.Previous.
+// Run is the function Run for f, the next state of the same fabric. It keeps the last tables if
+// it can. It routes from scratch if the engine is no lft.IncrementalEngine or does not keep
+// tables with several lanes, for multicast and SL-to-VL schemes, if the change or the drift of
+// loads is too large, if the tables would have faults, and if keeping tables fails or panics.
+// If the engine refuses to route from scratch, tables are kept as with Options.Route.Previous.
 //
-// The next call needs a state that takes as long to prepare as to route from scratch.
-// Prepare does it in the background, when the caller has time; else the call does, and
-// counts it as routing in Seconds. A call that cannot keep tables does not wait for it.
+// The next call needs a state that takes as long to prepare as a routing from scratch. Prepare
+// makes it in the background. If the caller did not call it, Run does, and counts the time as
+// routing in Seconds. A call that cannot keep tables does not wait for it.
 func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt Options) (r *Result, step Step, err error) {
 	before := c.routing
 	_, keeps := e.Engine.(lft.IncrementalEngine)
@@ -122,7 +123,7 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 		})
 		switch {
 		case err != nil && ctx.Err() != nil:
-			c.prepared, c.routing = prepared{}, before // half changed, maybe
+			c.prepared, c.routing = prepared{}, before // they may be half changed
 			return nil, step, err
 		case err != nil:
 			r, step = nil, Step{Why: "to keep tables failed", Failure: err}
@@ -182,25 +183,26 @@ func (c *Incremental) Run(ctx context.Context, f *fabric.Fabric, e *Engine, opt 
 	return r, step, nil
 }
 
-// Adopt has the next Run, the first, begin with tables that the switches of its fabric have, of any
-// origin: what an engine with incremental updates could have made stays. The tables have a row for
-// each switch and an entry for each LID, fabric.NoPath for what is not known.
+// Adopt makes the first Run begin with the tables that the switches have, of any origin. Run
+// keeps the entries that an engine with incremental updates could have made. The tables have a
+// row for each switch and an entry for each LID, fabric.NoPath if it is unknown.
 func (c *Incremental) Adopt(t *lft.Tables) { c.found = t }
 
-// isFault returns true for an error of tables, which pairs that no cables join are not.
+// isFault returns true for errors of the tables. Pairs that no cables join are no such error.
 func isFault(f verify.Finding) bool {
 	return f.Severity == verify.Error && f.Rule != verify.Partitioned && f.Rule != verify.ManagementPartitioned
 }
 
-// maxForeign is which part of the entries that lead on may be others than the engine could have made,
-// in tables to adopt. Beyond that they are of another engine, and its own are better.
+// maxForeign is the greatest part of adopted entries that may differ from those that the engine
+// would make. If more differ, the tables are of another engine; a routing from scratch is
+// better.
 const maxForeign = 0.25
 
-// maxRebalance is a factor that leaves all loads as they are.
+// maxRebalance is a rebalance factor so large that no load is changed.
 const maxRebalance = 1e6
 
-// adopt is Run from tables that were found. The result is nil, and the reason comes with it, where
-// they cannot be kept.
+// adopt is Run that starts from the tables found in the switches. If they cannot be kept, it
+// returns nil and the reason.
 func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options) (r *Result, why string, err error) {
 	f := found.Fabric
 	cleaned, entries := lft.NewTables(f.NumSwitches(), found.Tables.MaxLID()), 0
@@ -219,7 +221,7 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 			}
 		}
 	}
-	if entries == 0 { // as where the switches were just started
+	if entries == 0 { // for example, the switches were just started
 		return nil, "the switches have no tables", nil
 	}
 	before := &lft.Routing{Engine: c.engine.Name(), Fabric: f, Tables: cleaned}
@@ -262,8 +264,8 @@ func (c *Incremental) adopt(ctx context.Context, found *lft.Routing, opt Options
 	return r, "", nil
 }
 
-// prepareNext sets prepare for the next call: it prepares the check by changes, and a
-// router unless there is one already.
+// prepareNext sets prepare for the next call: it makes a checker of changes, and a router
+// unless there is one.
 func (c *Incremental) prepareNext(r *Result) {
 	routing, found := r.Routing, *r.Verify // the caller may regrade findings
 	x, engine := c.prepared, c.engine.Engine.(lft.IncrementalEngine)
@@ -290,7 +292,7 @@ func (c *Incremental) prepareNext(r *Result) {
 }
 
 // prepareRebalance sets findScratch if tables are not balanced: Rebalance needs the load of
-// tables from scratch. Run does not wait for it.
+// tables from scratch. Run does not wait for that load.
 func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	c.forgetScratch()
 	if c.router != nil && c.router.IsBalanced(opt.routeOptions().RebalanceFactor(), 0) {
@@ -298,7 +300,7 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	}
 	engine := c.engine.Engine
 	c.findScratch = func(ctx context.Context) (load uint64) {
-		// Without, Rebalance does nothing.
+		// If that fails, Rebalance does nothing.
 		_ = par.Catch(func() error {
 			r, err := engine.Route(ctx, f, opt.Route)
 			if err == nil {
@@ -310,7 +312,7 @@ func (c *Incremental) prepareRebalance(f *fabric.Fabric, opt Options) {
 	}
 }
 
-// forgetScratch ends the search for the load of tables from scratch: it was for another fabric.
+// forgetScratch stops findScratch and drops its result: it was for another fabric.
 func (c *Incremental) forgetScratch() {
 	if c.stopScratch != nil {
 		c.stopScratch()
@@ -318,12 +320,12 @@ func (c *Incremental) forgetScratch() {
 	c.findScratch, c.scratch, c.scratchLoad, c.stopScratch = nil, nil, 0, nil
 }
 
-// Rebalance is for a caller whose fabric is that of the last Run. It moves some entries towards
-// tables with no load above opt.Route.Rebalance times that of tables from scratch, or once they
-// are that, towards tables for opt.Demand: at most 64 blocks. Each step is proven together with
-// the tables before: packets may meet entries of both in any mixture. The result is nil when
-// there is nothing to do, it is not prepared, or nothing is proven; then the tables are as they
-// were, and the next Run is from scratch if IsStuck.
+// Rebalance moves some entries, at most 64 blocks; the fabric must be that of the last Run.
+// While a load is above opt.Route.Rebalance times that of tables from scratch, it lowers loads;
+// after that it moves towards opt.Demand. It proves each step for any mixture of old and new
+// entries, which packets may meet. It returns a nil result if there is nothing to do, the state
+// is not prepared, or the proof fails. The tables are then as they were, and the next Run is
+// from scratch if IsStuck.
 func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step) {
 	step := Step{Kept: true, ByChange: true}
 	c.stepped, c.stuck = false, false
@@ -333,7 +335,7 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	start := time.Now()
 	undo := c.takePart(ctx, &opt)
 	if undo == nil {
-		c.scratchLoad = 0 // it would come to the same again
+		c.scratchLoad = 0 // a retry would find the same
 		return nil, step
 	}
 	r := &Result{Engine: c.engine, Routing: c.router.Routing()}
@@ -341,13 +343,13 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	start = time.Now()
 	if !c.checker.MayMix(r.Routing.Tables) {
 		undo()
-		c.scratchLoad = 0 // it would come to the same again
+		c.scratchLoad = 0 // a retry would find the same
 		return nil, step
 	}
 	var err error
 	r.Verify, step.ByChange, err = c.checker.Check(ctx, c.router.Snapshot(), state.Of(r.Routing), verify.Options{Complete: true, Progress: opt.Progress})
 	if err != nil || slices.ContainsFunc(r.Verify.Findings, isFault) || !step.ByChange {
-		// The checker knows these tables no more: the next Run is from scratch.
+		// The checker has lost these tables: the next Run is from scratch.
 		c.prepared, c.stuck = prepared{}, err == nil
 		return nil, step
 	}
@@ -358,11 +360,11 @@ func (c *Incremental) Rebalance(ctx context.Context, opt Options) (*Result, Step
 	return r, step
 }
 
-// IsStuck returns true if the last Rebalance found no step to loads that it is to come to. The
-// next Run is from scratch then.
+// IsStuck returns true if the last Rebalance found no step although loads are above its aim.
+// The next Run is from scratch then.
 func (c *Incremental) IsStuck() bool { return c.stuck }
 
-// isReady takes over what was prepared, and returns true if Rebalance has the tables that it needs.
+// isReady takes over finished preparations. It returns true if Rebalance has all that it needs.
 func (c *Incremental) isReady() bool {
 	select {
 	case c.prepared = <-c.ready:
@@ -377,14 +379,15 @@ func (c *Incremental) isReady() bool {
 	return c.ready == nil && c.prepare == nil && c.router != nil && c.checker != nil
 }
 
-// WantsRebalance returns true if Rebalance is likely to move entries: because loads are above
-// factor times those of tables from scratch, or because there is a demand, and the last step moved
-// entries or adopted tables.
+// WantsRebalance returns true if Rebalance is likely to move entries: if loads are above factor
+// times those of tables from scratch; or if there is a demand and the last step moved entries
+// or adopted tables.
 func (c *Incremental) WantsRebalance(factor float64, demand bool) bool {
 	return c.isReady() && (c.scratchLoad > 0 && !c.router.IsBalanced(factor, c.scratchLoad) || demand && c.stepped)
 }
 
-// takePart moves some entries for Rebalance. undo takes that back; it is nil where nothing has changed.
+// takePart moves some entries for Rebalance. undo reverts that; it is nil if nothing has
+// changed.
 func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) {
 	factor := opt.routeOptions().RebalanceFactor()
 	if c.scratchLoad > 0 {
@@ -399,13 +402,13 @@ func (c *Incremental) takePart(ctx context.Context, opt *Options) (undo func()) 
 	return fitPart(ctx, c.router, opt)
 }
 
-// IsPrepared returns true if nothing that Prepare began is under way.
+// IsPrepared returns true if no preparation is running.
 func (c *Incremental) IsPrepared() bool {
 	c.isReady()
 	return c.ready == nil && c.scratch == nil
 }
 
-// Prepare begins to prepare for the next calls of Run and Rebalance, if that is not done yet.
+// Prepare starts the preparations for the next Run and Rebalance, if they are not done yet.
 func (c *Incremental) Prepare() {
 	c.prepareRun()
 	if find := c.findScratch; find != nil {
@@ -424,7 +427,7 @@ func (c *Incremental) prepareRun() {
 	}
 }
 
-// Wait prepares for the next calls of Run and Rebalance, and waits until that is done.
+// Wait prepares for the next Run and Rebalance, and returns when that is done.
 func (c *Incremental) Wait() {
 	c.Prepare()
 	_ = c.wait(context.Background())
@@ -433,7 +436,7 @@ func (c *Incremental) Wait() {
 	}
 }
 
-// wait prepares for the next call of Run, and waits for that or gives ctx's error.
+// wait prepares for the next Run and returns when that is done, or with ctx's error.
 func (c *Incremental) wait(ctx context.Context) error {
 	c.prepareRun()
 	if c.ready == nil {
@@ -448,7 +451,7 @@ func (c *Incremental) wait(ctx context.Context) error {
 	}
 }
 
-// update is Run from what is known. The result is nil when tables cannot be kept.
+// update is Run if tables are kept. It returns a nil result if they cannot be kept.
 func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options, step *Step) (*Result, error) {
 	r := &Result{Engine: c.engine}
 	if opt.Stage != nil {
@@ -461,7 +464,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 	}
 	was := c.router.Snapshot()
 	now, ok := was.Index.Snapshot(f)
-	// With all entries of more LIDs to look at, it is quicker to route from scratch.
+	// If more LIDs change, a routing from scratch is quicker.
 	if !ok || !c.router.Update(now, max(1000, int(f.MaxLID())/4)) {
 		step.Why = "the change is too large, or has new switches, higher LIDs or an order that does not serve"
 		return nil, nil
@@ -495,7 +498,7 @@ func (c *Incremental) update(ctx context.Context, f *fabric.Fabric, opt Options,
 		err = failed
 	}
 	if err != nil {
-		c.router, c.routing = nil, before // nothing gets these tables
+		c.router, c.routing = nil, before // drop these tables
 		return nil, err
 	}
 	if !step.ByChange {

@@ -16,11 +16,11 @@ const (
 	DatelineVLs    = "dateline"
 )
 
-// SL2VLSchemes lists them.
+// SL2VLSchemes lists the schemes.
 var SL2VLSchemes = []string{IdentityVLs, SpreadVLs, ByDirectionVLs, ByNESWVLs, DatelineVLs}
 
-// addLanes gives r the SL-to-VL tables that opt asks for. If the engine has
-// made its own, its proof needs these, and any other scheme is an error.
+// addLanes gives r the SL-to-VL tables that opt asks for. If the engine has made its own,
+// its proof needs them; a request for another scheme is then an error.
 func addLanes(e *Engine, r *lft.Routing, opt *Options) error {
 	scheme, vls := opt.SL2VL, opt.Route.VLs
 	refuse := func(format string, args ...any) error {

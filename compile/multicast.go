@@ -64,30 +64,30 @@ func CheckMulticastScheme(name string) error {
 	return fmt.Errorf("multicast scheme %q: want one of %s", name, MulticastSchemeNames())
 }
 
-// multicaster makes schemes for a routing. It computes what several schemes need only once.
+// multicaster makes schemes for a routing. It computes only once what several schemes need.
 type multicaster struct {
 	r     *lft.Routing
 	route lft.Options
 	opt   mft.Options
-	own   mft.Scheme // Options.Scheme
+	own   mft.Scheme // Options.Scheme, or nil
 	grid  *mesh.Grid // nil where there is none
-	known bool       // whether grid has been looked for
-	comb  *mesh.Comb // with the trunks for all groups; nil until combs are made
+	known bool       // grid was looked for
+	comb  *mesh.Comb // with trunks chosen for all groups; nil before chooseTrunks
 
-	// For the default schemes: whole allows all of them, not only those that
-	// nearly always serve. begin has, by group, the scheme to begin with, and said
-	// has why the check refused earlier ones.
+	// The rest is for the default schemes. whole allows all of them, not only the few that
+	// nearly always work. begin has, by group, the scheme to begin with. said has the reasons
+	// why the check refused earlier ones.
 	whole  bool
 	begin  map[int]string
 	said   map[int][]string
-	rounds int // of stepDown
+	rounds int // how many times stepDown has run
 }
 
 func newMulticaster(r *lft.Routing, opt *Options) *multicaster {
 	return &multicaster{r: r, route: opt.Route, opt: opt.MFT, own: opt.Scheme, begin: make(map[int]string), said: make(map[int][]string)}
 }
 
-// mesh finds the grid that the routing is on, nil for none.
+// mesh returns the fabric as a grid; nil if it is none.
 func (m *multicaster) mesh() *mesh.Grid {
 	if !m.known {
 		m.known = true
@@ -96,9 +96,9 @@ func (m *multicaster) mesh() *mesh.Grid {
 	return m.grid
 }
 
-// rows numbers the switches by their coordinates in all dimensions but the
-// first: those that can share an MLID under XY routing. Nil where there is no
-// mesh.
+// rows numbers the rows of a mesh: switches whose coordinates differ at most in the first
+// dimension have the same number and can share an MLID under XY routing. It returns nil if
+// there is no mesh.
 func (m *multicaster) rows() []int32 {
 	g := m.mesh()
 	if g == nil {
@@ -115,8 +115,8 @@ func (m *multicaster) rows() []int32 {
 	return row
 }
 
-// NewScheme returns the multicast scheme of a name for a routing. updn-tree has the order of
-// the routing, or one of its own where that has none. Errors: ctx's, and a name that is none.
+// NewScheme returns the multicast scheme of this name for a routing. updn-tree takes the
+// routing's order; if it has none, it chooses one. Errors: ctx's, and an unknown name.
 func NewScheme(ctx context.Context, name string, r *lft.Routing) (mft.Scheme, error) {
 	return newMulticaster(r, &Options{}).scheme(ctx, name)
 }
@@ -144,8 +144,8 @@ func (m *multicaster) scheme(ctx context.Context, name string) (mft.Scheme, erro
 	return nil, CheckMulticastScheme(name)
 }
 
-// fit makes the trees of groups with the first of the schemes that are named, and
-// steps down to the others when MLIDs are scarce.
+// fit makes the trees of groups by the first of the named schemes. If MLIDs are scarce, it
+// gives groups the later ones.
 func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Options, names ...string) (*mft.Plan, error) {
 	var list []mft.Scheme
 	for _, name := range names {
@@ -158,8 +158,8 @@ func (m *multicaster) fit(ctx context.Context, groups []mft.Group, opt mft.Optio
 	return mft.Fit(ctx, m.r, groups, opt, list...)
 }
 
-// chooseTrunks makes the combs' trunks, which depend on all groups, and gives
-// groups the SLs that go with them. It says whether there are any that are safe.
+// chooseTrunks chooses the combs' trunks for all groups together, sets m.comb, and returns
+// the groups with the SLs of their trunks. It returns an error if no trunks are safe.
 func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]mft.Group, error) {
 	comb, groups, err := mesh.Comb{Grid: m.mesh(), VLs: len(m.lanes())}.Choose(ctx, m.r, groups)
 	if err != nil {
@@ -169,9 +169,9 @@ func (m *multicaster) chooseTrunks(ctx context.Context, groups []mft.Group) ([]m
 	return groups, nil
 }
 
-// lanes lists SLs whose packets never share a VL: the lowest SL of each VL. The list is
-// empty where ports have different SL-to-VL tables, where groups are not to be balanced,
-// and where paths have SLs of their own.
+// lanes lists SLs whose packets never share a VL: the lowest SL of each VL. It returns nil if
+// ports have different SL-to-VL tables, if groups need not be balanced, and if paths have SLs
+// of their own.
 func (m *multicaster) lanes() (sls []fabric.SL) {
 	s := m.r.SL2VL
 	if !m.opt.Balance || s == nil || m.r.PathSLs != nil || len(s.Maps()) != 1 {
@@ -187,8 +187,8 @@ func (m *multicaster) lanes() (sls []fabric.SL) {
 	return sls
 }
 
-// divide gives groups that have SL 0 an SL, so that they share the VLs evenly.
-// On each VL an up*/down* tree is as safe as on any other.
+// divide gives SLs to the groups that have SL 0, so that groups share the VLs evenly. An
+// up*/down* tree is safe on each VL.
 func (m *multicaster) divide(groups []mft.Group) []mft.Group {
 	sls := m.lanes()
 	if len(sls) < 2 {
@@ -235,8 +235,8 @@ func (m *multicaster) plan(ctx context.Context, name string, groups []mft.Group)
 	return m.fit(ctx, groups, m.opt, name)
 }
 
-// last is the scheme to step down to in the end: comb where there is a safe one,
-// else updn-tree.
+// last returns the scheme for groups when MLIDs are scarce, and the groups for it: comb if
+// safe trunks exist, else updn-tree.
 func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []mft.Group) {
 	if m.r.Order == nil && m.mesh() != nil {
 		if chosen, err := m.chooseTrunks(ctx, groups); err == nil {
@@ -246,12 +246,12 @@ func (m *multicaster) last(ctx context.Context, groups []mft.Group) (string, []m
 	return updnTreeScheme, groups
 }
 
-// DefaultSchemes lists the schemes of a group with the given number of senders, in the order in
-// which they are tried: the next one if one refuses the group, or if the check finds its trees
-// wrong or in a credit loop with unicast. region comes first on banyan networks. Then come union
-// for one sender, and union-row on meshes, except where paths have SLs of their own, as on rings: a
-// group has one SL, so it cannot follow such paths. Then comes comb on meshes, if the routing has
-// no up*/down* order, then updn-tree. The last, union-turns, adds no dependency to unicast.
+// DefaultSchemes lists the schemes to try for a group with this many senders, in order. The
+// next one is tried if one refuses the group, or if the check finds its trees wrong or in a
+// credit loop with unicast. On banyan networks region comes first. Next, unless paths have
+// SLs of their own as on rings (a group has only one SL), come union for a single sender and
+// union-row on meshes. Then come comb, on meshes if the routing has no up*/down* order, and
+// updn-tree. The last, union-turns, adds no dependency to unicast.
 func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 	var list []string
 	if r.Engine == (banyan.Engine{}).Name() {
@@ -272,11 +272,10 @@ func DefaultSchemes(r *lft.Routing, onMesh bool, senders int) []string {
 	return append(list, updnTreeScheme, unionTurnsScheme)
 }
 
-// planDefault gives groups their default schemes. It tries those first that are
-// enough nearly always and end with one MLID for a group, to which groups can step
-// down when MLIDs are scarce; and all when a group is refused then. What region
-// refuses names ports that packets do not come from, or do not come to: that is for
-// the operator to mend.
+// planDefault makes trees by the default schemes. At first it tries only the few that nearly
+// always work; the last of these takes only one MLID for each group. If they refuse a group,
+// it tries all schemes, except after region: that refuses groups with ports that packets do
+// not come from or do not reach, which the operator has to mend.
 func (m *multicaster) planDefault(ctx context.Context, groups []mft.Group) (*mft.Plan, error) {
 	plan, err := m.planChain(ctx, groups)
 	if refused, is := errors.AsType[*mft.RefusedError](err); is && !m.whole && refused.Scheme != regionScheme {
@@ -345,7 +344,7 @@ func (m *multicaster) planChain(ctx context.Context, groups []mft.Group) (*mft.P
 	return plan, nil
 }
 
-// notes says for which groups the check refused schemes.
+// notes lists the schemes that the check refused: for how many groups, and the first reason.
 func (m *multicaster) notes(groups int) (list []string) {
 	count, first := make(map[string]int), make(map[string]string)
 	var names []string
@@ -368,13 +367,14 @@ func (m *multicaster) notes(groups int) (list []string) {
 	return list
 }
 
-// fewRounds is how often stepDown moves those groups only that the check names.
+// In its first fewRounds calls stepDown moves only the groups that the check names; later
+// also all other groups with the same schemes.
 const fewRounds = 4
 
-// stepDown moves groups whose trees are wrong, by the findings of the check, to their
-// next default scheme. It returns true if it moved any. In a credit loop it blames
-// groups with turns of their own before groups that keep to those of unicast. The
-// error is a *mft.RefusedError if a group has no next scheme.
+// stepDown moves the groups whose trees the check found wrong to their next default scheme.
+// It returns true if it moved any. For a credit loop it blames groups whose trees have turns
+// of their own; only if there are none, groups whose turns are those of unicast. The error is
+// a *mft.RefusedError if a group has no next scheme.
 func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 	group := make(map[fabric.LID]int, len(r.Plan.Trees))
 	scheme, said := make(map[int]string), make(map[int][]string)
@@ -389,7 +389,7 @@ func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 			continue
 		}
 		blamed := make(map[int]bool)
-		own := false // turns
+		own := false // a tree in the loop has turns of its own
 		for _, hop := range append([]verify.Hop{{LID: f.LID}}, f.Witness...) {
 			if i, ok := group[hop.LID]; ok {
 				blamed[i] = true
@@ -428,8 +428,8 @@ func (m *multicaster) stepDown(r *Result) (again bool, err error) {
 	return len(wrong) > 0, nil
 }
 
-// GroupError means that there are no trees for the multicast groups: it holds a
-// *mft.RefusedError, a *mft.BudgetError, or an error about the groups.
+// GroupError wraps the reason why multicast groups have no trees: a *mft.RefusedError, a
+// *mft.BudgetError, or an error about the groups.
 type GroupError struct{ Err error }
 
 func (e *GroupError) Error() string { return "multicast: " + e.Err.Error() }
@@ -437,7 +437,7 @@ func (e *GroupError) Error() string { return "multicast: " + e.Err.Error() }
 // Unwrap gives the cause.
 func (e *GroupError) Unwrap() error { return e.Err }
 
-// multicast plans the groups, and has them verified.
+// multicast plans the groups' trees and measures their cost. It sets r.Groups, Plan and Cost.
 func (r *Result) multicast(ctx context.Context, m *multicaster, opt *Options) (err error) {
 	if r.Groups == nil {
 		if r.Groups, err = opt.Groups(r.Routing.Fabric); err != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// LIDPolicy says where the LIDs of a fabric come from.
+// LIDPolicy is how AssignLIDs finds the LIDs of a fabric.
 type LIDPolicy uint8
 
 const (
-	// KeepLIDs leaves every LID that the topology text or guid2lid gives
-	// where it is, and gives the other end ports the lowest free ones, by
-	// Node.Order and port number. LIDs of virtual ports stay free.
+	// KeepLIDs keeps every LID that the topology text or guid2lid gives, and gives the
+	// other end ports the lowest free ones, by Node.Order and port number. It gives no end
+	// port the LID of a virtual port.
 	KeepLIDs LIDPolicy = iota
-	// DenseLIDs forgets all LIDs and numbers the end ports from 1 on:
-	// switches by GUID, then the ports of CAs and routers by node GUID and
-	// port number, whatever the order of the text.
+	// DenseLIDs drops all LIDs and numbers the end ports from 1: switches by GUID, then the
+	// ports of CAs and routers by node GUID and port number. The order of the text does not
+	// matter.
 	DenseLIDs
-	// MeshLIDs forgets all LIDs and takes those of LIDOptions.MeshBases, which
-	// encode the coordinates of a port on a mesh.
+	// MeshLIDs drops all LIDs and takes those of LIDOptions.MeshBases, which encode the
+	// coordinates of a port on a mesh.
 	MeshLIDs
 )
 
-// lidPolicies are the names of the command line, by LIDPolicy.
+// lidPolicies has the names on the command line.
 var lidPolicies = [...]string{KeepLIDs: "keep", DenseLIDs: "dense", MeshLIDs: "mesh"}
 
-// String is the policy's name on the command line.
+// String returns the policy's name on the command line.
 func (p LIDPolicy) String() string {
 	if int(p) < len(lidPolicies) {
 		return lidPolicies[p]
@@ -46,37 +46,36 @@ func ParseLIDPolicy(s string) (LIDPolicy, error) {
 	return 0, fmt.Errorf("LID policy %q: want one of %v", s, lidPolicies)
 }
 
-// LIDRange is a line of OpenSM's guid2lid: the port has the
-// LIDs Min to Max.
+// LIDRange is a line of OpenSM's guid2lid: a port has the LIDs Min to Max.
 type LIDRange struct {
 	Port     fabric.GUID // port GUID
 	Min, Max fabric.LID
 }
 
-// KeepLMC as LIDOptions.LMC takes the LMC that the ports have.
+// KeepLMC as LIDOptions.LMC keeps the LMC of the ports.
 const KeepLMC = -1
 
-// LIDOptions are the choices of AssignLIDs.
+// LIDOptions are the options of AssignLIDs.
 type LIDOptions struct {
 	Policy LIDPolicy
-	// LMC is the subnet's, 0 to 7, or KeepLMC: then it is that of the ports
-	// which have LIDs already, which must agree, and 0 when there are none.
-	// As with OpenSM's option lmc, switches have LMC 0, unless EnhancedPort0 says otherwise.
+	// LMC is 0 to 7, or KeepLMC for the LMC of the ports that already have LIDs: it must be
+	// the same for all, and is 0 if there are none. As with OpenSM's option lmc, switches
+	// have LMC 0, unless EnhancedPort0 is set.
 	LMC int
-	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's
-	// lmc_esp0). A base port 0 has LMC 0 always (IBA 14.2.5.6). KeepLMC sets
-	// it too when the enhanced ports 0 with LIDs have an LMC.
+	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's lmc_esp0). A
+	// base port 0 always has LMC 0 (IBA 14.2.5.6). KeepLMC also sets it if the enhanced
+	// ports 0 with LIDs have an LMC above 0.
 	EnhancedPort0 bool
-	// GUID2LID overrides the LIDs of the topology for KeepLIDs. The LIDs of
-	// ports that the fabric does not have stay reserved, as with OpenSM.
+	// GUID2LID overrides the LIDs of the topology for KeepLIDs. LIDs of ports that the
+	// fabric lacks stay reserved, as with OpenSM.
 	GUID2LID []LIDRange
-	// MeshBases is for MeshLIDs: from the LMC of each port it gives the base LID, both by PortID;
-	// 0 leaves a port to any free LID.
+	// MeshBases is for MeshLIDs. Given the LMC of each port, it returns the base LIDs, both
+	// by PortID; 0 means any free LID.
 	MeshBases func(lmc []uint8) ([]fabric.LID, error)
 }
 
-// LIDConflictError says that a port cannot keep the LIDs that its source gives
-// it, because another port has one of them. LIDs are never moved silently.
+// LIDConflictError means that ports A and B both claim a LID that must be kept. LIDs are
+// never moved silently.
 type LIDConflictError struct {
 	LID  fabric.LID
 	A, B fabric.PortID
@@ -85,7 +84,7 @@ type LIDConflictError struct {
 
 func (e *LIDConflictError) Error() string { return e.msg }
 
-// lidSource says who gave a port its LID.
+// lidSource is where the LID of a port comes from.
 type lidSource uint8
 
 const (
@@ -109,20 +108,19 @@ func (s lidSource) String() string {
 type assignment struct {
 	f      *fabric.Fabric
 	base   []fabric.LID // by PortID
-	lmc    []uint8      // by PortID; of ports with a source what the source says, until settled
+	lmc    []uint8      // by PortID; first that of the LID's source, then the final one
 	source []lidSource  // by PortID
 	taken  []bool       // by LID
 	next   [fabric.MaxLMC + 1]int
-	absent int // LIDs reserved for ports that the fabric does not have
+	absent int // LIDs reserved for ports that the fabric lacks
 }
 
-// AssignLIDs gives every end port its LIDs and returns the fabric that has
-// them, f itself if it has; f is left alone. It takes time linear in ports and LIDs.
+// AssignLIDs gives every end port its LIDs and returns the fabric with them, or f itself if
+// nothing changes. It takes time linear in ports and LIDs.
 //
-// Errors: LIDs that cannot be kept (a *LIDConflictError for two ports that
-// claim one; a base LID that is not a multiple of 1<<LMC; ports whose LMCs
-// differ, when the LMC is to be kept), a guid2lid that contradicts itself or
-// names an ambiguous port, and more LIDs wanted than there are.
+// Errors: LIDs that cannot be kept (a *LIDConflictError if two ports claim one; a base LID
+// that is not a multiple of 1<<LMC; with KeepLMC, ports with different LMCs), a guid2lid
+// that contradicts itself or names an ambiguous port, and not enough LIDs.
 func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	if opt.LMC != KeepLMC && (opt.LMC < 0 || opt.LMC > fabric.MaxLMC) {
 		return nil, fmt.Errorf("LMC %d: want 0 to %d", opt.LMC, fabric.MaxLMC)
@@ -135,7 +133,7 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 		taken:  make([]bool, int(fabric.MaxUnicastLID)+1),
 	}
 	a.taken[0] = true
-	// Read for DenseLIDs too, whose LMC may be the one to keep.
+	// This is for DenseLIDs, too: with KeepLMC it needs the LMC of these LIDs.
 	for p := range a.base {
 		if l := f.LID(fabric.PortID(p)); l != 0 {
 			a.base[p], a.lmc[p], a.source[p] = l, f.LMC(fabric.PortID(p)), fromText
@@ -198,7 +196,7 @@ func AssignLIDs(f *fabric.Fabric, opt LIDOptions) (*fabric.Fabric, error) {
 	return f.WithLIDs(a.base, a.lmc)
 }
 
-// changesNothing returns true if all ports have the LIDs that they had.
+// changesNothing returns true if all ports keep their LIDs and LMCs.
 func (a *assignment) changesNothing() bool {
 	for p, l := range a.base {
 		if q := fabric.PortID(p); l != a.f.LID(q) || a.lmc[p] != a.f.LMC(q) {
@@ -208,7 +206,7 @@ func (a *assignment) changesNothing() bool {
 	return true
 }
 
-// readRanges takes the LIDs of guid2lid, and reserves those of ports that f does not have.
+// readRanges takes the LIDs of guid2lid, and reserves those of ports that f lacks.
 func (a *assignment) readRanges(ranges []LIDRange) error {
 	if len(ranges) == 0 {
 		return nil
@@ -261,7 +259,7 @@ func (a *assignment) readRanges(ranges []LIDRange) error {
 	return nil
 }
 
-// readMeshBases takes over what LIDOptions.MeshBases gives.
+// readMeshBases takes the LIDs of LIDOptions.MeshBases.
 func (a *assignment) readMeshBases(place func([]uint8) ([]fabric.LID, error)) error {
 	if place == nil {
 		return errors.New("LIDs by place in a mesh: want the mesh")
@@ -278,8 +276,8 @@ func (a *assignment) readMeshBases(place func([]uint8) ([]fabric.LID, error)) er
 	return nil
 }
 
-// subnetLMC is the LMC of CAs and routers, and whether enhanced switch ports
-// have it too.
+// subnetLMC returns the LMC of CAs and routers, and true if enhanced switch ports 0 have it
+// too.
 func (a *assignment) subnetLMC(opt LIDOptions) (uint8, bool, error) {
 	if opt.LMC != KeepLMC {
 		return uint8(opt.LMC), opt.EnhancedPort0, nil
@@ -301,8 +299,8 @@ func (a *assignment) subnetLMC(opt LIDOptions) (uint8, bool, error) {
 	return uint8(max(ca, 0)), opt.EnhancedPort0, nil
 }
 
-// commonLMC is the one LMC of the ports with LIDs on some nodes, -1 if none
-// has any.
+// commonLMC returns the common LMC of the ports with LIDs on the nodes that of selects, -1
+// if there are none.
 func (a *assignment) commonLMC(of func(fabric.NodeID) bool) (int, error) {
 	first := fabric.NoPort
 	for p, l := range a.base {
@@ -324,7 +322,7 @@ func (a *assignment) commonLMC(of func(fabric.NodeID) bool) (int, error) {
 	return int(a.lmc[first]), nil
 }
 
-// portLMC is the LMC of one port, as OpenSM gives it out.
+// portLMC returns the LMC that OpenSM gives a port.
 func (a *assignment) portLMC(p fabric.PortID, lmc uint8, esp0 bool) uint8 {
 	n := a.f.Owner(p)
 	if a.f.IsSwitch(n) && (!a.f.Node(n).EnhancedPort0 || !esp0) {
@@ -333,7 +331,7 @@ func (a *assignment) portLMC(p fabric.PortID, lmc uint8, esp0 bool) uint8 {
 	return lmc
 }
 
-// claimLIDs marks the LIDs of all ports that have a source as taken.
+// claimLIDs marks the LIDs in base as taken.
 func (a *assignment) claimLIDs() error {
 	holder := slices.Repeat([]fabric.PortID{fabric.NoPort}, len(a.taken))
 	for p, l := range a.base {
@@ -355,7 +353,7 @@ func (a *assignment) claimLIDs() error {
 			}
 			holder[k] = p
 			if a.taken[k] {
-				a.absent-- // claimed by an absent port as well: OpenSM lets the present one have it
+				a.absent-- // reserved for an absent port: OpenSM gives it to the present one
 			}
 			a.taken[k] = true
 		}
@@ -363,8 +361,8 @@ func (a *assignment) claimLIDs() error {
 	return nil
 }
 
-// reserveVirtual keeps the LIDs of virtual ports free, which the result does not have.
-// A port may have those of its own virtual ports.
+// reserveVirtual marks the LIDs of virtual ports as taken. Only the port that a virtual
+// port is on may have its LID.
 func (a *assignment) reserveVirtual() error {
 	virtual := a.f.VirtualLIDs()
 	for p, l := range a.base {
@@ -393,9 +391,9 @@ func (a *assignment) conflictError(l fabric.LID, p, q fabric.PortID) error {
 	return &LIDConflictError{LID: l, A: p, B: q, msg: fmt.Sprintf("LID %d belongs to two ports: %s, %s; correct one of them, or renumber all (dense)", l, has(p), has(q))}
 }
 
-// takeLowestFree takes the lowest free run of 1<<lmc LIDs that is aligned to its
-// length, and returns 0 when there is none. LIDs are never given back, so
-// each LMC's search goes on where the last one ended.
+// takeLowestFree takes the lowest free 1<<lmc LIDs in a row, aligned to their number, and
+// returns the first, 0 if there are none. LIDs never become free, so it continues where its
+// last call for this LMC ended.
 func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 	n := 1 << lmc
 	for l := a.next[lmc]; l+n <= len(a.taken); l += n {
@@ -411,7 +409,7 @@ func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 	return 0
 }
 
-// outOfLIDs counts what was wanted.
+// outOfLIDs returns an error with the number of LIDs wanted.
 func (a *assignment) outOfLIDs(lmc uint8) error {
 	ports, wanted := 0, 0
 	a.f.EndPorts(func(p fabric.PortID) { ports, wanted = ports+1, wanted+1<<a.lmc[p] })
@@ -429,9 +427,9 @@ func (a *assignment) outOfLIDs(lmc uint8) error {
 	return fmt.Errorf("out of LIDs: %s", s)
 }
 
-// AddVirtualLIDs gives the LIDs of virtual ports the entries and path SLs of the ports on which
-// they are, which must have LIDs: packets to both take the same paths. Errors are those of
-// fabric.WithVirtualLIDs.
+// AddVirtualLIDs gives the LIDs of virtual ports the entries and path SLs of the ports that
+// they are on, which must have LIDs: so packets to both take the same paths. Errors are
+// those of fabric.WithVirtualLIDs.
 func (r *Routing) AddVirtualLIDs(ports map[fabric.LID]fabric.PortID) error {
 	f, err := r.Fabric.WithVirtualLIDs(ports)
 	if err != nil || f == r.Fabric {
@@ -452,7 +450,7 @@ func (r *Routing) AddVirtualLIDs(ports map[fabric.LID]fabric.PortID) error {
 	return nil
 }
 
-// withVirtual is p with the LIDs of virtual ports.
+// withVirtual returns p with the LIDs of virtual ports added.
 func (p *PathSLs) withVirtual(f *fabric.Fabric, ports map[fabric.LID]fabric.PortID) *PathSLs {
 	q := *p
 	q.maxLID, q.rows = max(p.maxLID, f.MaxLID()), nil

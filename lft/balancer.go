@@ -9,37 +9,37 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// Balance makes the tables of an engine: for each LID one of the next hops of each switch.
-// newList is called several times.
+// Balance makes the tables of an engine: for each LID and switch one of the allowed next
+// hops. It calls newList several times.
 //
-// The load of a channel is the number of routes on it, from each host to each LID of
-// another one, times the ratio of the fastest rate to its own. The tables have, in this order:
+// The load of a channel is the number of routes on it, one from each host to each LID of
+// another, times the ratio of the fastest rate to its own. The aims are, in this order:
 //
 //   - a small greatest load;
 //   - small loads elsewhere;
 //   - few LIDs on a channel for the routes on it. A host receives one message at a time, so
-//     routes to one LID do not contend where they share channels. Paths to a LID therefore
-//     meet early, as paths by destination do (d-mod-k in fat trees; SSSP: Hoefler, Schneider
+//     routes to one LID do not contend where they share channels. So paths to a LID meet early,
+//     as paths by destination do (d-mod-k in fat trees; SSSP: Hoefler, Schneider
 //     and Lumsdaine, Optimized Routing for Large-Scale InfiniBand Networks, HOTI 2009);
-//   - few near LIDs on a channel, which contend in shifts.
+//   - few LIDs that are near each other on a channel: these contend in shifts.
 //
-// One LID after the other takes its paths: each switch, the nearest to the destination
-// first, takes the next hop with the least sum of loads on the path, equal ones in turn. On
-// a full fat tree that is d-mod-k. Where some load is then above its lower bound, LIDs
-// take their paths again, and routes leave the busiest channels, see mover; at last routes
-// to different LIDs move apart, see separate.
+// It places one LID after the other: each switch, the nearest to the destination first,
+// takes the next hop with the least sum of loads on the path, among equal ones in turn. On
+// a full fat tree that is d-mod-k. If some load is above its lower bound, it places LIDs
+// again, and moves routes off the busiest channels, see mover. At last it moves routes to
+// different LIDs apart, see separate.
 //
-// LIDs of switches and of aggregation nodes carry no load. They take the paths of the LIDs
-// of hosts on the same switch, those in the same block of the tables.
+// LIDs of switches and of aggregation nodes carry no load. They take the paths of a host's
+// LID on the same switch, if possible of one in the same block of the tables.
 //
-// It takes O(LIDs x channels) at most, and on regular fabrics little more than O(LIDs x
-// switches). The result is the same on any number of CPUs. Errors are those of ctx and of
+// It takes O(LIDs x channels) at most, on regular fabrics little more than O(LIDs x
+// switches). The result does not depend on the number of CPUs. Errors: ctx's and those of
 // listing next hops.
 func Balance(ctx context.Context, f *fabric.Fabric, newList func() ListNextHops) (*Tables, error) {
 	return newBalancer(f, newList).makeTables(ctx, false)
 }
 
-// makeTables is Balance; with loadsOnly routes to different LIDs stay together where loads are small.
+// makeTables is Balance. With loadsOnly it does not move routes to different LIDs apart.
 func (b *balancer) makeTables(ctx context.Context, loadsOnly bool) (*Tables, error) {
 	if err := b.balance(ctx); err != nil {
 		return nil, err
@@ -70,15 +70,16 @@ func (b *balancer) balance(ctx context.Context) error {
 }
 
 const (
-	// capacityUnits is the load that a route puts on the fastest link; on one
-	// with a third of its capacity it is three times that.
+	// capacityUnits is the load of a route on the fastest link; on a link with a third of
+	// its capacity the load is three times that.
 	capacityUnits = 64
 	// maxJobLIDs bounds the scratch memory of a job.
 	maxJobLIDs = 64
-	// jobsAhead is how many jobs are listed, or yet to be written, besides those at work.
+	// jobsAhead is how many jobs may wait, with listed next hops or placed, besides those
+	// in work.
 	jobsAhead = 8
-	// LIDs take their paths again at most maxAgain times, and as often as visits no more
-	// than againWork channels.
+	// LIDs are placed again at most maxAgain times, and only while that visits at most
+	// againWork channels.
 	maxAgain  = 2
 	againWork = 1 << 28
 )
@@ -88,33 +89,33 @@ type balancer struct {
 	fab     *fabric.Fabric
 	newList func() ListNextHops
 	tables  *Tables
-	hosts   []uint32 // by switch: hosts that send load
+	hosts   []uint32 // by switch: hosts that send
 	jobs    []balancerJob
-	to      []fabric.NodeID // by PortID of switches: the switch that a channel leads to
-	unit    []uint64        // by PortID of switches: what a route adds to the load
-	// switchUnit gives for each switch the unit of all its channels, 0 if they differ.
+	to      []fabric.NodeID // by PortID of switches: the switch at the other end
+	unit    []uint64        // by PortID of switches: the load of one route
+	// switchUnit is by switch the unit of all its channels, 0 if they differ.
 	switchUnit []uint64
 	load       []uint64 // by PortID of switches
-	// loads are the parts of load by the number of a LID among those of its port; load alone
-	// where all have one LID.
+	// loads are parts of load: part k has the routes to the k-th LID of each port. It is
+	// just load if all ports have one LID.
 	loads [][]uint64
-	even  bool // routes to different LIDs need not move apart: the first paths have small loads
+	even  bool // skip separate: loads are small without it
 }
 
 // balancerJob is a destination switch and some of its LIDs.
 type balancerJob struct {
 	t      fabric.NodeID
 	lids   []fabric.LID // of hosts
-	others []fabric.LID // without load
+	others []fabric.LID // other LIDs, which carry no load
 	turn   uint32       // how many jobs come before
 }
 
 // switchPorts counts the PortIDs of switches, which come before all others.
 func switchPorts(f *fabric.Fabric) int { return int(f.PortBase(fabric.NodeID(f.NumSwitches()))) }
 
-// LoadUnits gives, by PortID of switches, how much a route adds to the load of each channel between
+// LoadUnits returns, by PortID of switches, the load of one route on each channel between
 // switches: 64 on the fastest, and more on slower ones, by the ratio of the rates. It is 64
-// if a rate is not known, and for ports that lead to no other switch.
+// for unknown rates and for ports that lead to no other switch.
 func LoadUnits(f *fabric.Fabric) []uint64 {
 	fastest := fastestRate(f)
 	unit := slices.Repeat([]uint64{capacityUnits}, switchPorts(f))
@@ -126,7 +127,8 @@ func LoadUnits(f *fabric.Fabric) []uint64 {
 	return unit
 }
 
-// fastestRate is the highest rate of a channel between switches, in Mbit/s; 0 where none is known.
+// fastestRate returns the highest rate of a channel between switches in Mbit/s, 0 if none
+// is known.
 func fastestRate(f *fabric.Fabric) (fastest int) {
 	for _, p := range f.Channels() {
 		fastest = max(fastest, f.Link(p).Mbps())
@@ -134,8 +136,8 @@ func fastestRate(f *fabric.Fabric) (fastest int) {
 	return fastest
 }
 
-// Rescale converts a load from the LoadUnits of one fabric to those of another, whose fastest channel
-// may have another rate.
+// Rescale converts a load from the LoadUnits of one fabric to those of another, which may
+// have another fastest rate.
 func Rescale(load uint64, from, to *fabric.Fabric) uint64 {
 	was, is := fastestRate(from), fastestRate(to)
 	if was == 0 || is == 0 {
@@ -170,7 +172,7 @@ func newBalancer(f *fabric.Fabric, newList func() ListNextHops) *balancer {
 	return b
 }
 
-// findSwitchUnit is the unit of all ports, 0 where they differ.
+// findSwitchUnit returns the unit of all ports, 0 if they differ.
 func (b *balancer) findSwitchUnit(ports []fabric.PortID) (unit uint64) {
 	for i, p := range ports {
 		if i > 0 && b.unit[p] != unit {
@@ -181,7 +183,7 @@ func (b *balancer) findSwitchUnit(ports []fabric.PortID) (unit uint64) {
 	return unit
 }
 
-// splitLoads prepares loads for ports with several LIDs.
+// splitLoads makes parts of load if ports have several LIDs.
 func (b *balancer) splitLoads() {
 	lmc := uint8(0)
 	for i := range b.jobs {
@@ -211,10 +213,10 @@ func (b *balancer) sumLoads() {
 	}
 }
 
-// greatestLoad is the load of the busiest channel.
+// greatestLoad returns the load of the busiest channel.
 func (b *balancer) greatestLoad() uint64 { return greatest(b.load) }
 
-// addJobs lists the LIDs that t delivers, and fills in t's own row for them.
+// addJobs adds jobs for the LIDs that t delivers, and writes t's own entries for them.
 func (b *balancer) addJobs(t fabric.NodeID) {
 	f := b.fab
 	row := b.tables.Row(t)
@@ -242,14 +244,14 @@ func (b *balancer) addJobs(t fabric.NodeID) {
 	}
 }
 
-// routeAlike gives LIDs without load the paths of those with load at the same switch. It is one of
-// those in the same block of the tables, so that both change together. Where there is none,
-// each switch takes another one, so that few entries change when a path is gone.
+// routeAlike gives each LID without load the entries of a LID with load at the same switch,
+// if possible in the same block of the tables, so that both change together. If there is
+// none there, each switch copies another LID, so that a lost path changes few entries.
 func (b *balancer) routeAlike() {
 	type follower struct {
 		lid  fabric.LID
 		turn uint32
-		like []fabric.LID // switch s takes the one at turn + s
+		like []fabric.LID // switch s copies the one at turn + s
 	}
 	var list []follower
 	for i := range b.jobs {
@@ -278,8 +280,8 @@ func (b *balancer) routeAlike() {
 	})
 }
 
-// placeRoutes places the LIDs of jobs, one job after the other. Meanwhile other CPUs list the next
-// hops of the jobs ahead, and write the rows of those behind.
+// placeRoutes calls place for one job after the other. Meanwhile other CPUs list the next
+// hops of the jobs ahead, and write the rows of the jobs done.
 func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place func(c *chooser, d *destination)) error {
 	ring := make([]*destination, jobsAhead+par.Workers(0, len(jobs)))
 	for i := range ring {
@@ -299,7 +301,7 @@ func (b *balancer) placeRoutes(ctx context.Context, jobs []balancerJob, place fu
 	return err
 }
 
-// placeAgain places all LIDs again, each with the loads of all others.
+// placeAgain places each LID again, by the loads of all others.
 func (b *balancer) placeAgain(ctx context.Context) error {
 	loaded := slices.DeleteFunc(slices.Clone(b.jobs), func(j balancerJob) bool { return len(j.lids) == 0 })
 	return b.placeRoutes(ctx, loaded, (*chooser).replaceJob)

@@ -9,10 +9,10 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// ChannelLoads counts the routes on each channel, by the PortID that it leaves: a route is an
-// ordered pair of a CA or router port and a LID of another one, virtual ports included, that the tables
-// deliver, of ports that count for load. Host cables count, in both directions. It takes
-// O(switches x LIDs).
+// ChannelLoads counts the routes on each channel, by the PortID that it leaves. A route is
+// a pair of a CA or router port that counts for load and a LID of another, virtual ports
+// included, that the tables deliver. The channels of host cables are included, both
+// directions. It takes O(switches x LIDs).
 func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
 	var ends []fabric.PortID
 	for _, s := range f.Switches() {
@@ -21,8 +21,8 @@ func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, er
 	return LoadsAmong(ctx, f, t, ends)
 }
 
-// LoadsAmong is ChannelLoads for some CA or router ports with a cable to a switch, which send to
-// each other and to no other.
+// LoadsAmong is ChannelLoads for the routes among some CA or router ports with a cable to a
+// switch.
 func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID) ([]int64, error) {
 	sources := make([]int64, f.NumSwitches())
 	for _, p := range ends {
@@ -61,9 +61,10 @@ func LoadsAmong(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.
 	return sum.routes, nil
 }
 
-// DemandLoads is LoadsAmong for ports that send different amounts: senders yields the ports
-// that send to a port, and how much to each of its own LIDs, both by their index in ends. lost is the
-// amount that the tables do not deliver. It takes O(switches) for each LID, and the time of senders.
+// DemandLoads is LoadsAmong for ports that send different amounts. senders(dst) yields the
+// ports that send to port dst, and the amount to each of dst's LIDs; ports are given by
+// their index in ends. lost is the amount that the tables do not deliver. It takes
+// O(switches) for each LID, plus senders.
 func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, senders func(dst int) iter.Seq2[int, int64]) (loads []int64, lost int64, err error) {
 	type count struct {
 		loads   []int64
@@ -105,10 +106,11 @@ func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric
 	return sum.loads, sum.lost, nil
 }
 
-// EachTree visits the paths to the LIDs, by lids, of some CA or router ports with a cable to a switch, on
-// all CPUs: visit gets the index of the port in ends, and a tree that is good until it returns, empty
-// for a LID that the tables deliver to another port. start makes the W that the visits on a CPU share;
-// EachTree returns all of them, one at least, without order.
+// EachTree visits the paths to the LIDs of some CA or router ports with a cable to a
+// switch, on all CPUs; lids yields the LIDs of a port. visit gets the port's index in ends,
+// and a tree, valid until it returns, which is empty if the tables deliver the LID to
+// another port. start makes the W that visits on one CPU share; EachTree returns all Ws, at
+// least one, in any order.
 func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, lids func(fabric.PortID) iter.Seq[fabric.LID], start func() W, visit func(w W, i int, tree *Forest)) ([]W, error) {
 	type worker struct {
 		tree *Forest

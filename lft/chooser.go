@@ -7,18 +7,18 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// chooser chooses paths, LID after LID.
+// chooser chooses the paths to one LID after the other.
 type chooser struct {
 	*balancer
-	load     []uint64 // by PortID of switches: of the LIDs at hand
-	cost     []uint64 // by index of the destination's switches: of the path on
-	arriving []int32  // by the same: routes that come there or begin there
+	load     []uint64 // by PortID of switches: the part of loads for the current LID
+	cost     []uint64 // by the destination's index of a switch: of its path to the destination
+	arriving []int32  // by the same: routes that come to the switch or begin there
 	choice   []uint8  // by the same: the next hop of the current LID
-	beyond   []uint64 // by index in the destination's next: the cost there
-	sent     []int32  // of the destination's inner, those with routes to the current LID
-	current  bool     // cost, choice and sent are of the LID before, and loads have changed only by it
+	beyond   []uint64 // by index in the destination's next: cost, for finding changes
+	sent     []int32  // switches of inner that send routes to the current LID
+	current  bool     // cost, choice and sent are of the last LID, and loads changed only by it
 
-	penalties []penalty // for the LIDs before of the current port
+	penalties []penalty // for the paths to earlier LIDs of the port
 }
 
 func (b *balancer) newChooser() *chooser {
@@ -29,7 +29,7 @@ func (b *balancer) newChooser() *chooser {
 	}
 }
 
-// placeJob places the LIDs of a job.
+// placeJob chooses paths to all LIDs of a job.
 func (c *chooser) placeJob(d *destination) {
 	c.findLeast(d)
 	for from, end := range c.ports(d.job.lids) {
@@ -37,7 +37,7 @@ func (c *chooser) placeJob(d *destination) {
 	}
 }
 
-// replaceJob places the LIDs of a job again, all LIDs of a port at a time.
+// replaceJob takes off the paths to the LIDs of a job and chooses new ones, port by port.
 func (c *chooser) replaceJob(d *destination) {
 	c.findLeast(d)
 	for from, end := range c.ports(d.job.lids) {
@@ -55,7 +55,7 @@ func (c *chooser) replaceJob(d *destination) {
 	}
 }
 
-// ports yields the parts of a list of LIDs that belong to one port each.
+// ports yields the ranges of a list of LIDs that belong to the same port.
 func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool) {
 	return func(yield func(from, end int) bool) {
 		for from := 0; from < len(lids); {
@@ -71,12 +71,12 @@ func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool)
 	}
 }
 
-// placePort places the LIDs of one port, some of the job. Each takes other switches than
-// those before it, as far as there are any, else other channels. The k-th LIDs of all ports
-// are balanced among themselves, since programs may use the first ones only.
+// placePort places the LIDs of one port, from the from-th to the end-th of the job. Each LID
+// takes other switches than those before it if possible, else other channels. The k-th LIDs of
+// all ports are balanced among themselves, since programs may use only the first LIDs.
 func (c *chooser) placePort(d *destination, from, end int) {
 	first := d.job.lids[from]
-	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // counts ports
+	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // goes up by 1 from port to port
 	c.penalties = c.penalties[:0]
 	for k := from; k < end; k++ {
 		c.selectLoad(d.job.lids[k])
@@ -95,7 +95,7 @@ func (c *chooser) placePort(d *destination, from, end int) {
 	}
 }
 
-// selectLoad sets load to the part that a LID belongs to.
+// selectLoad sets load to the part of loads that a LID belongs to.
 func (c *chooser) selectLoad(lid fabric.LID) {
 	if len(c.loads) > 1 {
 		c.load = c.loads[int(lid-c.fab.LID(c.fab.LIDPort(lid)))%len(c.loads)]
@@ -104,19 +104,19 @@ func (c *chooser) selectLoad(lid fabric.LID) {
 }
 
 const (
-	// A path has at most 255 channels, so that no load comes near a penalty, nor a sum of
-	// penalties for channels near one for switches.
+	// A path has at most 255 channels. So no load comes near a penalty, and no sum of penalties
+	// for channels near one for switches.
 	channelPenalty = 1 << 40
 	switchPenalty  = 1 << 50
 )
 
-// penalty is an extra load that a channel seems to have.
+// penalty is an extra load that a channel gets for a while.
 type penalty struct {
 	port fabric.PortID
 	load uint64
 }
 
-// penalize makes the paths of the current LID costly for the next LIDs of its port.
+// penalize makes the paths to the current LID costly for the next LIDs of its port.
 func (c *chooser) penalize(d *destination) {
 	for i, n := range d.sources {
 		if c.arriving[i] == 0 {
@@ -131,11 +131,11 @@ func (c *chooser) penalize(d *destination) {
 	}
 }
 
-// findLeast finds the least load of the next hops of each switch. Later loads are no smaller,
-// as long as no routes are taken off.
+// findLeast finds the least load of the next hops of each switch. It remains a lower bound as
+// long as no routes are taken off.
 func (c *chooser) findLeast(d *destination) {
 	c.beyond, c.current = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)], false
-	if len(c.loads) > 1 { // not known for each part
+	if len(c.loads) > 1 { // least is not known for each part of load
 		return
 	}
 	for i := range d.at {
@@ -148,16 +148,15 @@ func (c *chooser) findLeast(d *destination) {
 	}
 }
 
-// choosePaths chooses the next hops of one LID and adds its routes: at each switch the next hop
-// with the least sum of loads on the path, of equal ones the first from turn on.
+// choosePaths chooses the next hops for one LID and adds its routes. Each switch takes the next
+// hop with the least sum of loads on the path; among equal ones the first, counted from turn.
 //
-// On a regular fabric little is to be done. What was chosen for the LID before stays where no
-// loads, costs beyond or turns have changed, and one of the first next hops has the least
-// load and the least cost beyond.
+// On regular fabrics little is to be done: the choice for the LID before stays if no load, cost
+// beyond or turn has changed, and a search ends where both load and cost beyond are least.
 func (c *chooser) choosePaths(d *destination, turn uint32) {
 	copy(c.arriving, d.sources)
 	c.cost[len(d.sources)] = 0
-	sent := c.sent // the LID before, to the switches not yet visited
+	sent := c.sent // for the LID before; visited switches are cut off
 	for i := len(d.groups) - 1; i >= 0; i-- {
 		g := &d.groups[i]
 		next, beyond := d.next[g.next:][:g.hops], c.beyond[g.next:][:g.hops]
@@ -196,8 +195,8 @@ func (c *chooser) choosePaths(d *destination, turn uint32) {
 	c.current = true
 }
 
-// readBeyond sets beyond to the costs of the switches in next. It returns the least of them, and true
-// if one has changed.
+// readBeyond sets beyond to the costs of the switches in next. It returns the least of them,
+// and true if any has changed.
 func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least uint64) {
 	least = math.MaxUint64
 	var differ uint64
@@ -210,7 +209,8 @@ func (c *chooser) readBeyond(next []int32, beyond []uint64) (changed bool, least
 	return differ != 0, least
 }
 
-// chooseOuter is for the switches of a group that are not passed. It adds their routes.
+// chooseOuter chooses for the switches of a group that no next hop leads to. It adds their
+// routes.
 func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond uint64) {
 	load, ports, beyond, next := c.load, d.hops.ports, c.beyond[g.next:][:g.hops], d.next[g.next:][:g.hops]
 	at, sources, choice := d.at[g.first:g.end], d.sources[g.first:g.end], c.choice[g.first:g.end]
@@ -235,15 +235,15 @@ func (c *chooser) chooseOuter(d *destination, g *group, first int, leastBeyond u
 	c.arriving[next[first]] += toFirst
 }
 
-// chooseInner is for a switch that is passed; see choosePaths for what stays.
+// chooseInner chooses for a switch that next hops lead to. It does not add its routes.
 func (c *chooser) chooseInner(d *destination, i int32, beyond []uint64, first int, leastBeyond uint64) {
 	at := &d.at[i]
 	k, cost := leastNextHop(c.load[at.base:], beyond, d.hops.ports[at.ports:], first, at.least+leastBeyond)
 	c.choice[i], c.cost[i] = uint8(k), cost
 }
 
-// leastNextHop finds the one of ports with the least sum of loads on the path, of equal ones the
-// first from the given one on, by index. No sum is less than goal.
+// leastNextHop returns the index of the port with the least sum of loads on the path, and the
+// sum; among equal ones the first, counted from first. It stops at a sum of goal: none is less.
 func leastNextHop(load, beyond []uint64, ports []fabric.PortNum, first int, goal uint64) (best int, lowest uint64) {
 	lowest = math.MaxUint64
 	at := first
@@ -261,8 +261,8 @@ func leastNextHop(load, beyond []uint64, ports []fabric.PortNum, first int, goal
 	return best, lowest
 }
 
-// send adds the load of n routes of the i-th switch, or takes it off if sign is -1. It counts the routes
-// as arriving at the next switch.
+// send adds the load of n routes of the i-th switch, or takes it off if sign is -1. It adds the
+// routes to arriving at the next switch.
 func (c *chooser) send(d *destination, i int, n int32, sign int64) {
 	k := c.choice[i]
 	port := d.channel(i, k)
@@ -274,12 +274,12 @@ func (c *chooser) send(d *destination, i int, n int32, sign int64) {
 	c.arriving[d.next[d.nextAt[i]+int32(k)]] += n
 }
 
-// keepPaths keeps the chosen paths for the next LID of the job.
+// keepPaths stores the chosen paths for writeRows.
 func (c *chooser) keepPaths(d *destination) {
 	d.kept = append(d.kept, c.choice[:len(d.hops.Switches)]...)
 }
 
-// addRoutes adds the load of the chosen paths, or takes it off when sign is -1.
+// addRoutes adds the load of the chosen paths, or takes it off if sign is -1.
 func (c *chooser) addRoutes(d *destination, sign int64) {
 	copy(c.arriving, d.sources)
 	for i := range d.sources {
@@ -290,8 +290,8 @@ func (c *chooser) addRoutes(d *destination, sign int64) {
 	c.current = false
 }
 
-// readEntries sets choice to the entries for a LID: noChoice for an entry that is no next hop, and
-// the next hop if there is only one. It returns true if all switches have a choice.
+// readEntries sets choice to the entries for a LID: noChoice for an entry that is no next hop;
+// 0, the only next hop, if there is just one. It returns true if all switches have a choice.
 func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	all := true
 	for i, s := range d.hops.Switches {
@@ -303,8 +303,8 @@ func (c *chooser) readEntries(d *destination, t *Tables, lid fabric.LID) bool {
 	return all
 }
 
-// completePaths chooses the next hops of the switches that have none: the one with the least
-// sum of loads on the path, of equal ones the first from turn on.
+// completePaths chooses next hops for the switches that have none: the one with the least sum
+// of loads on the path; among equal ones the first, counted from turn.
 func (c *chooser) completePaths(d *destination, turn uint32) {
 	c.cost[len(d.sources)] = 0
 	c.beyond = slices.Grow(c.beyond[:0], len(d.next))[:len(d.next)]

@@ -6,17 +6,18 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Demand is what hosts send where they do not all send as much to all. Amounts are in a unit of the
-// caller's, and less than 1<<48 in sum.
+// Demand is the traffic of hosts that do not all send equally to all others. Amounts have any
+// unit, and add up to less than 1<<48.
 type Demand struct {
-	// To has, for each LID, the flows of hosts on other switches to it, ascending by switch. LIDs beyond
-	// its end get none.
+	// To has, by LID, the flows of hosts on other switches to it, ascending by switch. LIDs
+	// beyond its end have none.
 	To [][]Flow
-	// Background is the amount that each host sends in addition to each LID of every other host.
+	// Background is the amount that each host sends, on top, to each LID of every other host.
 	Background int64
-	// Host has, by PortID of both ends of a host's cable, the amount that leaves by it, background included.
+	// Host has, by PortID of both ends of a host's cable, what leaves there, background
+	// included.
 	Host []int64
-	// Bytes is what an amount of 1 is.
+	// Bytes is the number of bytes that an amount of 1 stands for.
 	Bytes float64
 }
 
@@ -28,31 +29,31 @@ type Flow struct {
 
 // Fit is the result of fitting tables to a demand.
 type Fit struct {
-	// Before and After are the greatest loads of a channel between switches under the demand, in
-	// LoadUnits, and Least is a lower bound of both.
+	// Before and After are the greatest loads of a channel between switches under the demand,
+	// in LoadUnits. Least is a lower bound of both.
 	Before, After, Least uint64
-	// Displaced says that with a slack some entries changed for LIDs that had no share in a load above
-	// it, to make room.
+	// Displaced is true if, with a slack, entries also changed for LIDs without a share in a
+	// load above it, to make room for others.
 	Displaced bool
 	undo      func()
 }
 
-// Undo takes the changes back. Nothing else may have changed the tables since.
+// Undo reverts the changes. The tables must not have changed since.
 func (x *Fit) Undo() { x.undo() }
 
-// FitOptions are the choices of Incremental.Fit.
+// FitOptions are the options of Incremental.Fit.
 type FitOptions struct {
-	// Most is the greatest load, of one route from each host to each LID, that a channel may get.
+	// Most bounds each channel's load of uniform traffic, a route from each host to each LID.
 	Most uint64
-	// Slack is how many times a lower bound the load under the demand may be, 1 or more: no more
-	// entries change than that takes.
+	// Slack is 1 or more: entries change only until the load under the demand is at most
+	// Slack times a lower bound.
 	Slack float64
-	// Least is a lower bound that the caller knows, as an amount on the fastest channel; 0 for none.
+	// Least is a lower bound of the load, as an amount on the fastest channel; 0 for none.
 	Least float64
 	// Blocks is how many blocks of the tables may change.
 	Blocks int
-	// Spread also moves routes off channels below the greatest load, where that has become less. A second
-	// fit would spread again: it is for tables from scratch.
+	// Spread also moves routes off channels below the greatest load, if that has become less.
+	// It is for tables from scratch, since each further fit would spread again.
 	Spread bool
 }
 
@@ -62,21 +63,21 @@ const PartBlocks = firstStepBlocks
 // Changed returns true if entries have changed.
 func (x *Fit) Changed() bool { return x.undo != nil }
 
-// DefaultUniformFloor is how many times the greatest load of uniform traffic may become, by
-// default, when tables are fitted to a demand.
+// DefaultUniformFloor is the factor by which, by default, the greatest load of uniform
+// traffic may grow when tables are fitted to a demand.
 const DefaultUniformFloor = 1.1
 
-// Fit moves routes so that the greatest load under a demand is small: at most opt.Slack times a
-// lower bound, if it finds such tables. It begins with the tables as they are, and changes no
-// entries for LIDs without demand.
+// Fit moves routes to lower the greatest load under a demand, to at most opt.Slack times a
+// lower bound if possible. It starts from the present tables, and changes no entries for LIDs
+// without demand.
 //
-// The load of a channel is what jobs send over it and the background, times the ratio of the fastest
-// rate to its own. With a slack, routes at first move only where no load comes above
-// it: then entries change only for LIDs that had a share in a load above it. Where that is not enough, others
-// make room.
+// The load of a channel is the demand and background over it, times the ratio of the fastest
+// rate to its own. With a slack, routes at first move only where that brings no load above
+// it: so only entries for LIDs with a share in a load above it change. If that is not enough,
+// others make room.
 //
-// The result has no channel with more than opt.Most routes that had not before. The error is that
-// of ctx; then the tables are as they were.
+// No channel gets more than opt.Most routes that had not more before. If it returns ctx's
+// error, the tables are unchanged.
 func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit, error) {
 	l.countChanges()
 	m := l.newMover(min(opt.Blocks, len(l.changed)))
@@ -99,14 +100,15 @@ func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit,
 		return nil, err
 	}
 	x.After = m.greatest()
-	if x.After < x.Before || m.blocks == 0 { // else it would be no better for the changes
+	if x.After < x.Before || m.blocks == 0 { // else the changes would gain nothing
 		x.undo = l.adopt(m)
 	}
 	x.Displaced = x.Displaced && x.Changed()
 	return x, nil
 }
 
-// leastUnder is a lower bound of what is worth an effort: that of the caller, or the load of a host's cable.
+// leastUnder returns a lower bound of the load: the caller's, or that of the busiest host
+// cable.
 func (l *Incremental) leastUnder(d *Demand, known float64) uint64 {
 	least := known * capacityUnits
 	f := l.now.Fabric

@@ -2,42 +2,42 @@ package lft
 
 import "github.com/ibweave/ibweave/fabric"
 
-// destination is the next hops to the switch of a job, and the chosen ones of its LIDs. A switch
-// goes by its index in hops.Switches, the destination by their number, and a next hop by its
-// index among the ports of its switch.
+// destination holds the next hops to the switch of a job, and those chosen for its LIDs. In it
+// a switch is given by its index in hops.Switches, the destination by the index after the last,
+// and a next hop by its index among the ports of its switch.
 type destination struct {
 	list    ListNextHops
 	job     *balancerJob
 	hops    NextHops
 	index   []int32 // by NodeID: the index of a switch
 	at      []place // by switch
-	sources []int32 // by switch: the routes that begin there
-	// next lists the switches to which next hops lead, those of a group together; nextAt gives for
-	// each switch where its part begins.
+	sources []int32 // by switch: how many routes begin there
+	// next lists the switches that next hops lead to, those of a group together; nextAt is by
+	// switch where its part of next begins.
 	next   []int32
 	nextAt []int32
 	groups []group
-	passed []bool  // by switch, the destination too: a next hop leads there
-	inner  []int32 // the switches that are passed
-	kept   []uint8 // by LID of the job, then by switch: its next hop
+	passed []bool  // by switch and destination: some next hop leads there
+	inner  []int32 // the switches with passed set
+	kept   []uint8 // by LID of the job, then by switch: the chosen next hop
 }
 
-// place holds what a choice at a switch needs, in one piece because it is read for each LID.
+// place holds the data for a choice at a switch: in one struct, since each LID reads all of it.
 type place struct {
 	base  fabric.PortID
-	ports int32  // the first of its part of hops.ports
-	unit  uint64 // what a route adds to the load of each of its channels, 0 where they differ
-	least uint64 // no next hop has a smaller load
+	ports int32  // index in hops.ports of its first port
+	unit  uint64 // load of a route on each of its channels, 0 if they differ
+	least uint64 // lower bound of the loads of its next hops
 }
 
-// group is switches in a row with next hops that lead to the same ones, one by one. All are
-// passed or none, and all have sources or none.
+// group is consecutive switches whose k-th next hops lead to the same switch, for each k. All
+// are passed or none, and all have sources or none.
 type group struct {
-	first, end int32 // switches
-	next, hops int32 // its part of next: beginning, length
+	first, end int32 // range of switches
+	next, hops int32 // where its part of next begins, and its length
 }
 
-// noChoice is no next hop: a switch has fewer ports.
+// noChoice stands for no next hop; no switch has so high an index.
 const noChoice = 255
 
 func (b *balancer) newDestination() *destination {
@@ -45,7 +45,7 @@ func (b *balancer) newDestination() *destination {
 	return &destination{list: b.newList(), index: make([]int32, n), passed: make([]bool, n+1)}
 }
 
-// set lists the next hops for a job. All else is for LIDs with load.
+// set lists the next hops for a job. If the job has no LIDs with load, it fills in only hops.
 func (d *destination) set(b *balancer, j *balancerJob) error {
 	d.job = j
 	d.at, d.sources, d.kept = d.at[:0], d.sources[:0], d.kept[:0]
@@ -64,7 +64,7 @@ func (d *destination) set(b *balancer, j *balancerJob) error {
 	return nil
 }
 
-// findNext finds next, the groups and what is passed. A switch comes after all that lead to it.
+// findNext fills in next, nextAt, groups, passed and inner.
 func (d *destination) findNext(b *balancer) {
 	d.next, d.nextAt, d.groups, d.inner = d.next[:0], d.nextAt[:0], d.groups[:0], d.inner[:0]
 	clear(d.passed)
@@ -88,7 +88,7 @@ func (d *destination) findNext(b *balancer) {
 	}
 }
 
-// areAlike returns true if next hops lead to the same switches from two switches.
+// areAlike returns true if the next hops of two switches lead to the same switches, one by one.
 func (d *destination) areAlike(b *balancer, i, j int) bool {
 	ports, to := d.hops.Ports(i), b.to[d.at[i].base:]
 	others, toOthers := d.hops.Ports(j), b.to[d.at[j].base:]
@@ -103,12 +103,12 @@ func (d *destination) areAlike(b *balancer, i, j int) bool {
 	return true
 }
 
-// channel is a next hop of the i-th switch.
+// channel returns the port of the k-th next hop of the i-th switch.
 func (d *destination) channel(i int, k uint8) fabric.PortID {
 	return d.at[i].base + fabric.PortID(d.hops.ports[int(d.at[i].ports)+int(k)])
 }
 
-// writeRows writes the rows of all switches for the LIDs of the job.
+// writeRows writes the entries of all switches for the LIDs of the job.
 func (d *destination) writeRows(b *balancer) {
 	lids, n := d.job.lids, len(d.hops.Switches)
 	for i, s := range d.hops.Switches {

@@ -7,24 +7,24 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Forest is the paths of tables to one LID: each switch sends it to one next switch.
-// FindTree fills it in, again and again without allocating.
+// Forest is the paths of tables to one LID. FindTree fills it in; it does not allocate, so
+// that one Forest serves for many LIDs.
 type Forest struct {
 	f *fabric.Fabric
-	// Next gives, for each switch in Order except the root, the port by which it sends the
-	// LID.
+	// Next is, for each switch in Order except the root, the port by which it sends packets
+	// to the LID.
 	Next []fabric.PortID
-	// Order lists the switches that deliver the LID: the one that it is cabled to
-	// first, and each after the one that it sends to.
+	// Order lists the switches that deliver the LID: the one that the LID's port is cabled
+	// to first, and each switch after its next switch.
 	Order []fabric.NodeID
-	base  []fabric.PortID // by switch, one more at the end
-	to    []int32         // by port of a switch: the other switch that it leads to, -1 for none
-	child []int32         // by switch: one that sends to it, -1 for none
-	older []int32         // by switch: another one that sends to the same, -1 for none
+	base  []fabric.PortID // by switch: its first port, one entry more at the end
+	to    []int32         // by port of a switch: the switch at the other end, or -1
+	child []int32         // by switch: one of the switches that send to it, or -1
+	older []int32         // by switch: the next one that sends to the same switch, or -1
 	flow  []int64
 }
 
-// NewForest is for tables of f.
+// NewForest makes a Forest for tables of f.
 func NewForest(f *fabric.Fabric) *Forest {
 	n := f.NumSwitches()
 	x := &Forest{
@@ -43,8 +43,8 @@ func NewForest(f *fabric.Fabric) *Forest {
 	return x
 }
 
-// Step is where a switch sends a LID: its port, and the port at the other end;
-// NoPort for both when there is no such port, or no cable.
+// Step returns the port by which a switch sends a LID, and the port at the other end of its
+// cable; NoPort for both if there is no such port or no cable.
 func (t *Tables) Step(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (out, peer fabric.PortID) {
 	num := t.Row(s)[lid]
 	if num == fabric.ManagementPort || num > f.Node(s).NumPorts {
@@ -57,9 +57,9 @@ func (t *Tables) Step(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (out, p
 	return out, peer
 }
 
-// FindTree finds the switches that deliver a LID to the port that has it; for
-// the LID of a switch that is its port 0. Order is empty if no port has the LID, or if its
-// port is not cabled to a switch.
+// FindTree finds the switches whose packets reach the port with the LID (port 0 for a
+// switch's own LID). Order is empty if no port has the LID, or if that port has no cable to
+// a switch or its switch sends the LID elsewhere.
 func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	f := x.f
 	x.Order = x.Order[:0]
@@ -93,7 +93,7 @@ func (x *Forest) FindTree(t *Tables, lid fabric.LID) {
 	}
 }
 
-// From yields the switches that send to s.
+// From yields the switches that send to s directly.
 func (x *Forest) From(s fabric.NodeID) func(yield func(fabric.NodeID) bool) {
 	return func(yield func(fabric.NodeID) bool) {
 		for c := x.child[s]; c >= 0; c = x.older[c] {
@@ -105,7 +105,7 @@ func (x *Forest) From(s fabric.NodeID) func(yield func(fabric.NodeID) bool) {
 }
 
 // Flow visits the channels between switches that packets to the LID take, with the number
-// of sources that send over each. sources gives for each switch how many ports there send.
+// of sources that send over each. sources gives, by switch, how many ports there send.
 func (x *Forest) Flow(sources []int64, visit func(out fabric.PortID, routes int64)) {
 	for _, s := range x.Order {
 		x.flow[s] = sources[s]

@@ -9,9 +9,9 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 )
 
-// HostPorts lists, by host, the CA ports that have a LID and a cable to a switch, of hosts with
-// several of them: ports of one adapter, of adapters with one system image GUID, and of
-// adapters that name one host in their descriptions.
+// HostPorts lists, by host, the CA ports that have a LID and a cable to a switch, for hosts
+// with several such ports. A host is one adapter, adapters with one system image GUID, or
+// adapters whose descriptions name one host.
 func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 	named, others := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind)
 	hosts := make([][]fabric.NodeID, 0, len(named))
@@ -52,45 +52,46 @@ func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 }
 
 const (
-	// At most hostSources switches with hosts, spread evenly over all, stand for all in SeparateHosts.
+	// SeparateHosts looks at paths from hostSources switches with hosts, spread evenly over
+	// all.
 	hostSources = 32
-	// hostPasses bounds how often it looks at each port, and hostWork how many paths it follows.
+	// hostPasses bounds how often it looks at each port, hostWork how many paths it follows.
 	hostPasses = 20
 	hostWork   = 1 << 20
-	// costBusier is the cost of a route more than the busiest channel of the shift has. To meet a route
-	// on any channel costs 1.
+	// A route that meets another on a channel costs 1; costBusier if the channel is then above
+	// the shift's busiest.
 	costBusier = 1000
-	// Exchanges may cost a part of the routes of all shifts, 1/hostSpare: about a hundredth of the bandwidth.
+	// Exchanges may cost 1/hostSpare of the routes of all shifts: about 1/100 of the bandwidth.
 	hostSpare = 84
-	// Where shifts are not busier by a hundredth in the end, hostBusier routes more may be on their
-	// busiest channels.
+	// At the end the busiest channels of the shifts may get 1/100 more routes than before, or
+	// hostBusier more if that is more.
 	hostBusier = 24
-	// shiftCounts bounds the numbers of routes by channel and shift.
+	// shiftCounts bounds how many numbers (of routes, by channel and shift) are kept.
 	shiftCounts = 1 << 24
 )
 
-// hostSeparator exchanges the paths to ports on one switch.
+// hostSeparator exchanges paths so that the paths to a host's ports do not meet.
 type hostSeparator struct {
 	f       *fabric.Fabric
 	r       *Routing
 	leaves  []fabric.NodeID                   // switches with hosts
-	sources []fabric.NodeID                   // of them, those that stand for all
+	sources []fabric.NodeID                   // those whose paths are looked at
 	others  map[fabric.PortID][]fabric.PortID // by port of a host: its other ports
-	seen    []int                             // by switch: the last search that came there
+	seen    []int                             // by switch: the last search that marked it
 	search  int
 	work    int
-	list    []fabric.PortID // of path
-	next    int             // index in leaves: where exchangeOnce begins
+	list    []fabric.PortID // result of path
+	next    int             // index in leaves: where exchangeOnce continues
 
-	loads    []int64   // routes, by channel
+	loads    []int64   // routes by channel
 	units    []uint64  // see LoadUnits
-	greatest uint64    // load of a channel
-	places   []int     // by port: in the order of shifts, from 1; 0 is for none
-	shifts   [][]int32 // by channel and shift: routes; nil where they are not counted
-	busiest  []uint64  // by shift: the greatest load of a channel when countShifts counted
+	greatest uint64    // the greatest load of a channel
+	places   []int     // by port: its number in the order of hosts, from 1; 0 for none
+	shifts   [][]int32 // routes by channel and shift; nil if they are not counted
+	busiest  []uint64  // by shift: the greatest load of a channel, set by countShifts
 }
 
-// newHostSeparator is for tables, and the HostPorts of their fabric.
+// newHostSeparator is for the tables of r; hosts are the HostPorts of its fabric.
 func newHostSeparator(r *Routing, hosts [][]fabric.PortID) *hostSeparator {
 	f := r.Fabric
 	x := &hostSeparator{f: f, r: r, others: map[fabric.PortID][]fabric.PortID{}, seen: make([]int, f.NumSwitches())}
@@ -107,12 +108,12 @@ func newHostSeparator(r *Routing, hosts [][]fabric.PortID) *hostSeparator {
 	return x
 }
 
-// SeparateHosts has the switches lead to the ports of a host by different switches. It
-// exchanges paths to ports on one switch: all switches then send to the one port as they did to
-// the other. So loads stay as they are, and so do dependencies of channels, paths and their
-// SLs. It exchanges the places in CAOrder, too. Where paths still meet that have an order and
-// one VL, switches with hosts exchange entries, as far as the greatest load stays. It returns
-// ctx's error. hosts are HostPorts of the fabric.
+// SeparateHosts makes the switches lead to the ports of a host by different switches. hosts are
+// the HostPorts of the fabric. It exchanges paths between ports on one switch: all other
+// switches then send to one port as they sent to the other. So loads, dependencies of channels,
+// paths and their SLs stay as a whole. It exchanges the places in CAOrder too. If paths still
+// meet, and the routing has an order and one VL, single switches with hosts exchange entries,
+// without a greater load. Errors: ctx's.
 func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) error {
 	if len(hosts) == 0 {
 		return nil
@@ -149,9 +150,10 @@ func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) er
 	return nil
 }
 
-// exchangeAll exchanges entries of switches with hosts, pass after pass: first those that cost shifts
-// nothing, then dearer ones, then those by which shifts are busier: up to a hundredth more than with the
-// tables before, or hostBusier routes. A pass with a limit below 0 exchanges entries by which shifts gain.
+// exchangeAll exchanges entries of switches with hosts, in passes: first exchanges that cost
+// shifts nothing, then costlier ones, last those that make shifts busier, by up to 1/100 over
+// the tables before or by hostBusier routes. A negative limit is for exchanges that shifts gain
+// by.
 func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
 	now := x.r.Tables
 	x.units, x.r.Tables = LoadUnits(x.f), before
@@ -184,7 +186,7 @@ func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err er
 	return ctx.Err()
 }
 
-// sumBusiest adds up the greatest loads of all shifts.
+// sumBusiest returns the sum of the greatest loads of all shifts.
 func (x *hostSeparator) sumBusiest() (sum int) {
 	for _, n := range x.busiest {
 		sum += int(n)
@@ -192,9 +194,9 @@ func (x *hostSeparator) sumBusiest() (sum int) {
 	return sum
 }
 
-// exchangeOnce looks at each path of switches with hosts for an exchange of a cost up to limit,
-// and up to spare together. It returns what they cost. A pass that did not come to all is
-// followed by one that goes on there.
+// exchangeOnce tries an exchange for each path of switches with hosts. One may cost up to
+// limit, all together up to spare. It returns their cost. If it runs out of work, the next call
+// continues where it stopped.
 func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cost int) {
 	x.work = 0
 	for range x.leaves {
@@ -211,7 +213,8 @@ func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cos
 	return cost
 }
 
-// endsBehind lists the ports on other switches with hosts that only the hosts of a switch send to by it.
+// endsBehind lists the ports on other switches to which only switch from's own hosts send
+// through it: none of its neighbours does.
 func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
 	_, near := x.f.SwitchLinks(from)
 	for _, s := range x.leaves {
@@ -228,7 +231,8 @@ func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// alike lists the ports on a switch whose paths can be exchanged with those to the first one.
+// alike lists the ports on a switch with the LMC of the first one: they can exchange their
+// paths.
 func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	for _, p := range x.f.HostsOn(s) {
 		if x.f.LID(p) != 0 && (list == nil || x.f.LMC(p) == x.f.LMC(list[0])) {
@@ -238,10 +242,10 @@ func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// place permutes the paths of other switches among the ports on s, so that the fewest meet
-// paths to the same hosts' ports on placed switches; it begins with the best rotation, and
-// swaps two while that is better. It returns false, and changes nothing, if no fewer meet than
-// before.
+// place permutes other switches' paths among the ports on s, so that the fewest meet paths to
+// other ports of the same hosts on placed switches. It starts with the best rotation, and swaps
+// two as long as that is better. It returns false, and changes nothing, if that does not lower
+// the number.
 func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	ports := x.alike(s)
 	n := len(ports)
@@ -257,20 +261,20 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	if had == 0 {
 		return false
 	}
-	costs, turns := make([][]int, n), make([]int, n) // of port i with the paths to port k, and of k-i
+	costs, turns := make([][]int, n), make([]int, n) // of port i with port k's paths; sums by k-i
 	for i := range ports {
 		costs[i] = make([]int, n)
 		x.addShared(others[i], ports, func(k int) { costs[i][k]++ })
 		for k := range ports {
 			turns[(k-i+n)%n] += costs[i][k]
-			costs[i][k] = costs[i][k]*n*n + max(k-i, i-k) // of equal ones near LIDs stay near
+			costs[i][k] = costs[i][k]*n*n + max(k-i, i-k) // among equal ones near LIDs stay near
 		}
 	}
 	if x.work > hostWork {
-		return false // costs are not those of all sources
+		return false // the work ran out: costs lack some sources
 	}
 	turn := slices.Index(turns, slices.Min(turns))
-	by, least := make([]int, n), 0 // by port: whose paths it gets
+	by, least := make([]int, n), 0 // by port: the index of the port whose paths it gets
 	for i := range by {
 		by[i] = (i + turn) % n
 	}
@@ -296,8 +300,8 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	return true
 }
 
-// addShared calls meets with the index of each port for each of the sources from which the path
-// to it meets those to others.
+// addShared calls meets(i) for each of the sources from which the path to ports[i] meets a path
+// to one of others.
 func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i int)) {
 	for _, from := range x.sources {
 		if x.work += len(ports) + len(others); len(others) == 0 || x.work > hostWork {
@@ -312,7 +316,8 @@ func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i in
 	}
 }
 
-// mark begins a search, and marks the switches between one and those that ports are on.
+// mark begins a search. It marks the switches on the paths from a switch to ports, not the
+// switch.
 func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	x.search++
 	for _, p := range ports {
@@ -324,7 +329,7 @@ func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	}
 }
 
-// meeting finds the first marked switch of a path after its first switch, ignoring p's switch;
+// meeting returns the first marked switch of a path, ignoring its first switch and that of p;
 // NoNode if there is none.
 func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.NodeID {
 	for i, out := range path {
@@ -336,7 +341,7 @@ func (x *hostSeparator) meeting(path []fabric.PortID, p fabric.PortID) fabric.No
 }
 
 // path lists the ports by which the path from a switch to p leaves switches, without the last
-// one: the first ones as given, the others by the tables. The next call overwrites it.
+// one. It begins with first, then follows the tables. The next call overwrites the list.
 func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabric.PortID) []fabric.PortID {
 	x.list = append(x.list[:0], first...)
 	for _, out := range first {
@@ -352,8 +357,8 @@ func (x *hostSeparator) path(from fabric.NodeID, p fabric.PortID, first ...fabri
 	return x.list
 }
 
-// findFree finds a port by which the path from a switch to p, which is long hops long, is no
-// longer and meets no marked switch; NoPort for none.
+// findFree returns a port by which the path from a switch to p has at most long hops and meets
+// no marked switch; NoPort if there is none.
 func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) fabric.PortID {
 	ports, _ := x.f.SwitchLinks(from)
 	for _, out := range ports {
@@ -365,12 +370,12 @@ func (x *hostSeparator) findFree(from fabric.NodeID, p fabric.PortID, long int) 
 	return fabric.NoPort
 }
 
-// exchange has a switch with hosts send to p by another switch, where the path meets those to other
-// ports of p's host and another one that is no longer meets none. If need be, it sends to another of
-// the ports, which went by that switch, as it did to p. No channel gets more than the greatest load. It
-// takes the exchange of the least cost, by add, up to limit; where limit is no cost, the first of such.
-// With a limit below 0 it looks at paths that meet none, for exchanges by which shifts gain. It returns
-// the cost.
+// exchange acts if the path from a switch with hosts to p meets paths to other ports of p's
+// host. It sends p by another switch, on a path that meets none and is no longer. If need be,
+// another of ports, which went by that switch, takes p's old way. No channel gets more than the
+// greatest load. Of the exchanges that cost up to limit (see add) it takes the cheapest; if
+// limit is 0, the first that costs nothing. With a negative limit it acts on paths that meet
+// none, if shifts gain by the exchange. It returns the cost.
 func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fabric.PortID, limit int) (cost int) {
 	path := x.path(from, p)
 	hops := len(path)
@@ -412,21 +417,21 @@ func (x *hostSeparator) exchange(from fabric.NodeID, p fabric.PortID, ports []fa
 	return cost + x.send(from, p, by)
 }
 
-// send has a switch send to p by a port. It returns the cost, by add.
+// send makes a switch send to p by port out. It returns the cost, see add.
 func (x *hostSeparator) send(from fabric.NodeID, p fabric.PortID, out fabric.PortNum) int {
 	cost := x.add(from, p, x.path(from, p), -1)
 	x.r.Tables.Row(from)[x.f.LID(p)] = out
 	return cost + x.add(from, p, x.path(from, p), 1)
 }
 
-// meets returns true if the path from a switch to p meets those to other ports of p's host.
+// meets returns true if the path from a switch to p meets a path to another port of p's host.
 func (x *hostSeparator) meets(from fabric.NodeID, p fabric.PortID) bool {
 	x.mark(from, x.others[p]...)
 	return len(x.others[p]) > 0 && x.meeting(x.path(from, p), p) != fabric.NoNode
 }
 
-// fits returns true if the path from a switch to p goes up and then down, and comes to the
-// switch that p is on within hops.
+// fits returns true if the path from a switch to p goes up and then down, and reaches p's
+// switch within hops.
 func (x *hostSeparator) fits(from fabric.NodeID, p fabric.PortID, hops int) bool {
 	path := x.path(from, p)
 	downs, at := 0, from
@@ -442,14 +447,14 @@ func (x *hostSeparator) fits(from fabric.NodeID, p fabric.PortID, hops int) bool
 	return len(path) <= hops && at == x.f.PeerSwitch(p)
 }
 
-// hasRoom returns true if no channel on the path from a switch to p has more than the greatest load.
+// hasRoom returns true if no channel on the path from a switch to p is above the greatest load.
 func (x *hostSeparator) hasRoom(from fabric.NodeID, p fabric.PortID) bool {
 	return !slices.ContainsFunc(x.path(from, p), func(c fabric.PortID) bool { return uint64(x.loads[c])*x.units[c] > x.greatest })
 }
 
-// add adds the routes from a switch to p, by a path, to loads and shifts; it takes them off where by is
-// -1. It returns what that costs the shifts: 1 for each route that one meets on a channel, and
-// costBusier where more are there than on the busiest channel of the shift before.
+// add adds the routes from a switch to p on a path to loads and shifts, or takes them off if by
+// is -1. It returns what that costs the shifts: on each channel 1 for each other route of the
+// shift, and costBusier if the channel is then above the shift's busiest.
 func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.PortID, by int) (cost int) {
 	hosts := x.f.HostsOn(from)
 	for _, c := range path {
@@ -476,9 +481,9 @@ func (x *hostSeparator) add(from fabric.NodeID, p fabric.PortID, path []fabric.P
 	return cost
 }
 
-// countShifts counts the routes of each shift on each channel, where that takes no more than
-// shiftCounts numbers: in shift k each host sends to the one that is k places further in CAOrder, or in
-// the order of LIDs.
+// countShifts counts the routes of each shift on each channel, if these are at most shiftCounts
+// numbers. In shift k each host sends to the one k places further in CAOrder, or in the order
+// of LIDs.
 func (x *hostSeparator) countShifts() {
 	order := x.r.CAOrder
 	if order == nil {
@@ -514,17 +519,17 @@ func (x *hostSeparator) countShifts() {
 	}
 }
 
-// Meeting is that paths to ports of a host meet, though another path is free.
+// Meeting means that paths to several ports of a host meet, though another path is free.
 type Meeting struct {
-	Port     fabric.PortID // one of the host
-	From, At fabric.NodeID // the first switch with hosts from which that is so, and the switch that the path shares with one to another port
-	Sources  int           // how many switches with hosts there are from which that is so
+	Port     fabric.PortID // one of the host's ports
+	From, At fabric.NodeID // the first switch with hosts that has it, and where the paths meet
+	Sources  int           // how many switches with hosts see it
 }
 
-// Meetings lists the first meeting of each host with several ports, in the order of HostPorts,
-// where from a switch with hosts the path of the tables to a port meets one to another port in
-// a switch that neither is on, and another cable leads to a path that is no longer and meets
-// none.
+// Meetings lists the first meeting of each host, in the order of HostPorts. Paths from a switch
+// with hosts meet if the path to one port of a host passes a switch that the path to another
+// port passes, and neither port is on it. It counts only if another cable leads to a path to
+// the port that is no longer and meets none.
 func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 	hosts := HostPorts(f)
 	x := newHostSeparator(&Routing{Fabric: f, Tables: t}, hosts)
@@ -551,7 +556,7 @@ func Meetings(f *fabric.Fabric, t *Tables) (list []Meeting) {
 	return list
 }
 
-// take has all other switches than s send to ports[i], on s, as they did to by[i]: a permutation of ports.
+// take makes all switches except s send to ports[i], on s, as to by[i], a permutation of ports.
 func (x *hostSeparator) take(s fabric.NodeID, ports, by []fabric.PortID) {
 	lids := func(list []fabric.PortID) (all []fabric.LID) {
 		for _, p := range list {
@@ -584,7 +589,7 @@ func (x *hostSeparator) take(s fabric.NodeID, ports, by []fabric.PortID) {
 	}
 }
 
-// permute has places to get what places from have.
+// permute moves the values at index from[i] to index to[i].
 func permute[T any](row []T, to, from []fabric.LID) {
 	was := make([]T, len(from))
 	for i, l := range from {

@@ -9,67 +9,66 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// IncrementalEngine is an engine whose tables an Incremental can update. Each switch
-// sends a LID to a neighbour that is one link nearer to it: by shortest paths, or by
-// those up and then down an order of the switches. Towards a destination a switch goes where that is
-// nearer; if both ways are as near, it only goes down if a neighbour above is farther, else both ways.
+// IncrementalEngine is an engine whose tables an Incremental can update. A switch sends a LID
+// to a neighbour that is one link nearer to it, on shortest paths or on paths up and then
+// down an order of the switches. With an order it goes up or down, whichever is nearer. If
+// both are as near, it goes only down if some neighbour above is farther, else either way.
 type IncrementalEngine interface {
 	Engine
-	// KeepOrder gives the order of f's switches, rank by NodeID and 0 on top, that is
-	// most like an earlier order: was is by NodeID the rank there, -1 for switches that
-	// it did not have. It is nil when the engine has no order. ok is false if tables with that
-	// order break what the engine guarantees, so that none can be kept.
+	// KeepOrder returns the order of f's switches, rank by NodeID and 0 on top, that is most
+	// like an earlier order. was has the earlier ranks by NodeID, -1 for new switches. It
+	// returns nil if the engine has no order, and ok is false if tables with that order would
+	// break its guarantee.
 	KeepOrder(f *fabric.Fabric, was []int32) (order []int32, ok bool)
 }
 
-// Incremental holds forwarding tables and updates them as the fabric changes, changing
-// as few entries as possible.
+// Incremental holds forwarding tables. When the fabric changes, it updates them with as few
+// changed entries as possible.
 //
-// An entry stays as long as the engine still allows its port. Any other entry gets the port with
-// the least costly path, by the sum of the cubes of the loads on it; of equal ones the lowest port.
-// If a cable is new or back, switches with a less costly path over it
-// take that path, so that the cable gets its share; all other entries stay. So, for the
-// order in use (KeepOrder), no routing of the engine changes fewer entries when cables
-// fail.
+// An entry stays as long as the engine allows its port. Any other entry gets the port with
+// the least costly path, by the sum of the cubes of the loads on it; among equal ones the
+// lowest port. For a cable that is new or back, switches take a path over it if that costs
+// less, so that the cable gets its share; all other entries stay. So, with the same order
+// (KeepOrder), no routing of the engine changes fewer entries when cables fail.
 //
-// It keeps the distances between all switches, by the engine's rule. When cables come or
-// go, a distance is still right as long as it is one more than the least among the
-// neighbours where a cable came or went. Only destinations for which that does not hold
-// are searched again. A LID is looked at if an entry for it has lost its cable, a
-// distance to its switch has changed, or a new cable is on a path to it.
+// It keeps the distances between all switches, by the engine's rule. When cables come or go,
+// a distance is still right if it is one more than the least distance of the neighbours, at
+// each switch whose cables changed. Only for other destinations are distances searched again.
+// A LID is looked at if one of its entries lost its cable, if a distance to its switch
+// changed, or if a new cable is on a path to it.
 //
-// The order is always the one most like that of the first routing, so that it comes
-// back when a failure is repaired. Memory: for each switch a byte a LID and two bytes a
-// switch. Not safe for concurrent use.
+// The order is always the one most like that of the first routing, so that a repair brings it
+// back. Memory: for each switch, a byte for each LID and two bytes for each switch. Not safe
+// for concurrent use.
 type Incremental struct {
 	engine IncrementalEngine
 	index  *fabric.StableIndex
-	now    *fabric.Snapshot // what the tables are for
-	stride int              // of rows: the LIDs that there is room for
+	now    *fabric.Snapshot // the fabric that the tables are for
+	stride int              // of rows: how many LIDs there is room for
 	rows   []fabric.PortNum // by slot and LID
-	load   []int64          // by port: routes that leave by it to a switch
+	load   []int64          // by port: routes that leave there to a switch
 	unit   []uint64         // by port, as LoadUnits
-	bound  uint64           // LoadBound, 0 when it is not known
+	bound  uint64           // LoadBound, 0 if not computed
 	first  []int32          // by slot: its rank in the first order; nil without an order
 	rank   []int32          // by slot: its rank now
-	order  []int32          // slots that are there, by rank
+	order  []int32          // slots with switches, by rank
 	serves bool             // the engine keeps its guarantee with order
 	moved  bool             // the last step changed entries
 	dist   distances
-	// uncounted lists LIDs with entries that no engine could have made; they are in no
-	// load.
+	// uncounted lists LIDs with entries that the engine could not have made; load does not
+	// have them.
 	uncounted []int32
-	journal   *journal // nil unless undo may be called
+	journal   *journal // nil if undo is not needed
 	lids      int      // how many the last update looked at
-	// changed tells, by slot and block of LIDs, whether an entry has changed since the last update
-	// began; changedBlocks counts the blocks with changes, on switches that are present.
+	// changed is by slot and block of LIDs: an entry has changed since the last update began.
+	// changedBlocks counts these blocks.
 	changed       []bool
 	changedBlocks int
 
 	updateScratch
 }
 
-// journal is what undo needs: what an update and a step change in place.
+// journal holds what undo restores: what updates and steps change in place.
 type journal struct {
 	before  Incremental
 	entries []formerEntry
@@ -82,11 +81,10 @@ type formerEntry struct {
 	num fabric.PortNum
 }
 
-// NewIncremental begins with a routing of the engine's, whose fabric has numbers in x.
-// It returns false for tables that it cannot update: an order that is missing, switches
-// that had another number of ports, or paths that are too long. Entries that the engine
-// could not have made are replaced in the next update.
-// O(switches x (LIDs + channels)).
+// NewIncremental starts with a routing of engine e, whose switches have slots in x. It
+// returns false for tables that it cannot update: the order is missing, a switch had another
+// number of ports, or paths are too long. The next update replaces entries that the engine
+// could not have made. It takes O(switches x (LIDs + channels)).
 func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*Incremental, bool) {
 	f := r.Fabric
 	now, ok := x.Snapshot(f)
@@ -119,14 +117,14 @@ func NewIncremental(e IncrementalEngine, x *fabric.StableIndex, r *Routing) (*In
 	return l, true
 }
 
-// Reroute updates the tables of opt.Previous for another fabric, and rebalances them. It
-// routes from scratch if an Incremental cannot update or balance them as opt.Rebalance asks.
-// Errors are those of routing from scratch, if that is needed.
+// Reroute updates the tables of opt.Previous for another fabric, and rebalances them. If an
+// Incremental cannot update them, or not balance them as opt.Rebalance asks, it routes from
+// scratch. Errors: those of that routing.
 //
-// If it cannot rebalance them to a lower bound of the greatest load, it also routes from scratch
-// to learn what load that would give. If e refuses that with a *DomainError, it keeps the updated
-// tables, as near to the bound as it can get. With opt.Keeper it continues from the Incremental that
-// the Keeper has for opt.Previous.
+// If it cannot come near enough to a lower bound of the greatest load, it routes from scratch
+// to learn what load that gives. If e refuses that with a *DomainError, it keeps the updated
+// tables, as near to the bound as possible. With opt.Keeper it continues from the Keeper's
+// Incremental if that has the tables of opt.Previous.
 func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Options) (r *Routing, err error) {
 	previous, keeper := opt.Previous, opt.Keeper
 	opt.Previous, opt.Keeper = nil, nil
@@ -141,7 +139,7 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 	}
 	if goesBack {
 		l.startJournal()
-		keeper.former = nil // that of earlier changes
+		keeper.former = nil // drop that of earlier changes
 		defer func() {
 			if r == nil || !r.Kept {
 				l.undo()
@@ -171,15 +169,15 @@ func Reroute(ctx context.Context, e IncrementalEngine, f *fabric.Fabric, opt Opt
 	return r, err
 }
 
-// Keeper has the Incremental with the tables that Reroute made last, and how to go back to those
-// that it made them from. So the next Reroute from either need not begin with a new Incremental,
-// which takes longer than most changes. It also has the last routing from scratch, for another step on
-// the same fabric. The zero value has none. The tables must not change, and Options only differ in
-// Previous, FirstStep and Rebalance. Not safe for concurrent use.
+// Keeper holds an Incremental with the last tables of Reroute, and can go back to the tables
+// before. So a Reroute from either needs no new Incremental, which takes longer than most
+// changes. It also has the last routing from scratch, for another step on the same fabric.
+// The zero value is empty. The caller must not change these tables; its Options may differ
+// only in Previous, FirstStep and Rebalance. Not safe for concurrent use.
 type Keeper struct {
 	l       *Incremental
-	of      *Routing // that l holds
-	former  *Routing // that l.undo leads to; nil for none
+	of      *Routing // whose tables l holds
+	former  *Routing // to which l.undo goes back; nil if it cannot
 	scratch struct {
 		of  *fabric.Fabric // nil for none
 		r   *Routing
@@ -201,8 +199,8 @@ func (k *Keeper) routeFromScratch(ctx context.Context, e Engine, f *fabric.Fabri
 	return &r, nil
 }
 
-// Hold prepares for a Reroute from a routing to a fabric without new switches or higher LIDs. It gives
-// what the tables are for, nil if e cannot keep them.
+// Hold prepares for a Reroute from r to a fabric without new switches or higher LIDs. It
+// returns the snapshot that the tables of r are for, nil if e cannot keep them.
 func (k *Keeper) Hold(e IncrementalEngine, r *Routing) *fabric.Snapshot {
 	if !k.hold(e, r) && !k.start(e, fabric.NewStableIndex(r.Fabric), r) {
 		return nil
@@ -210,7 +208,7 @@ func (k *Keeper) Hold(e IncrementalEngine, r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
-// Snapshot returns the snapshot that the tables of r are for, nil if the keeper does not have them.
+// Snapshot returns the snapshot that the tables of r are for, nil if the keeper lacks them.
 func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	if k.of != r || k.l.now.Fabric != r.Fabric {
 		return nil
@@ -218,8 +216,8 @@ func (k *Keeper) Snapshot(r *Routing) *fabric.Snapshot {
 	return k.l.now
 }
 
-// Former returns the snapshot of the tables from which Reroute made the keeper's present ones; nil if
-// they are gone.
+// Former returns the snapshot of the tables that Reroute made the present ones from; nil if
+// it cannot go back.
 func (k *Keeper) Former() *fabric.Snapshot {
 	if k.former == nil {
 		return nil
@@ -227,13 +225,13 @@ func (k *Keeper) Former() *fabric.Snapshot {
 	return k.l.journal.before.now
 }
 
-// IsLast returns true if Reroute made r last, by a first step, and a last step with the Rebalance
-// factor would give the same tables: neither step has anything to move.
+// IsLast returns true if Reroute made r last, by a first step that moved nothing, and a last
+// step with this Rebalance factor would move nothing either.
 func (k *Keeper) IsLast(r *Routing, factor float64) bool {
 	return k.of == r && !k.l.moved && k.l.IsBalanced(factor, 0)
 }
 
-// Clone is an independent copy, which cannot go back.
+// Clone returns an independent copy, which cannot go back.
 func (k *Keeper) Clone() Keeper {
 	c := Keeper{of: k.of}
 	if k.l != nil {
@@ -242,7 +240,8 @@ func (k *Keeper) Clone() Keeper {
 	return c
 }
 
-// hold restores the tables of r if the keeper can. It returns true if the keeper now has them.
+// hold goes back to the tables of r if needed and possible. It returns true if k.l now has
+// them.
 func (k *Keeper) hold(e IncrementalEngine, r *Routing) bool {
 	if k.former != nil && k.former == r {
 		k.l.undo()
@@ -251,7 +250,7 @@ func (k *Keeper) hold(e IncrementalEngine, r *Routing) bool {
 	return k.Snapshot(r) != nil && k.l.engine.Name() == e.Name() && k.l.restart()
 }
 
-// start has the keeper begin with the tables of r. It returns false if e cannot keep them.
+// start makes the keeper hold the tables of r. It returns false if e cannot keep them.
 func (k *Keeper) start(e IncrementalEngine, x *fabric.StableIndex, r *Routing) bool {
 	l, ok := NewIncremental(e, x, r)
 	k.l, k.of, k.former = l, r, nil
@@ -261,8 +260,8 @@ func (k *Keeper) start(e IncrementalEngine, x *fabric.StableIndex, r *Routing) b
 	return ok
 }
 
-// begin gives an Incremental with the tables of r, and a fabric as its Update takes it. ok is false if
-// e cannot keep the tables.
+// begin returns an Incremental with the tables of r, and the snapshot of f for its Update. ok
+// is false if e cannot keep the tables.
 func (k *Keeper) begin(e IncrementalEngine, r *Routing, f *fabric.Fabric) (l *Incremental, v *fabric.Snapshot, ok bool) {
 	if k.hold(e, r) && f.MaxLID() <= k.l.index.MaxLID {
 		if v, ok = k.l.index.Snapshot(f); ok {
@@ -279,8 +278,8 @@ func (k *Keeper) begin(e IncrementalEngine, r *Routing, f *fabric.Fabric) (l *In
 	return k.l, v.Cabled(), true
 }
 
-// restart makes the order at hand the first one, as NewIncremental does with that of a routing. It
-// returns false if that leads to another order.
+// restart makes the present order the first one, as NewIncremental does. It returns false if
+// another order follows from that.
 func (l *Incremental) restart() bool {
 	if l.rank == nil {
 		return true
@@ -291,7 +290,7 @@ func (l *Incremental) restart() bool {
 	return slices.Equal(was, l.rank)
 }
 
-// Clone is an independent copy, for another goroutine. It cannot undo.
+// Clone returns an independent copy, for another goroutine. It cannot undo.
 func (l *Incremental) Clone() *Incremental {
 	c := *l
 	c.journal = nil
@@ -302,14 +301,14 @@ func (l *Incremental) Clone() *Incremental {
 	return &c
 }
 
-// startJournal has undo take back all that changes from now on.
+// startJournal makes undo revert all changes from now on.
 func (l *Incremental) startJournal() {
-	l.journal = nil // that of earlier changes
+	l.journal = nil // drop that of earlier changes
 	l.journal = &journal{before: *l}
 	l.load = slices.Clone(l.load)
 }
 
-// undo takes back what has changed since startJournal, also an update that returned false.
+// undo reverts all changes since startJournal, also those of an update that returned false.
 func (l *Incremental) undo() {
 	for _, e := range slices.Backward(l.journal.entries) {
 		l.rows[e.at] = e.num
@@ -347,18 +346,18 @@ func (l *Incremental) setEntry(slot, lid int32, num fabric.PortNum) {
 	l.rows[at] = num
 }
 
-// blockOf is the index in changed of an entry.
+// blockOf returns the index of an entry in changed.
 func (l *Incremental) blockOf(slot, lid int32) int {
 	return (int(slot)*l.stride + int(lid)) / BlockSize
 }
 
-// countChanges begins to count changed blocks.
+// countChanges starts to count changed blocks.
 func (l *Incremental) countChanges() {
 	l.changed, l.changedBlocks = make([]bool, len(l.rows)/BlockSize), 0
 }
 
-// setFirstOrder takes the order of the first routing. It returns false when the engine
-// has an order and the routing has none.
+// setFirstOrder takes the order of the first routing. It returns false if the engine needs an
+// order and the routing has none.
 func (l *Incremental) setFirstOrder(r *Routing) bool {
 	was := make([]int32, len(l.now.Slot))
 	for s := range was {
@@ -377,7 +376,7 @@ func (l *Incremental) setFirstOrder(r *Routing) bool {
 	return r.Order != nil
 }
 
-// setOrder sets rank and order for the fabric at hand.
+// setOrder sets rank and order for the present fabric.
 func (l *Incremental) setOrder() {
 	l.rank, l.order, l.serves = nil, nil, true
 	if l.first == nil {
@@ -396,7 +395,7 @@ func (l *Incremental) setOrder() {
 	}
 }
 
-// setUnits sets unit for the fabric at hand.
+// setUnits sets unit for the present fabric.
 func (l *Incremental) setUnits() {
 	f := l.now.Fabric
 	l.unit, l.bound = make([]uint64, l.index.NumPorts()), 0
@@ -407,8 +406,8 @@ func (l *Incremental) setUnits() {
 	}
 }
 
-// countLoads fills in the loads, and finds the LIDs that have entries which no engine
-// could have made.
+// countLoads fills in load. It lists in uncounted the LIDs with entries that the engine could
+// not have made.
 func (l *Incremental) countLoads() {
 	v := l.now
 	l.peer = v.Peer
@@ -443,8 +442,8 @@ func (l *Incremental) clearEntries(lid int32) {
 	}
 }
 
-// MaxLoad is the greatest number of routes on a channel between switches, counted higher on slow
-// cables as in LoadUnits, so that cables of all speeds can be compared.
+// MaxLoad returns the greatest load of a channel between switches, in LoadUnits: its routes,
+// counted higher on slow cables.
 func (l *Incremental) MaxLoad() uint64 {
 	most := uint64(0)
 	for p, routes := range l.load {
@@ -459,10 +458,10 @@ func (l *Incremental) IsLegal() bool { return len(l.uncounted) == 0 }
 // Snapshot returns the snapshot that the tables are for.
 func (l *Incremental) Snapshot() *fabric.Snapshot { return l.now }
 
-// LIDs is how many the last update looked at.
+// LIDs returns how many LIDs the last update looked at.
 func (l *Incremental) LIDs() int { return l.lids }
 
-// Routing is the routing as it is, with tables of its own.
+// Routing returns the present routing; its tables are a copy.
 func (l *Incremental) Routing() *Routing {
 	f := l.now.Fabric
 	r := &Routing{Engine: l.engine.Name(), Fabric: f, Tables: newTables(f.NumSwitches(), f.MaxLID())}

@@ -8,11 +8,11 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// distances is how far switches are from each other by the engine's rule.
+// distances holds how far switches are from each other by the engine's rule.
 type distances struct {
 	n    int
-	hops []uint8 // by destination slot and slot: links, fabric.Unreachable for none
-	down []bool  // likewise: the slot only goes down, by the order
+	hops []uint8 // by destination slot and slot: number of links, or fabric.Unreachable
+	down []bool  // likewise: from there paths only go down the order
 }
 
 // formerDistances is a row of distances before it was changed.
@@ -22,14 +22,13 @@ type formerDistances struct {
 	down []bool
 }
 
-// distancesTo is the distances to one slot.
+// distancesTo returns the distances to slot t.
 func (d *distances) distancesTo(t int32) (hops []uint8, down []bool) {
 	a, b := int(t)*d.n, int(t+1)*d.n
 	return d.hops[a:b], d.down[a:b]
 }
 
-// searchAll computes all distances. It returns false when one is more than can be
-// counted.
+// searchAll computes all distances. It returns false if one is greater than can be counted.
 func (l *Incremental) searchAll() bool {
 	var tooLong atomic.Bool
 	newQueue := func() []int32 { return make([]int32, 0, l.dist.n) }
@@ -41,8 +40,8 @@ func (l *Incremental) searchAll() bool {
 	return !tooLong.Load()
 }
 
-// searchStale computes again the distances to slots that are new and those that no
-// longer hold at a slot in changed, and says which: by slot.
+// searchStale computes the distances to new slots again, and those that no longer hold at a
+// slot in changed. searched marks these destinations. ok is false if a distance is too great.
 func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (searched []bool, ok bool) {
 	searched = make([]bool, l.dist.n)
 	queue := make([]int32, 0, l.dist.n)
@@ -65,9 +64,9 @@ func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (search
 	return searched, true
 }
 
-// mendDistances computes the distances to slot t again, starting at the slots in changed. It returns false
-// if it had to look at more of them than a search is worth. If all distances follow from those
-// of the neighbours, they are the same that a search finds: level by level, there is no other choice.
+// mendDistances updates the distances to slot t, starting at the slots in changed. It returns
+// false once it has looked at more slots than a search is worth. The result is that of a
+// search: distances that all follow from the neighbours' are unique, level by level.
 func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
 	hops, down := l.dist.distancesTo(t)
 	queue = append(queue[:0], changed...)
@@ -87,7 +86,7 @@ func (l *Incremental) mendDistances(t int32, changed, queue []int32) bool {
 	return true
 }
 
-// searchDistances computes the distances to slot t: O(channels). It returns false if one is
+// searchDistances computes the distances to slot t in O(channels). It returns false if one is
 // greater than can be counted.
 func (l *Incremental) searchDistances(t int32, queue []int32) bool {
 	hops, down := l.dist.distancesTo(t)
@@ -119,11 +118,11 @@ func (l *Incremental) searchDistances(t int32, queue []int32) bool {
 	return true
 }
 
-// isAbove returns true if slot u comes before its neighbour s in the order. It is false if there is no order.
+// isAbove returns true if slot u is above its neighbour s in the order; false without an order.
 func (l *Incremental) isAbove(u, s int32) bool { return l.rank != nil && l.rank[u] < l.rank[s] }
 
-// distanceFrom gives the distance from slot u to slot t as it follows from those of u's neighbours,
-// and whether u only goes down, see IncrementalEngine.
+// distanceFrom returns the distance from slot u to slot t that follows from those of u's
+// neighbours, and true if u only goes down, see IncrementalEngine.
 func (l *Incremental) distanceFrom(t, u int32) (least uint8, onlyDown bool) {
 	hops, down := l.dist.distancesTo(t)
 	if u == t {
@@ -147,7 +146,7 @@ func (l *Incremental) distanceFrom(t, u int32) (least uint8, onlyDown bool) {
 	return min(lower, upper), lower < upper || lower == upper && farthest > lower
 }
 
-// distanceHolds returns true if the distance from slot u to slot t follows from those of u's
+// distanceHolds returns true if the distance from slot u to slot t agrees with those of u's
 // neighbours.
 func (l *Incremental) distanceHolds(t, u int32) bool {
 	hops, down := l.dist.distancesTo(t)
@@ -167,7 +166,8 @@ func (l *Incremental) mayStep(t, u, v int32) bool {
 	return down[v]
 }
 
-// mayStay returns true if the engine allows slot u to use port num for a LID with destination dest.
+// mayStay returns true if the engine allows slot u to use port num for a LID with destination
+// dest.
 func (l *Incremental) mayStay(u int32, num fabric.PortNum, dest int32) bool {
 	t := l.index.Owner[dest]
 	if u == t {
@@ -183,7 +183,7 @@ func (l *Incremental) mayStay(u int32, num fabric.PortNum, dest int32) bool {
 	return l.mayStep(t, u, l.index.Owner[l.now.Peer[out]])
 }
 
-// allMayStay is mayStay for all of column.
+// allMayStay returns true if mayStay is true for all entries in column.
 func (l *Incremental) allMayStay(dest int32) bool {
 	for s, num := range l.column {
 		if l.now.Node[s] != fabric.NoNode && !l.mayStay(int32(s), num, dest) {

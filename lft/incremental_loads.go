@@ -6,15 +6,15 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// loadColumn fills in column for a LID.
+// loadColumn sets column to the entries for a LID.
 func (l *Incremental) loadColumn(lid int32) {
 	for s := range l.column {
 		l.column[s] = l.rows[s*l.stride+int(lid)]
 	}
 }
 
-// sumFlows computes how many sources of v send through each slot by the entries of
-// column, to a LID with destination dest: O(switches).
+// sumFlows sets flow to the number of sources of v that send through each slot, by the
+// entries in column, to a LID with destination dest. It takes O(switches).
 func (l *Incremental) sumFlows(dest int32, v *fabric.Snapshot) {
 	root := l.index.Owner[dest]
 	clear(l.waiting)
@@ -47,7 +47,7 @@ func (l *Incremental) sumFlows(dest int32, v *fabric.Snapshot) {
 	}
 }
 
-// addFlows adds the flows along column to the loads, or takes them off.
+// addFlows adds flow along column to the loads, or takes it off if sign is -1.
 func (l *Incremental) addFlows(dest int32, sign int64) {
 	root := l.index.Owner[dest]
 	for s, num := range l.column {
@@ -57,8 +57,8 @@ func (l *Incremental) addFlows(dest int32, sign int64) {
 	}
 }
 
-// addPath adds routes to the loads on the path from a slot, and to flow, so that the
-// flow of a slot farther on whose turn comes later is still right.
+// addPath adds routes to the loads on the path from slot s, and to the flow of the slots on
+// it: that keeps flow right for slots whose entries are updated later.
 func (l *Incremental) addPath(s, lid, dest int32, routes int64) {
 	root := l.index.Owner[dest]
 	for s != root {
@@ -73,8 +73,8 @@ func (l *Incremental) addPath(s, lid, dest int32, routes int64) {
 	}
 }
 
-// sourcesThrough counts the sources that send a LID through a slot by the entries that
-// there are at the moment.
+// sourcesThrough returns how many sources send packets to a LID through a slot by the
+// present entries; 0 if the LID carries no load.
 func (l *Incremental) sourcesThrough(s, lid int32, loaded bool) int64 {
 	if !loaded {
 		return 0
@@ -86,9 +86,8 @@ func (l *Incremental) sourcesThrough(s, lid int32, loaded bool) int64 {
 	return l.flow[s]
 }
 
-// sumFlowsThrough lists in tree the slots that send a LID through a slot by the entries that there
-// are at the moment, that one last, in the order of sumFlows, and computes how many sources send through
-// them.
+// sumFlowsThrough sets tree to the slots that send a LID through slot s by the present
+// entries, s last, in the order of sumFlows. It sets flow of these slots.
 func (l *Incremental) sumFlowsThrough(s, lid int32) {
 	l.above = append(l.above[:0], s)
 	for i := 0; i < len(l.above); i++ {

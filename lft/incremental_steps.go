@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// FirstStepLoad is how many times the target the greatest load may be after a first step,
-	// and firstStepBlocks is how many blocks the first step may change to keep to that, those
-	// included that have to change.
+	// After a first step the greatest load may be FirstStepLoad times the target. To reach
+	// that, the step may change firstStepBlocks blocks, counting those that have to change.
 	FirstStepLoad   = 1.5
 	firstStepBlocks = 64
 )
 
-// newMover returns a mover for a copy of the present tables. At most blocks blocks may have changed in the end.
+// newMover returns a mover for a copy of the present tables. It may change at most blocks
+// blocks.
 func (l *Incremental) newMover(blocks int) *mover {
 	f := l.now.Fabric
 	b := newBalancer(f, l.newNextHops)
@@ -37,7 +37,7 @@ func (l *Incremental) newMover(blocks int) *mover {
 	return m
 }
 
-// newNextHops lists the ports that the engine allows; see IncrementalEngine.
+// newNextHops returns a list of the ports that the engine allows; see IncrementalEngine.
 func (l *Incremental) newNextHops() ListNextHops {
 	sort, dist := NewByDistance(l.now.Fabric.Switches()), make([]uint8, len(l.now.Slot))
 	var list []fabric.PortNum
@@ -64,8 +64,8 @@ func (l *Incremental) newNextHops() ListNextHops {
 	}
 }
 
-// adopt takes over the entries and loads of a mover. undo takes that back, as long as nothing else has changed
-// them since; it is nil where no entries change.
+// adopt takes the entries and loads of a mover. undo reverts that, if nothing else has changed
+// since; it is nil if no entries change.
 func (l *Incremental) adopt(m *mover) (undo func()) {
 	type entry struct {
 		slot, lid int32
@@ -106,27 +106,29 @@ func (l *Incremental) adopt(m *mover) (undo func()) {
 	}
 }
 
-// TakeFirstStep moves some more entries after an Update where that left a load of more than
-// FirstStepLoad times what routing from scratch would give: no more than that firstStepBlocks
-// blocks have changed in all, or twice as many as had to. Where it cannot come so far it
-// keeps the best.
+// TakeFirstStep is for use after an Update. If a load is above FirstStepLoad times what a
+// routing from scratch would give, it moves more entries, as long as at most firstStepBlocks
+// blocks change in all, or twice as many as had to. If that is not enough, it keeps the best
+// tables found.
 //
-// fromScratch says what the greatest load of tables from scratch is, as GreatestLoad. It is called
-// where LoadBound is too low a bound of that. An error is one of it.
+// fromScratch returns the greatest load of tables from scratch, as GreatestLoad. It is called
+// if the target by LoadBound is not reached. Errors are those of fromScratch.
 func (l *Incremental) TakeFirstStep(fromScratch func() (uint64, error)) error {
 	_, err := l.takeStep(FirstStepLoad, max(firstStepBlocks, 2*l.changedBlocks), fromScratch, false)
 	return err
 }
 
-// TakePart changes at most firstStepBlocks blocks on the way to no load above factor times what routing
-// from scratch would give. undo takes that back; it is nil when nothing has changed.
+// TakePart changes at most firstStepBlocks blocks to bring all loads to at most factor times
+// least or LoadBound, whichever is greater. undo reverts that; it is nil if nothing has
+// changed.
 func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	l.countChanges()
 	m, _ := l.reach(times(factor, max(least, l.LoadBound())), firstStepBlocks)
 	return l.adopt(m)
 }
 
-// reach has a mover take routes off until no load is above done. It returns false if it did not come so far.
+// reach returns a mover that took routes off until no load is above done; false if some still
+// is.
 func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	m = l.newMover(blocks)
 	// Listing next hops cannot fail.
@@ -134,9 +136,10 @@ func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	return m, m.greatest() <= done
 }
 
-// takeStep takes routes off channels until no load is above factor times LoadBound. If it cannot, it aims at
-// factor times the load of fromScratch; if fromScratch fails with a *DomainError, the nearest to LoadBound is
-// accepted. It returns false if it did not succeed; with whole, entries are then unchanged.
+// takeStep takes routes off channels until no load is above factor times LoadBound. If it
+// cannot, it aims at factor times the load of fromScratch; if that fails with a *DomainError,
+// it accepts the nearest to LoadBound. It returns false if it failed; if whole, entries are
+// then unchanged.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), whole bool) (bool, error) {
 	l.moved = false
 	if l.IsBalanced(factor, 0) {
@@ -161,8 +164,8 @@ func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (u
 	return ok, nil
 }
 
-// Busiest returns the port by which the greatest load leaves, and the ratio of that load to least or to
-// LoadBound, whichever is greater.
+// Busiest returns the port by which the greatest load leaves, and that load divided by least
+// or by LoadBound, whichever is greater.
 func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
 	best, most := int32(-1), uint64(0)
 	for p, routes := range l.load {
@@ -178,12 +181,12 @@ func (l *Incremental) Busiest(least uint64) (fabric.PortID, float64) {
 	return l.now.Fabric.Port(l.now.Node[s], fabric.PortNum(best-l.index.Base[s])), float64(most) / float64(least)
 }
 
-// IsBalanced returns true if no load is above factor times least, or above factor times LoadBound.
+// IsBalanced returns true if no load is above factor times the greater of least and LoadBound.
 func (l *Incremental) IsBalanced(factor float64, least uint64) bool {
 	return l.MaxLoad() <= times(factor, max(least, l.LoadBound()))
 }
 
-// LoadBound is a lower bound of the greatest load of all tables of the fabric.
+// LoadBound returns a lower bound of the greatest load, valid for all tables of the fabric.
 func (l *Incremental) LoadBound() uint64 {
 	if l.bound == 0 {
 		l.bound = BoundLoad(l.now.Fabric)

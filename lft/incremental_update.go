@@ -7,26 +7,26 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// updateScratch is the scratch memory of an update, and holds what is known of the current LID. It uses
-// peer to follow paths that are from before the update.
+// updateScratch is the scratch memory of an update. peer lets it follow paths from before the
+// update.
 type updateScratch struct {
-	peer  []int32 // by port: the port at the other end, or at the end of the cable that is gone
-	fresh []bool  // by port: the channel is new and is to get a share
-	// tails gives, for each destination slot, the slots that may send over a fresh channel; nil if
-	// there is no such channel.
+	peer  []int32 // by port: the other end of its cable; of the old cable if it has none now
+	fresh []bool  // by port: its channel is new and shall get a share
+	// tails has, by destination slot, the slots that may send over a fresh channel; nil if no
+	// channel is fresh.
 	tails [][]int32
 
 	serial    int32
-	queuedFor []int32      // by slot: the serial of the LID that it was last in work for
-	viaFresh  []int32      // by slot: the serial of the last LID whose path from it has a fresh channel
-	work      [256][]int32 // slots by distance
+	queuedFor []int32      // by slot: serial of the last LID for which it was put into work
+	viaFresh  []int32      // by slot: serial of the last LID with a fresh channel on its path
+	work      [256][]int32 // by distance: slots to update
 	tree      []int32
 	above     []int32          // slots of tree, ascending
-	column    []fabric.PortNum // by slot: the entries before
+	column    []fabric.PortNum // by slot: its entry for the LID before the update
 	flow      []int64          // by slot: sources that send through it
 	next      []int32          // by slot: the slot that it sends to
 	waiting   []int32
-	flowsSet  bool // flow is that of the LID
+	flowsSet  bool // flow is valid for the current LID
 }
 
 func newUpdateScratch(n int) updateScratch {
@@ -36,27 +36,26 @@ func newUpdateScratch(n int) updateScratch {
 	}
 }
 
-// Update changes the tables for another fabric. It returns false if the fabric has
-// higher LIDs than the index has room for, if paths are too long, or if the engine does not keep its guarantee
-// with the order; then l is of no further use. Switches may be gone, come back, and be in other places.
+// Update changes the tables for fabric v. It returns false if v has higher LIDs than the index
+// has room for, paths are too long, or the engine's guarantee does not hold with the order; l
+// is then useless. Switches may be gone, come back, or be in other places.
 //
-// most limits the LIDs of which all entries must be looked at, 0 for no limit: if there are
-// more, Update returns false too.
+// most bounds how many LIDs may need a look at all entries, 0 for no bound: for more, Update
+// returns false too.
 func (l *Incremental) Update(v *fabric.Snapshot, most int) bool {
 	if len(v.Dest) > l.stride {
 		return false
 	}
 	l.lids = 0
 	l.countChanges()
-	// No entry ever changes for a port whose cable leads elsewhere at once: first the
-	// cable is gone.
+	// A port never changes its cable in one update: in a first update the old cable is gone.
 	if between := v.WithoutMoved(l.now); between != v && !l.updateTo(between, most) {
 		return false
 	}
 	return l.updateTo(v, most) && l.serves
 }
 
-// updateTo is Update where every port has the cable that it had, or none before or after.
+// updateTo is Update if each port has the same cable in both fabrics, or none in one of them.
 func (l *Incremental) updateTo(v *fabric.Snapshot, most int) bool {
 	old, oldRank := l.now, l.rank
 	uncounted := make([]bool, max(len(old.Dest), len(v.Dest)))
@@ -105,8 +104,8 @@ func (l *Incremental) updateTo(v *fabric.Snapshot, most int) bool {
 	return true
 }
 
-// removeGone takes off the loads what is no longer there: LIDs, which it adds to
-// uncounted where they are elsewhere, and sources. And it prepares peer.
+// removeGone subtracts from the loads what v no longer has: sources, and LIDs that are gone or
+// elsewhere. It marks these LIDs in uncounted. It also sets peer.
 func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	old := l.now
 	l.peer = slices.Clone(v.Peer)
@@ -143,9 +142,9 @@ func (l *Incremental) removeGone(v *fabric.Snapshot, uncounted []bool) {
 	}
 }
 
-// comparePorts finds the ports of which entries from before may no longer serve: those
-// whose cable is gone or new, which makes the channel fresh, or leads up now instead of
-// down; and the slots that have some.
+// comparePorts returns in suspect the ports whose entries may not stay: their cable is gone,
+// or new (the channel is then fresh), or leads up instead of down or the reverse. changed
+// lists their slots.
 func (l *Incremental) comparePorts(old *fabric.Snapshot, oldRank []int32) (suspect []bool, changed []int32) {
 	v, x := l.now, l.index
 	l.fresh = make([]bool, len(v.Peer))
@@ -178,9 +177,9 @@ func (l *Incremental) isUp(rank []int32, s, peer int32) bool {
 	return rank[l.index.Owner[peer]] < rank[s]
 }
 
-// listSuspects lists by LID the slots whose entry may no longer serve: new switches,
-// and those with an entry for a suspect port, or with none where a cable is gone or new: a switch that
-// was found without cables, its answers being lost, has the distances from before, and no entries.
+// listSuspects lists by LID the slots whose entry may not stay: new switches, and in changed
+// slots those with an entry for a suspect port or without one. (A switch that was found
+// without cables, its answers being lost, has the distances from before, and no entries.)
 func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspect []bool) [][]int32 {
 	v := l.now
 	list := make([][]int32, len(v.Dest))
@@ -202,7 +201,7 @@ func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspec
 	return list
 }
 
-// findTails fills in tails.
+// findTails sets tails.
 func (l *Incremental) findTails() {
 	l.tails = nil
 	for p, fresh := range l.fresh {
@@ -221,8 +220,8 @@ func (l *Incremental) findTails() {
 	}
 }
 
-// updateLID puts the entries for one LID in order. whole says that all are to be looked
-// at, and uncounted that the LID is in no load.
+// updateLID updates the entries for one LID. whole means that all must be looked at, uncounted
+// that the LID is in no load, suspects the slots to look at if not whole.
 func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int32) {
 	v := l.now
 	dest := v.Dest[lid]
@@ -286,7 +285,7 @@ func (l *Incremental) updateLID(lid int32, whole, uncounted bool, suspects []int
 	}
 }
 
-// updateEntry chooses the entry of one slot. All that are nearer have theirs.
+// updateEntry updates the entry of slot u. Slots nearer to the destination must be up to date.
 func (l *Incremental) updateEntry(u, lid, dest int32, loaded, uncounted bool) {
 	t := l.index.Owner[dest]
 	num := l.entry(u, lid)
@@ -323,11 +322,11 @@ func (l *Incremental) leadsFresh(out int32) bool {
 	return l.fresh[out] || l.viaFresh[l.index.Owner[l.peer[out]]] == l.serial
 }
 
-// If more than 1/manyParts of the switches need another entry, all flows are computed at
+// If more than 1/manyParts of the switches need another entry, updateLID computes all flows at
 // once.
 const manyParts = 16
 
-// cheapestPort finds the port of u with the least costly path, fabric.NoPath if there is
+// cheapestPort returns the port of u with the least costly path, fabric.NoPath if there is
 // none.
 func (l *Incremental) cheapestPort(u, lid, t int32, flow int64) fabric.PortNum {
 	best, cost := fabric.NoPath, math.Inf(1)
@@ -344,13 +343,12 @@ func (l *Incremental) cheapestPort(u, lid, t int32, flow int64) fabric.PortNum {
 	return best
 }
 
-// shareFresh lets u, whose entry may stay, have a path by a fresh channel, if that costs
-// less.
+// shareFresh moves u, whose entry may stay, to a path with a fresh channel if that costs less.
 func (l *Incremental) shareFresh(u, lid, dest int32) {
 	t := l.index.Owner[dest]
 	num := l.entry(u, lid)
 	if l.leadsFresh(l.index.Base[u] + int32(num)) {
-		return // it has
+		return // its path has one already
 	}
 	now := -1.0
 	best, flow := fabric.NoPath, int64(0)
@@ -363,7 +361,7 @@ func (l *Incremental) shareFresh(u, lid, dest int32) {
 		if now < 0 {
 			now = l.pathCost(u, num, lid, t, 0)
 		}
-		// With its own packets it costs no less than without.
+		// With u's own packets the other path only costs more.
 		other := fabric.PortNum(p - l.index.Base[u])
 		if l.pathCost(u, other, lid, t, 0) >= now {
 			continue
@@ -385,7 +383,7 @@ func (l *Incremental) shareFresh(u, lid, dest int32) {
 	}
 }
 
-// pathCost is that of the path from u by a port, with more routes on it.
+// pathCost returns the cost of the path from u by a port, with more routes added on it.
 func (l *Incremental) pathCost(u int32, num fabric.PortNum, lid, t int32, more int64) float64 {
 	sum := 0.0
 	for {
@@ -398,6 +396,6 @@ func (l *Incremental) pathCost(u int32, num fabric.PortNum, lid, t int32, more i
 	}
 }
 
-// cube keeps the compiler from fusing its multiplications with an addition, which would
-// make the result depend on the processor.
+// cube keeps the compiler from fusing its multiplications with an addition: the result would
+// then depend on the processor.
 func cube(load float64) float64 { return float64(load * load * load) }

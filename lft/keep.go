@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Improve is Balance from given tables, but leaves routes to different LIDs together where loads are
-// small: all LIDs take their paths again, once. The tables have a row for each switch of f and an
-// entry for each LID; they do not change.
+// Improve is Balance starting from given tables: it places all LIDs again, once. If loads are
+// small, it does not move routes to different LIDs apart. The given tables have a row for
+// each switch of f and an entry for each LID; they do not change.
 func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() ListNextHops) (*Tables, error) {
 	b := newBalancer(f, newList)
 	if err := b.keepRoutes(ctx, tables); err != nil {
@@ -26,19 +26,19 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 }
 
 const (
-	// The greatest load with Prefer may be shiftFactor times that of Balance where shifts are free
-	// of contention for it, and preferFactor times elsewhere.
+	// With Prefer the greatest load may be preferFactor times that of Balance, or shiftFactor
+	// times if shifts are free of contention for it.
 	shiftFactor  = 1.1
 	preferFactor = 1.02
 )
 
-// Prefer keeps the entries of given tables that are next hops, if that is good enough, else it
-// is Balance. Other entries take the next hop with the least sum of loads on the path. Where the
-// tables leave shifts of hosts free of contention, which shiftsFree says, all entries stay if the
-// greatest load is little above that of Balance. Otherwise only as many routes leave the
-// busiest channels as have to for about the greatest load of Balance; and routes to a LID meet
-// about as early as with it. If some have to, routes to different LIDs move apart as with Balance. The
-// tables are as for Improve.
+// Prefer keeps the entries of given tables that are next hops, if the result is good enough;
+// else it returns the tables of Balance. Other entries take the next hop with the least sum
+// of loads on the path. shiftsFree says that shifts of hosts have no contention with the
+// tables: then all entries stay if the greatest load is little above that of Balance.
+// Otherwise only as many routes leave the busiest channels as needed for about the greatest
+// load of Balance, and routes to a LID must meet about as early as with Balance. If some have
+// to leave, routes to different LIDs also move apart. The given tables are as for Improve.
 func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, shiftsFree bool, newList func() ListNextHops) (*Tables, error) {
 	b, err := prefer(ctx, newBalancer(f, newList), tables, shiftsFree)
 	if err != nil {
@@ -48,7 +48,7 @@ func Prefer(ctx context.Context, f *fabric.Fabric, tables *Tables, shiftsFree bo
 	return b.tables, nil
 }
 
-// times is a multiple of a load.
+// times multiplies a load.
 func times(factor float64, load uint64) uint64 { return uint64(float64(factor * float64(load))) }
 
 func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (*balancer, error) {
@@ -81,7 +81,7 @@ func prefer(ctx context.Context, b *balancer, tables *Tables, shiftsFree bool) (
 	return b, b.separate(ctx)
 }
 
-// isBetter says whether b, with preferred entries, is good enough: see Prefer.
+// isBetter returns true if b, with its preferred entries, is good enough: see Prefer.
 func (b *balancer) isBetter(ctx context.Context, scratch *balancer) (bool, error) {
 	if b.greatestLoad() > times(preferFactor, scratch.greatestLoad()) {
 		return false, nil
@@ -94,8 +94,8 @@ func (b *balancer) isBetter(ctx context.Context, scratch *balancer) (bool, error
 	return uint64(ours) <= times(preferFactor, uint64(theirs)), err
 }
 
-// countBranches counts, for all LIDs of hosts, the switches that send routes to them. The fewer
-// there are, the earlier routes to a LID meet.
+// countBranches counts the switches that send routes to a LID, for all LIDs of hosts. Fewer
+// mean that routes to a LID meet earlier.
 func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	m := b.newMover()
 	err = m.eachLID(ctx, 0, func(fabric.LID) bool { return true }, func(lid fabric.LID) {
@@ -110,8 +110,8 @@ func (b *balancer) countBranches(ctx context.Context) (n int, err error) {
 	return n, err
 }
 
-// keepRoutes places all LIDs by the entries of tables, as far as these are next hops: first the
-// LIDs for which all entries are.
+// keepRoutes places all LIDs by the entries of tables that are next hops. LIDs whose entries
+// are all next hops come first.
 func (b *balancer) keepRoutes(ctx context.Context, tables *Tables) error {
 	var broken []balancerJob
 	if err := b.placeRoutes(ctx, b.jobs, func(c *chooser, d *destination) {

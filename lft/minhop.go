@@ -7,15 +7,14 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Minhop routes along shortest paths in the switch graph and balances the
-// loads. It routes every fabric whose switches are less than
-// fabric.MaxHops links apart, and promises nothing about credit loops.
+// Minhop routes along shortest paths in the switch graph and balances the loads. It routes
+// fabrics whose switches are less than fabric.MaxHops links apart. Credit loops are possible.
 //
-// Unlike OpenSM's minhop (osm_ucast_mgr.c), which counts for each switch by
-// itself how many LIDs a port has, it counts the routes of the whole fabric.
+// Unlike OpenSM's minhop (osm_ucast_mgr.c), in which each switch counts the LIDs of its own
+// ports, it counts the routes of the whole fabric.
 type Minhop struct {
-	// LoadsOnly makes it leave routes to different LIDs together where loads are small: on meshes
-	// they take fewer turns so, and thus fewer virtual lanes.
+	// LoadsOnly leaves routes to different LIDs together if loads are small. On meshes they
+	// then make fewer turns, and so need fewer virtual lanes.
 	LoadsOnly bool
 }
 
@@ -25,7 +24,7 @@ func (Minhop) Name() string { return "minhop" }
 // Guarantee is Reachable and Minimal.
 func (Minhop) Guarantee() Guarantee { return Reachable | Minimal }
 
-// Route takes the time of Balance.
+// Route returns routing tables made by Balance, or those of opt.Previous updated by Reroute.
 func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error) {
 	if opt.Previous != nil {
 		return Reroute(ctx, e, f, opt)
@@ -43,5 +42,5 @@ func (e Minhop) Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Rout
 
 var _ IncrementalEngine = Minhop{}
 
-// KeepOrder is nil: any shortest path will do.
+// KeepOrder returns nil: the engine has no order.
 func (Minhop) KeepOrder(*fabric.Fabric, []int32) ([]int32, bool) { return nil, true }

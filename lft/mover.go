@@ -9,83 +9,85 @@ import (
 )
 
 const (
-	// A search ends when the greatest load is within 1/rebalanceDone of its known lower bound, when it
-	// has weighed rebalanceWork channels, or when patience passes, or those that weighed
-	// patienceWork channels, had no smaller greatest load; keptPatience where entries should stay.
+	// A search ends if the greatest load is within 1/rebalanceDone of its lower bound, or after
+	// weighing rebalanceWork channels. It also ends if patience passes (keptPatience where
+	// entries should stay), or passes that weigh patienceWork channels, do not lower the
+	// greatest load.
 	rebalanceDone = 128
 	rebalanceWork = 1 << 24
 	patience      = 60
 	keptPatience  = 8
 	patienceWork  = 1 << 20
-	// The limit of a pass is below the greatest load by 1/leastStep of it at least.
+	// Each pass has a limit at least 1/leastStep below the greatest load.
 	leastStep = 64
-	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in at
-	// most spreadPasses passes; it stops after one that makes the sum of the squares smaller by
-	// less than spreadGain.
+	// spread moves routes off channels with more than 1/spreadPart of the greatest load, in up
+	// to spreadPasses passes. It stops if a pass lowers the sum of squares by less than
+	// spreadGain of it.
 	spreadPart, spreadPasses = 4, 8
 	spreadGain               = 0.01
 )
 
-// mover takes routes off busy channels. It is the one local search of all that has tables to
-// improve: Balance, Prefer, the steps of an Incremental and its Fit.
+// mover takes routes off busy channels. It is the local search behind all that improves tables:
+// Balance, Prefer, and the steps and Fit of an Incremental.
 //
-// Each pass has a limit, and goes through the LIDs with a path that has a channel above it. Switch
-// after switch, the farthest first, it moves what goes over such paths to the next hop where the squares of the
-// loads above the limit grow least in sum. All else stays, so that routes to a LID still merge.
+// Each pass has a limit, and visits the LIDs with a path over a channel above it. At each
+// switch, the farthest first, it moves what goes over such paths to the next hop where the
+// squares of the loads above the limit grow least. All else stays, so that routes to a LID
+// still merge.
 type mover struct {
 	*chooser
 	*destination
-	weight []uint64 // by PortID of switches: what is to become small; load, or with a demand its loads
+	weight []uint64 // by PortID of switches: what to lower: load, or the demand's loads
 	limit  uint64
 	pass   int
-	work   int    // channels weighed
-	moved  int    // entries
+	work   int    // how many channels were weighed
+	moved  int    // how many entries it changed
 	path   []step // by switch: the next hop of the current LID
 	busy   []bool // by switch: the path to the current LID has a channel above limit
 
 	keeps   bool   // entries stay unless another port is better
-	ceiling uint64 // no weight may become more
-	changed []bool // by block of the tables, as Incremental.changed: it is another than before; nil where any may change
-	blocks  int    // how many more may change
+	ceiling uint64 // no weight may go above
+	changed []bool // as Incremental.changed, by block of the tables; nil if all blocks may change
+	blocks  int    // how many more blocks may change
 
-	// With a demand:
+	// The rest is for a demand:
 	demand *Demand  // nil for one route from each host to each LID
-	most   uint64   // no load may become more
-	sent   []int64  // by switch: what jobs send over it to the current LID
-	round  int      // of searches
-	found  []found  // by switch that is free: the best path on
-	taken  []change // by the move at hand
+	most   uint64   // no load may go above
+	sent   []int64  // by switch: demand that goes over it to the current LID
+	round  int      // counts searches
+	found  []found  // by free switch: the best path on
+	taken  []change // changes of the move in progress
 }
 
-// found is the best path on from a switch.
+// found is the best path on from a free switch.
 type found struct {
 	cost
 	round int
 	hop   uint8
 }
 
-// cost tells two paths for a flow apart: by grow, the growth of the squares of the weights
-// above the limit, infinite where a bound forbids the path; where that is equal, by sum, the
-// sum of the weights on the path.
+// cost compares paths for a flow: first by grow, how much the squares of the weights above the
+// limit grow, infinite if a bound forbids the path; then by sum, the sum of the weights on the
+// path.
 type cost struct {
 	grow float64
 	sum  uint64
 }
 
-// change is an entry of the i-th switch before it changed.
+// change records the former entry of the i-th switch.
 type change struct {
 	i      int32
 	was    uint8
-	opened bool // it is the first of its block
+	opened bool // the first change in its block
 }
 
-// step is a channel and the switch that it leads to.
+// step is a channel and the index of the switch that it leads to.
 type step struct {
 	channel fabric.PortID
 	to      int32
 }
 
-// flow counts the routes of a switch to a LID, and what jobs send by them, in the unit of Demand.
+// flow is what a switch sends to a LID: the number of routes, and the amount of the Demand.
 type flow struct {
 	routes int32
 	sent   int64
@@ -101,7 +103,7 @@ func (b *balancer) newMover() *mover {
 	}
 }
 
-// read takes the paths of a LID. It returns false where a switch has none.
+// read sets choice and path for a LID. It returns false if a switch has no path.
 func (r *mover) read(lid fabric.LID) bool {
 	if !r.readEntries(r.destination, r.tables, lid) {
 		return false
@@ -112,18 +114,18 @@ func (r *mover) read(lid fabric.LID) bool {
 	return true
 }
 
-// step is that of a next hop of the i-th switch.
+// step returns the step of the k-th next hop of the i-th switch.
 func (r *mover) step(i int, k uint8) step {
 	return step{r.channel(i, k), r.next[r.nextAt[i]+int32(k)]}
 }
 
-// choose changes the next hop of the i-th switch for a LID.
+// choose makes k the next hop of the i-th switch for a LID.
 func (r *mover) choose(i int, k uint8, lid fabric.LID) {
 	r.choice[i], r.path[i] = k, r.step(i, k)
 	r.tables.Row(r.hops.Switches[i])[lid] = r.hops.Ports(i)[k]
 }
 
-// greatest is the weight of the busiest channel.
+// greatest returns the weight of the busiest channel.
 func (r *mover) greatest() uint64 { return greatest(r.weight) }
 
 // greatest returns the greatest of some loads, 0 if there are none.
@@ -134,9 +136,9 @@ func greatest(loads []uint64) (most uint64) {
 	return most
 }
 
-// lower moves routes until the greatest weight is at most done, or it finds no way. Each pass
-// has a limit between the greatest weight and bound, which it cannot be below. The tables of
-// the best pass remain.
+// lower moves routes until the greatest weight is at most done, or it finds no way. No weight
+// can be below bound; each pass has a limit between bound and the greatest weight. The tables
+// of the best pass remain.
 func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	high := r.greatest()
 	if high <= done {
@@ -171,9 +173,9 @@ func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	return ctx.Err()
 }
 
-// reach is lower where entries should stay: at first no weight comes above done, so that routes
-// alone move that had a share in one, those in blocks that have changed before those in others.
-// Where that is not enough, others make room: then it returns true.
+// reach is lower for entries that should stay. At first no weight may go above done, so that
+// only routes with a share in a higher one move, first in blocks that have changed already. If
+// that is not enough, others make room: then displaced is true.
 func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err error) {
 	r.keeps, r.limit, r.ceiling = true, done, done
 	for _, r.blocks = range []int{0, r.blocks} {
@@ -190,9 +192,9 @@ func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err err
 	return !slices.Equal(before.entries, r.tables.entries), err
 }
 
-// spread moves routes off channels that are busy, none the busiest: jobs that meet there wait
-// for each other for a while, though there is room for all bytes. The greatest weight stays,
-// and the squares of the weights above a part of it shrink.
+// spread moves routes off channels that are busy but not the busiest: jobs that meet there wait
+// for each other for a while, though there is room for all bytes. The greatest weight stays;
+// the squares of the weights above a part of it shrink.
 func (r *mover) spread(ctx context.Context) error {
 	r.keeps, r.ceiling = true, r.greatest()
 	r.limit = r.ceiling / spreadPart
@@ -208,7 +210,8 @@ func (r *mover) spread(ctx context.Context) error {
 	return nil
 }
 
-// squares is the sum of the squares of the weights above the limit, in parts of it.
+// squares returns the sum of the squares of the weights' excesses over the limit, in units of
+// it.
 func (r *mover) squares() (sum float64) {
 	for _, w := range r.weight {
 		if w > r.limit {
@@ -225,7 +228,7 @@ type saved struct {
 	load, weight []uint64
 }
 
-// state is the tables and loads at hand.
+// state returns the present tables and loads.
 func (r *mover) state() saved { return saved{r.tables.entries, r.load, r.weight} }
 
 func (x saved) copyFrom(y saved) {
@@ -234,7 +237,7 @@ func (x saved) copyFrom(y saved) {
 	copy(x.weight, y.weight)
 }
 
-// eachLID visits the LIDs of hosts that want returns true for, from a turn on.
+// eachLID visits the LIDs of hosts for which want is true, starting at job number turn.
 func (r *mover) eachLID(ctx context.Context, turn int, want func(lid fabric.LID) bool, visit func(lid fabric.LID)) error {
 	for i := range r.jobs {
 		j := &r.jobs[(i+turn)%len(r.jobs)]
@@ -258,8 +261,8 @@ func (r *mover) eachLID(ctx context.Context, turn int, want func(lid fabric.LID)
 	return nil
 }
 
-// movePass goes through all LIDs once. Each pass begins at another one, so that passes that
-// move the same excess about end in different ways.
+// movePass goes through all LIDs once. Each pass starts at another LID, so that passes do not
+// keep moving the same excess in a circle.
 func (r *mover) movePass(ctx context.Context) error {
 	busy := r.listBusyLIDs()
 	err := r.eachLID(ctx, 31*r.pass, func(lid fabric.LID) bool { return busy[lid] && r.work <= rebalanceWork }, r.moveLID)
@@ -268,7 +271,8 @@ func (r *mover) movePass(ctx context.Context) error {
 	return err
 }
 
-// listBusyLIDs marks the LIDs with an entry for a channel above the limit, those without demand excepted.
+// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand, only
+// its LIDs.
 func (r *mover) listBusyLIDs() []bool {
 	busy := make([]bool, int(r.fab.MaxLID())+1)
 	for s := range fabric.NodeID(r.fab.NumSwitches()) {
@@ -292,7 +296,7 @@ func (r *mover) listBusyLIDs() []bool {
 	return busy
 }
 
-// moveLID moves what goes to one LID.
+// moveLID moves what switches send to one LID.
 func (r *mover) moveLID(lid fabric.LID) {
 	if !r.read(lid) {
 		return
@@ -320,7 +324,7 @@ func (r *mover) isBusy(i int) bool {
 	return (r.busy[i] || r.demand != nil) && r.maxWeight(r.path[i]) > r.limit
 }
 
-// readFlows fills in what the switches send to a LID.
+// readFlows sets arriving and sent to what the switches send to a LID.
 func (r *mover) readFlows(lid fabric.LID) {
 	copy(r.arriving, r.sources)
 	path := r.path[:len(r.hops.Switches)]
@@ -332,7 +336,7 @@ func (r *mover) readFlows(lid fabric.LID) {
 	}
 	clear(r.sent)
 	for _, x := range r.demand.To[lid] {
-		// Of a switch that does not reach the destination the index is an old one.
+		// The index of a switch that does not reach the destination is an old one.
 		if i := r.index[x.From]; int(i) < len(path) && r.hops.Switches[i] == x.From {
 			r.sent[i] += x.Amount
 		}
@@ -342,7 +346,7 @@ func (r *mover) readFlows(lid fabric.LID) {
 	}
 }
 
-// carries returns true if the i-th switch sends something to the current LID that may move.
+// carries returns true if the i-th switch sends something to the current LID that may be moved.
 func (r *mover) carries(i int) bool {
 	if r.demand == nil {
 		return r.arriving[i] > 0
@@ -359,7 +363,7 @@ func (r *mover) flowOf(i int32) flow {
 	return f
 }
 
-// weigh is how much of weight a flow is on the fastest channel.
+// weigh returns the weight that a flow adds to the fastest channel.
 func (r *mover) weigh(f flow) uint64 {
 	if r.demand == nil {
 		return uint64(f.routes)
@@ -367,7 +371,7 @@ func (r *mover) weigh(f flow) uint64 {
 	return uint64(f.sent + r.demand.Background*int64(f.routes))
 }
 
-// countDemand makes weight that of the demand.
+// countDemand sets weight to the loads of the demand.
 func (r *mover) countDemand(ctx context.Context) error {
 	n := len(r.busy)
 	r.weight, r.sent, r.found = make([]uint64, len(r.load)), make([]int64, n), make([]found, n)
@@ -385,16 +389,17 @@ func (r *mover) countDemand(ctx context.Context) error {
 	})
 }
 
-// blockOf is the index in changed of an entry of the i-th switch.
+// blockOf returns the index in changed of an entry of the i-th switch.
 func (r *mover) blockOf(i int32, lid fabric.LID) int {
 	return (int(r.hops.Switches[i])*r.tables.stride + int(lid)) / BlockSize
 }
 
-// moveFlow moves what the i-th switch sends to a LID from its choice to the best of its
-// next hops: where the cost grows least, of equal ones that with the fewest other LIDs of the
-// port, then with the least sum of weights, or the first from one on that changes with the pass.
-// Of equal costs, the choice itself stays three times out of four, at random: where nothing is
-// better, the excess moves until it finds room. Where entries should stay, it stays of equal ones.
+// moveFlow moves what the i-th switch sends to a LID to its best next hop: where cost.grow is
+// least; then where the fewest other LIDs of the port go, then where the sum of weights is
+// least, then by a turn that changes with each pass. If no other hop is better than the choice
+// but some are equal, it takes one of these, except three times out of four, at random: so an
+// excess moves on until it finds room. If entries should stay, the choice stays unless another
+// grows less.
 func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	count, was, f := len(r.hops.Ports(int(i))), r.choice[i], r.flowOf(i)
 	turn := int(lid) + r.pass
@@ -435,8 +440,8 @@ func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	r.moved += len(r.taken)
 }
 
-// choosePath changes the next hop of the i-th switch for a LID, and follows it with those that
-// search has found.
+// choosePath changes the next hop of the i-th switch for a LID to k. If that leads to free
+// switches, they get the next hops that search found.
 func (r *mover) choosePath(i int32, k uint8, lid fabric.LID) {
 	for {
 		if k != r.choice[i] {
@@ -454,7 +459,7 @@ func (r *mover) choosePath(i int32, k uint8, lid fabric.LID) {
 	}
 }
 
-// reroute changes the next hop of the i-th switch for a LID, and moves its flow.
+// reroute changes the next hop of the i-th switch for a LID, and moves its flow there.
 func (r *mover) reroute(i int32, k uint8, lid fabric.LID) {
 	f := r.flowOf(i)
 	r.addFlow(i, f.negative())
@@ -462,8 +467,8 @@ func (r *mover) reroute(i int32, k uint8, lid fabric.LID) {
 	r.addFlow(i, f)
 }
 
-// fits returns false if the path that begins with p, on which something is new, has a channel
-// with too much, or too many blocks of the tables have changed.
+// fits returns false if a channel on the path that begins with p, on which a hop is new, has
+// too much, or too many blocks have changed.
 func (r *mover) fits(p step) bool {
 	ok := r.changed == nil || r.blocks >= 0
 	r.follow(p, func(p step) {
@@ -473,12 +478,13 @@ func (r *mover) fits(p step) bool {
 }
 
 // isFree returns true for a switch over which jobs send nothing to the current LID: its next
-// hop may change with a path that leads there.
+// hop may change together with a path that leads there.
 func (r *mover) isFree(i int32) bool {
 	return r.demand != nil && int(i) < len(r.hops.Switches) && r.sent[i] == 0
 }
 
-// search finds the best path on from a switch that is free, of equal ones that which is there.
+// search returns the cost of the best path on from a free switch, among equal ones the present
+// one.
 func (r *mover) search(i int32, f flow, lid fabric.LID) cost {
 	x := &r.found[i]
 	if x.round == r.round {
@@ -495,7 +501,7 @@ func (r *mover) search(i int32, f flow, lid fabric.LID) cost {
 	return x.cost
 }
 
-// countSiblings counts the other LIDs of the same port that take a next hop.
+// countSiblings counts the other LIDs of the same port that use the k-th next hop.
 func (r *mover) countSiblings(i int, k uint8, lid fabric.LID) (n uint64) {
 	port := r.fab.LIDPort(lid)
 	if r.fab.LMC(port) == 0 {
@@ -521,13 +527,13 @@ func (r *mover) follow(p step, visit func(p step)) {
 	}
 }
 
-// maxWeight is the greatest weight on the path that begins with p.
+// maxWeight returns the greatest weight on the path that begins with p.
 func (r *mover) maxWeight(p step) (most uint64) {
 	r.follow(p, func(p step) { most = max(most, r.weight[p.channel]) })
 	return most
 }
 
-// addFlow adds to what the i-th switch sends.
+// addFlow adds f to the flow of the i-th switch, and to the weights and loads on its path.
 func (r *mover) addFlow(i int32, f flow) {
 	weight := r.weigh(f)
 	add := func(i int32) {
@@ -546,8 +552,8 @@ func (r *mover) addFlow(i int32, f flow) {
 	})
 }
 
-// growCost is the cost of what a switch sends on the path that begins with p; bounded if no
-// channel may get too much.
+// growCost returns the cost of flow f on the path that begins with p. If bounded, it is
+// infinite if a channel would get too much, and free switches may change their next hops.
 func (r *mover) growCost(p step, f flow, lid fabric.LID, bounded bool) (x cost) {
 	for weight := r.weigh(f); ; p = r.path[p.to] {
 		r.work++
@@ -569,7 +575,7 @@ func (r *mover) growCost(p step, f flow, lid fabric.LID, bounded bool) (x cost) 
 	}
 }
 
-// growth is how much the square of a load above a limit grows.
+// growth returns how much the square of a load's excess over a limit grows.
 func growth(before, after, limit uint64) float64 {
 	if after <= limit {
 		return 0
@@ -578,9 +584,9 @@ func growth(before, after, limit uint64) float64 {
 	return float64(a*a) - float64(b*b)
 }
 
-// BoundLoad is a lower bound of the greatest load of any tables, in LoadUnits: the routes
-// from and to the hosts of each switch, in its component of the fabric, divided among its
-// channels.
+// BoundLoad returns a lower bound of the greatest load of any tables, in LoadUnits: for each
+// switch the routes from and to its hosts, within its component of the fabric, divided among
+// its channels.
 func BoundLoad(f *fabric.Fabric) (most uint64) {
 	const one = 1 << 30
 	unit := LoadUnits(f)

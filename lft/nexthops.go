@@ -5,21 +5,21 @@ import "github.com/ibweave/ibweave/fabric"
 // NextHops are the output ports that an engine allows towards one destination switch. The
 // paths over them have no loop.
 type NextHops struct {
-	// Switches lists the switches that reach the destination, which is not among them. Each
-	// comes before the switches that its ports lead to.
+	// Switches lists the switches that reach the destination, without it. Each comes before
+	// the switches that its ports lead to.
 	Switches []fabric.NodeID
-	parts    []part // by index in Switches: its part of ports; those of AddAlike have the same
+	parts    []part // by index in Switches: its part of ports; switches of AddAlike share one
 	ports    []fabric.PortNum
 }
 
-// part is a part of a list.
+// part is a range of a list.
 type part struct{ from, end int32 }
 
-// ListNextHops lists the next hops to switch t in h, which is empty. It does the same each
-// time it is called for t, and serves one goroutine at a time.
+// ListNextHops lists the next hops to switch t in h, which must be empty. For the same t it
+// always lists the same. It is for one goroutine at a time.
 type ListNextHops func(t fabric.NodeID, h *NextHops) error
 
-// Add puts the ports of a switch at the end; it copies them. There is at least one.
+// Add appends a switch with its ports, at least one. It copies them.
 func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortNum) {
 	from := int32(len(h.ports))
 	h.Switches = append(h.Switches, s)
@@ -27,8 +27,8 @@ func (h *NextHops) Add(s fabric.NodeID, ports ...fabric.PortNum) {
 	h.parts = append(h.parts, part{from, int32(len(h.ports))})
 }
 
-// AddAlike puts switches at the end that have the ports of the last one, which lead to the same
-// switches from all of them.
+// AddAlike appends switches with the same ports as the last one, which must lead to the
+// same switches.
 func (h *NextHops) AddAlike(list ...fabric.NodeID) {
 	h.Switches = append(h.Switches, list...)
 	for range list {
@@ -39,7 +39,7 @@ func (h *NextHops) AddAlike(list ...fabric.NodeID) {
 // isAlike returns true if AddAlike added the i-th switch.
 func (h *NextHops) isAlike(i int) bool { return i > 0 && h.parts[i] == h.parts[i-1] }
 
-// Ports lists the ports of the switch with an index in Switches.
+// Ports returns the ports of the i-th switch.
 func (h *NextHops) Ports(i int) []fabric.PortNum { return h.ports[h.parts[i].from:h.parts[i].end] }
 
 // find returns the index of a port among those of the i-th switch, noChoice if it is not
@@ -56,7 +56,7 @@ func (h *NextHops) find(i int, num fabric.PortNum) uint8 {
 // Reset empties h.
 func (h *NextHops) Reset() { h.Switches, h.parts, h.ports = h.Switches[:0], h.parts[:0], h.ports[:0] }
 
-// ShortestNextHops lists all ports that lead nearer.
+// ShortestNextHops lists all ports that lead nearer to the destination.
 func ShortestNextHops(f *fabric.Fabric) ListNextHops {
 	dist := f.Distances()
 	sort := NewByDistance(f.Switches())
@@ -77,23 +77,21 @@ func ShortestNextHops(f *fabric.Fabric) ListNextHops {
 	}
 }
 
-// ByDistance sorts switches by their distance to a destination, again and
-// again without allocating.
+// ByDistance sorts switches by their distance to a destination. It does not allocate.
 type ByDistance struct {
 	list   []fabric.NodeID
 	sorted []fabric.NodeID
 }
 
-// NewByDistance is for the switches of list, which it keeps.
+// NewByDistance sorts the switches of list, which it keeps.
 func NewByDistance(list []fabric.NodeID) *ByDistance {
 	return &ByDistance{list: list, sorted: make([]fabric.NodeID, len(list))}
 }
 
-// FarthestFirst lists the switches with a distance from 1 to MaxHops, the
-// greatest first, equal ones as in the list of NewByDistance. The result is
-// good until the next call.
+// FarthestFirst lists the switches with a distance from 1 to MaxHops, the greatest first,
+// equal ones as in the list of NewByDistance. The next call overwrites the result.
 func (b *ByDistance) FarthestFirst(dist []uint8) []fabric.NodeID {
-	var start [257]int32 // start[i]: where distance 255-i begins, then goes on
+	var start [257]int32 // start[i]: next place for distance 255-i
 	for from := 0; from < len(dist); {
 		d, end := dist[from], from+1
 		for end < len(dist) && dist[end] == d {

@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// On is the same routing on a fabric that has all of r's nodes, by GUID, and perhaps more: other
-// switches have no entries and the last ranks, and other LIDs have SL 0. Where the nodes are the same, the
-// tables alone are copied; else CAOrder is left out.
+// On returns r for fabric f, which has all nodes of r's fabric, by GUID, and perhaps more.
+// The added switches get no entries and the last ranks, added LIDs SL 0. If f has no more
+// nodes, it copies only the tables; else it drops CAOrder.
 func (r *Routing) On(f *fabric.Fabric) *Routing {
 	g := r.Fabric
 	same := fabric.SameNodes(f, g)

@@ -6,10 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Path follows a packet from end port src to a LID. It appends to path the ports by which
-// the packet leaves: src itself, unless it is port 0 of a switch, and a port of each
-// switch, at most one more port than the fabric has switches. The error says where the packet
-// is lost; the ports up to that place are appended too.
+// Path follows a packet from end port src to a LID. It appends to path the ports by which the
+// packet leaves: src, unless it is port 0 of a switch, and one port of each switch on the
+// way. If the packet is lost, the error says where; the ports up to there are appended too.
 func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
 	if err := CheckFabric(f, t, nil, nil); err != nil {
 		return path, err
@@ -66,31 +65,31 @@ func (t *Tables) leave(f *fabric.Fabric, s fabric.NodeID, lid fabric.LID) (fabri
 	return out, nil
 }
 
-// Hop is a channel that leaves a switch.
+// Hop is a channel on a path or in a credit loop.
 type Hop struct {
 	Switch fabric.GUID    `json:"switch"`
 	Name   fabric.Name    `json:"name"`
 	Port   fabric.PortNum `json:"port"`
 	Label  string         `json:"label,omitempty"` // of the port, see fabric.Fabric.Label
 	VL     fabric.VL      `json:"vl"`
-	// LID is the destination of a packet that takes this channel: in a credit
-	// loop one that goes on to the next channel of the cycle.
+	// LID is the destination of a packet that takes this channel, in a credit loop one that
+	// goes on to the next channel of the loop.
 	LID fabric.LID `json:"lid,omitempty"`
-	// Choice says why an adaptive switch uses the port: "static" or "group 3", and in
-	// which PLFT if there are several. It is empty for tables without choices.
+	// Choice is the reason why an adaptive switch uses the port, "static" or "group 3", and
+	// the PLFT if there are several. It is empty for tables without choices.
 	Choice string `json:"choice,omitempty"`
 }
 
-// HopOf is the channel that leaves port p of a switch, without a VL and a LID.
+// HopOf returns the channel that leaves port p, without a VL and a LID.
 func HopOf(f *fabric.Fabric, p fabric.PortID) Hop {
 	n := f.Owner(p)
 	return Hop{Switch: f.Node(n).GUID, Name: f.Name(n), Port: f.Num(p), Label: f.Label(p)}
 }
 
-// String is "name"[port], with the port's label.
+// String returns "name"[port], with the port's label.
 func (h Hop) String() string { return h.Name.At(h.Port, h.Label) }
 
-// Target is "LID 5", or "MLID 0xc001".
+// Target returns "LID 5" or "MLID 0xc001".
 func (h Hop) Target() string {
 	if h.LID > fabric.MaxUnicastLID {
 		return fmt.Sprintf("MLID %#x", uint16(h.LID))

@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Guarantee is the set of properties that an engine promises of every routing
-// it returns, for all LIDs and from all switches.
+// Guarantee is the set of properties that an engine promises of each routing, for all LIDs and
+// all switches.
 type Guarantee uint8
 
 const (
@@ -17,43 +17,40 @@ const (
 	Reachable Guarantee = 1 << iota
 	// Minimal: every path is a shortest one in the switch graph.
 	Minimal
-	// NoCreditLoop: the channel dependency graph has no cycle, management
-	// traffic included.
+	// NoCreditLoop: the channel dependency graph has no cycle, management traffic included.
 	NoCreditLoop
 )
 
 // Has returns true if g includes all of want.
 func (g Guarantee) Has(want Guarantee) bool { return g&want == want }
 
-// Options are what a caller may ask of an engine.
+// Options are the options of an engine.
 type Options struct {
-	// Roots puts these switches on top of the up*/down* order, the first
-	// highest; empty leaves the choice to the engine.
-	Roots []fabric.NodeID
-	// Balanced has an engine without Roots whose source gives a rule for the order choose one with
-	// lower loads all the same, as the others do.
-	Balanced bool
-	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to the
-	// engine.
-	Order []int32
-	// VLs is the number of data VLs of the fabric's ports, 1 to MaxDataVLs; with 0
-	// the engine takes as many as it needs.
-	VLs int
-	// Origin is the switch with coordinates 0,0 of a mesh; 0 leaves the
+	// Roots are the top switches of the up*/down* order, the highest first; empty leaves the
 	// choice to the engine.
+	Roots []fabric.NodeID
+	// Balanced, without Roots, makes an engine choose an order for low loads even if the
+	// engine's paper has a rule for the order.
+	Balanced bool
+	// Order is the up*/down* order of the switches, as Routing.Order; nil leaves the choice to
+	// the engine.
+	Order []int32
+	// VLs is the number of data VLs of the fabric's ports, 1 to MaxDataVLs; 0 lets the engine
+	// take as many as it needs.
+	VLs int
+	// Origin is the switch with coordinates 0,0 of a mesh; 0 leaves the choice to the engine.
 	Origin fabric.GUID
-	// Dims is the size of each dimension of a mesh, in order; nil leaves it to
-	// the engine to find out.
+	// Dims is the size of each dimension of a mesh, in order; nil lets the engine find it.
 	Dims []int
-	// NoWrap leaves the cables that close a dimension of a torus unused.
+	// NoWrap leaves the cables that close the rings of a torus unused.
 	NoWrap bool
-	// Previous, if not nil, is a routing of a similar fabric with the same LIDs.
-	// An IncrementalEngine keeps of it what the difference does not touch.
+	// Previous, if not nil, is a routing of a similar fabric with the same LIDs. An
+	// IncrementalEngine keeps its entries where the fabrics do not differ.
 	Previous *Routing
-	// Keeper, if not nil, saves time if it has Previous. It changes no entry.
+	// Keeper, if not nil, saves time if it holds Previous. It changes no entry.
 	Keeper *Keeper
-	// Rebalance is how many times the greatest load of routing from scratch the tables may have
-	// that keep some of Previous, 1 or more; 0 stands for DefaultRebalance.
+	// Rebalance bounds the greatest load of tables that keep parts of Previous, as a multiple
+	// (1 or more) of that of a routing from scratch; 0 means DefaultRebalance.
 	Rebalance float64
 	// FirstStep changes little of Previous, regardless of Rebalance: see
 	// Incremental.TakeFirstStep.
@@ -62,10 +59,10 @@ type Options struct {
 	Repair bool
 }
 
-// DefaultRebalance is Options.Rebalance by default.
+// DefaultRebalance is the default of Options.Rebalance.
 const DefaultRebalance = 1.1
 
-// RebalanceFactor is Rebalance, or the default.
+// RebalanceFactor returns Rebalance, or its default.
 func (o Options) RebalanceFactor() float64 {
 	if o.Rebalance == 0 {
 		return DefaultRebalance
@@ -73,21 +70,19 @@ func (o Options) RebalanceFactor() float64 {
 	return o.Rebalance
 }
 
-// Engine computes the forwarding tables of a fabric whose end ports all have
-// LIDs. Engines are stateless and safe for concurrent use.
+// Engine computes the forwarding tables of a fabric whose end ports all have LIDs. Engines are
+// stateless and safe for concurrent use.
 type Engine interface {
-	// Name is the engine's name on the command line, as OpenSM has it where
-	// OpenSM has the engine.
+	// Name is the engine's name on the command line, and OpenSM's name for it if OpenSM has it.
 	Name() string
-	// Guarantee is what Route promises inside the engine's domain.
+	// Guarantee is what Route promises for fabrics inside the engine's domain.
 	Guarantee() Guarantee
-	// Route computes the tables. It returns a *DomainError for a fabric that
-	// the engine cannot route, and ctx's error when that ends first. The
-	// result is the same on any number of CPUs.
+	// Route computes the tables. It returns a *DomainError for a fabric that the engine cannot
+	// route, and ctx's error. The result does not depend on the number of CPUs.
 	Route(ctx context.Context, f *fabric.Fabric, opt Options) (*Routing, error)
 }
 
-// DomainError says that a fabric is outside of an engine's domain, and why.
+// DomainError means that an engine cannot route a fabric.
 type DomainError struct {
 	Engine string
 	Reason string
@@ -102,27 +97,26 @@ type Routing struct {
 	Engine string
 	Fabric *fabric.Fabric
 	Tables *Tables
-	// Order is the total order of the switches that an up*/down* engine
-	// used: rank by NodeID, 0 on top. Nil for other engines.
+	// Order is the total order of the switches that an up*/down* engine used: rank by NodeID, 0
+	// on top. Nil for other engines.
 	Order []int32
-	// CAOrder is CA and router ports in the order in which the engine means hosts to be
-	// numbered, NoPort for a number without a host. Nil for engines without one.
+	// CAOrder lists CA and router ports as the engine numbers hosts, NoPort for a number
+	// without host. Nil for engines that do not number them.
 	CAOrder []fabric.PortID
-	// Kept says that entries of Options.Previous changed only where they had to.
+	// Kept is true if entries of Options.Previous changed only where they had to.
 	Kept bool
-	// Notes are the engine's remarks about the fabric, for people: a line
-	// each.
+	// Notes are the engine's remarks about the fabric, for people, a line each.
 	Notes []string
-	// SL2VL is the SL-to-VL tables that the guarantee needs, nil when it needs
-	// one VL only, and all traffic may use the same.
+	// SL2VL has the SL-to-VL tables that the guarantee needs; nil if it needs only one VL, and
+	// all traffic may use the same.
 	SL2VL *SL2VL
-	// PathSLs is the SL that the guarantee wants each path to have; nil means
-	// that any path may use any SL. Those of scheme spread only share out the VLs.
+	// PathSLs has the SL of each path that the guarantee needs; nil if each path may use any
+	// SL. For the scheme spread it only shares out the VLs.
 	PathSLs *PathSLs
 }
 
-// SwitchesByRank is the inverse of Routing.Order. It returns an error if the ranks are not those of a
-// strict order of the switches of f.
+// SwitchesByRank returns the switches of f by rank: the inverse of Routing.Order. It returns an
+// error if the ranks are no strict order of them.
 func SwitchesByRank(f *fabric.Fabric, order []int32) ([]fabric.NodeID, error) {
 	n := f.NumSwitches()
 	if len(order) != n {

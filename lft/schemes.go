@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// VLCounts lists how many data VLs a port can have: the values of
-// PortInfo.VLCap and OperationalVLs (IBA 14.2.5.6).
+// VLCounts lists how many data VLs a port can have: the values of PortInfo.VLCap and
+// OperationalVLs (IBA 14.2.5.6).
 var VLCounts = [...]int{1, 2, 4, 8, 15}
 
 // CheckVLCount returns an error unless a port can have n data VLs.
@@ -22,7 +22,7 @@ func CheckVLCount(n int) error {
 	return fmt.Errorf("%d data VLs; ports have 1, 2, 4, 8 or 15", n)
 }
 
-// LeastVLCount is the least number of data VLs that a port can have, from n on.
+// LeastVLCount returns the least number of data VLs, n or more, that a port can have.
 func LeastVLCount(n int) int {
 	for _, v := range VLCounts {
 		if v >= n {
@@ -32,24 +32,22 @@ func LeastVLCount(n int) int {
 	return n
 }
 
-// OpenSMVLs is the map that OpenSM gives ports with vls data VLs unless it is
-// told otherwise (OSM_DEFAULT_QOS_SL2VL, masked by sl2vl_update_table in
-// osm_qos.c): an SL has the VL of its number, and SL 15 VL 7, modulo vls. It
-// differs from IdentityVLs in the VL of SL 15 on 15 VLs only. vls is one of
-// VLCounts.
+// OpenSMVLs returns the map that OpenSM by default gives ports with vls data VLs
+// (OSM_DEFAULT_QOS_SL2VL, masked by sl2vl_update_table in osm_qos.c): SL s has VL s modulo
+// vls, but SL 15 has VL 7 modulo vls. So only SL 15 on 15 VLs differs from IdentityVLs. vls
+// is one of VLCounts.
 func OpenSMVLs(vls int) VLMap {
 	m := IdentityVLs(vls)
 	m[NumSLs-1] = fabric.VL(7 % vls)
 	return m
 }
 
-// IdentitySL2VL is the scheme identity on ports that have vls data VLs: OpenSMVLs
-// everywhere, as in a fabric whose OpenSM runs with QoS and without
-// further options. An SL above the ports' VLs shares a VL with
-// others and is not dropped.
+// IdentitySL2VL is the scheme identity on ports with vls data VLs: OpenSMVLs on all ports,
+// as OpenSM sets them with QoS and no further options. An SL above the ports' VLs shares a
+// VL with others; it is not dropped.
 //
-// With one VL it is the paper's configuration with one VL (Zhou, Liu and
-// Chung, Fig. 8(a)). The error is CheckVLCount's.
+// With one VL it is the paper's configuration with one VL (Zhou, Liu and Chung, Fig. 8(a)).
+// The error is CheckVLCount's.
 func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	if err := CheckVLCount(vls); err != nil {
 		return nil, err
@@ -58,14 +56,12 @@ func IdentitySL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 }
 
 // SpreadSL2VL is the scheme spread: VL = SL mod vls for every input and output port of
-// every switch, even if the ports have more than vls VLs, so that a packet may use any
-// VL on any port (Zhou, Liu and Chung, Fig. 8(b) and (d) with two and four
-// VLs). The tables see the input port, the output port and the SL, never the load,
-// so the sender balances the VLs by its choice of the SL: by SpreadPathSLs,
-// or in simulation by (index of the source + packet number) mod vls, which the
-// paper leaves open. A packet keeps its VL on its whole path, so this breaks no credit
-// loop: tables that have a credit loop on one VL have it on each. The error is
-// CheckVLCount's.
+// every switch, even if the ports have more than vls VLs. So a packet may use any VL on any
+// port (Zhou, Liu and Chung, Fig. 8(b) and (d) with two and four VLs). The tables see the
+// ports and the SL, never the load: the sender balances the VLs by its choice of SLs, by
+// SpreadPathSLs or in simulation by (index of the source + packet number) mod vls, which
+// the paper leaves open. A packet keeps its VL on its whole path, so this breaks no credit
+// loop: tables with a credit loop on one VL have it on each. The error is CheckVLCount's.
 func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	if err := CheckVLCount(vls); err != nil {
 		return nil, err
@@ -73,10 +69,10 @@ func SpreadSL2VL(f *fabric.Fabric, vls int) (*SL2VL, error) {
 	return NewSL2VL(f, IdentityVLs(vls)), nil
 }
 
-// SpreadPathSLs gives out SLs 0 to vls-1, so that paths share the VLs of the scheme spread: the
-// path from a port on switch s to LID l has the sum of the digits of s and of l, both to base vls, mod
-// vls. s + l alone would leave VLs idle: tables give ports to LIDs in turn, so that those behind a
-// port lie at equal distances, which digits have no regard for. maxLID is the highest LID of the tables.
+// SpreadPathSLs gives out SLs 0 to vls-1, so that paths share the VLs of the scheme spread.
+// The path from switch s to LID l gets the digit sums of s and l, to base vls, added modulo
+// vls. With s + l instead, VLs would stay idle: tables give ports to LIDs in turn, so that
+// the LIDs behind a port are at equal distances. maxLID is the highest LID of the tables.
 func SpreadPathSLs(f *fabric.Fabric, maxLID fabric.LID, vls int) *PathSLs {
 	digits := func(n int) (sum int) {
 		for ; n > 0; n /= vls {
@@ -100,8 +96,8 @@ func SpreadPathSLs(f *fabric.Fabric, maxLID fabric.LID, vls int) *PathSLs {
 	return p
 }
 
-// EachMap calls visit for the input and output port of every SL-to-VL map that a switch has:
-// for every output port with a cable, and every input port, port 0 first.
+// EachMap calls visit for each SL-to-VL map of a switch, given by its ports: all output
+// ports with a cable, and for each all input ports, port 0 first.
 func EachMap(f *fabric.Fabric, s fabric.NodeID, visit func(in, out fabric.PortNum)) {
 	last := f.Node(s).NumPorts
 	for out := fabric.PortNum(1); out <= last; out++ {
@@ -114,10 +110,9 @@ func EachMap(f *fabric.Fabric, s fabric.NodeID, visit func(in, out fabric.PortNu
 	}
 }
 
-// PortPairs yields every input port and output port that a packet can take: through a
-// switch from its port 0 or a port with a cable to a port with a cable, and
-// out of a CA or router port with a cable, with 0 for the input port. They are in the
-// order of the output ports, then of the input ports.
+// PortPairs yields each pair of ports that a packet can come in by and leave by. On a
+// switch the input port is 0 or has a cable, and the output port has a cable; on a CA or
+// router the input port is 0. Pairs come in the order of output ports, then of input ports.
 func (s *SL2VL) PortPairs() iter.Seq2[fabric.PortNum, fabric.PortID] {
 	return func(yield func(fabric.PortNum, fabric.PortID) bool) {
 		f := s.fab
@@ -141,10 +136,10 @@ func (s *SL2VL) PortPairs() iter.Seq2[fabric.PortNum, fabric.PortID] {
 	}
 }
 
-// VLError says that a port has no VL of the number that an SL maps to.
+// VLError means that a port lacks the VL that an SL maps to.
 type VLError struct {
 	In  fabric.PortNum // input port, 0 for CAs and routers
-	Out fabric.PortID  // the port
+	Out fabric.PortID  // output port
 	SL  fabric.SL
 	VL  fabric.VL
 	VLs int // data VLs that the port has
@@ -156,10 +151,10 @@ func (e *VLError) Error() string {
 	return fmt.Sprintf("%s has %d data VLs, but SL %d by way in %d maps to VL %d", e.name, e.VLs, e.SL, e.In, e.VL)
 }
 
-// CheckVLs says whether every port with a cable has the VLs that SLs map to on
-// it. vls gives the data VLs of a port, one of VLCounts: the smaller VLCap of
-// both ends of the cable. Errors: a *VLError for the first pair of ports without
-// the VL, in the order of PortPairs, and CheckVLCount's for what vls returns.
+// CheckVLs checks that every port with a cable has the VLs that its SLs map to. vls returns
+// the data VLs of a port, one of VLCounts: the smaller VLCap of both ends of the cable.
+// Errors: a *VLError for the first pair of ports, in the order of PortPairs, without a VL,
+// and CheckVLCount's for results of vls.
 func (s *SL2VL) CheckVLs(vls func(fabric.PortID) int) error {
 	want := text.Each(s.maps, func(m VLMap) int { return m.VLs() })
 	last, have := fabric.NoPort, 0

@@ -9,52 +9,53 @@ import (
 )
 
 const (
-	// separate goes through all LIDs separatePasses times at most, as long as the passes visit no
-	// more than separateWork channels.
+	// separate goes through all LIDs up to separatePasses times, and visits at most
+	// separateWork channels.
 	separatePasses = 2
 	separateWork   = 1 << 28
-	// Routes move for a cost that is less by more than 1/separateGain, so that structure such
-	// as that of d-mod-k stays where it does no harm.
+	// Routes move if that lowers the cost by more than 1/separateGain. So structure such as
+	// that of d-mod-k stays where it does no harm.
 	separateGain = 16
-	// nearWeight is the cost of a route to a near LID, in nearUnit, for a window of twice the width.
+	// nearWeight weighs the routes to near LIDs, in nearUnit: they count within 2 x width
+	// places.
 	nearUnit   = 1 << 10
 	nearWeight = 212
 )
 
-// separator moves routes to different LIDs apart.
+// separator moves routes to different LIDs to different channels.
 type separator struct {
 	*mover
 	near   []nearRoutes // by PortID of switches
 	others []others     // by switch
-	place  uint64       // of the current LID; places are counted on from pass to pass
-	places uint64       // of a pass: one for each LID of a host
+	place  uint64       // of the current LID; goes on from pass to pass
+	places uint64       // number of places in a pass: one for each LID of a host
 }
 
-// others is the path from a switch without the routes to the current LID: its cost, and true if
-// a channel is idle.
+// others describes the path from a switch without the routes to the current LID: its cost,
+// and true if one of its channels is idle.
 type others struct {
 	cost uint64
 	idle bool
 }
 
-// nearRoutes are the routes of a channel to LIDs before the current one. They count half as much
-// each width places later.
+// nearRoutes counts the routes of a channel to LIDs placed before the current one. A route
+// counts half as much after each width places.
 type nearRoutes struct {
 	count uint64 // in nearUnit
-	width uint64 // the most routes to one LID
-	place uint64 // as of which count is
+	width uint64 // the greatest number of routes to one LID
+	place uint64 // the place that count is up to date for
 }
 
-// separate moves routes to paths with fewer routes to other LIDs, and with fewer of these to near
-// LIDs, so that fewer contend in permutations and shifts. The greatest load stays.
+// separate moves routes to paths with fewer routes to other LIDs, most of all to near LIDs,
+// so that fewer contend in permutations and shifts. It does not raise the greatest load.
 //
-// A host receives one message at a time, so the routes to one LID do not contend: those to other
-// LIDs alone make a path costly. In a shift the hosts of a switch send to LIDs that follow each
-// other. So of the routes of a channel those to near LIDs count once more: to LIDs no farther
-// away than the channel has hosts that send.
+// A host receives one message at a time, so routes to the same LID do not contend: only
+// those to other LIDs make a path costly. In a shift the hosts of a switch send to LIDs
+// that follow each other. So routes of a channel to near LIDs count once more: near means
+// no farther away than the number of hosts that send over the channel.
 //
-// It takes O(LIDs x channels). With several LIDs a port all routes stay, since those paths are chosen
-// to be disjoint; and so they do where the first paths have small loads.
+// It takes O(LIDs x channels). It moves nothing if ports have several LIDs, since their
+// paths are chosen to be disjoint, nor if the first paths had small loads.
 func (b *balancer) separate(ctx context.Context) error {
 	if b.even || len(b.loads) > 1 {
 		return ctx.Err()
@@ -101,8 +102,8 @@ func (x *separator) separateLID(lid fabric.LID) {
 	x.place++
 }
 
-// leastCost is the next hop of the i-th switch with the least cost of the path, of those within
-// the greatest load; its choice unless another is clearly better.
+// leastCost returns the next hop of the i-th switch with the least cost of its path within
+// the greatest load; the present one unless another is clearly better.
 func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
 	best, least := x.choice[i], x.others[i].cost-x.others[i].cost/separateGain
 	for k := range x.hops.Ports(i) {
@@ -118,9 +119,9 @@ func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
 	return best
 }
 
-// channelCost is the load of a channel without the current LID, and the same again as if all
-// routes were as frequent as those to near LIDs. Where half of all hosts send to a LID, all
-// LIDs are near.
+// channelCost returns load, that of a channel without the current LID, plus the load that
+// would result if all routes were as frequent as those to near LIDs. It leaves out the
+// latter if half of all hosts send to one LID: then all LIDs are near.
 func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	n := &x.near[c]
 	if n.count == 0 || n.width > x.places/2 {
@@ -130,7 +131,7 @@ func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	return load + n.count*x.places/n.width*nearWeight/(nearUnit*nearUnit)*x.unit[c]
 }
 
-// age brings count up to date for a later place: it halves about every width places.
+// age updates count for a later place: it halves about every width places.
 func (n *nearRoutes) age(place uint64) {
 	if n.count > 0 {
 		gap := place - n.place
@@ -140,7 +141,7 @@ func (n *nearRoutes) age(place uint64) {
 	n.place = place
 }
 
-// add counts routes to the LID of a place.
+// add counts routes to the LID at a place.
 func (n *nearRoutes) add(routes, place uint64) {
 	n.age(place)
 	n.count += routes * nearUnit

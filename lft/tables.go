@@ -1,9 +1,7 @@
-// Package lft holds what a subnet manager computes for unicast: LID
-// assignments, linear forwarding tables, legal hop counts, and the contract
-// between a routing engine and the rest of ibweave. It also has what every
-// engine shares: the spreading of LIDs over equal ports, and the minhop
-// engine.
-// It is part of the supported Go API.
+// Package lft holds the unicast part of a subnet manager: LID assignment, linear forwarding
+// tables, legal hop counts, and the contract between a routing engine and the rest of
+// ibweave. It also has what engines share, such as the spreading of LIDs over equal ports,
+// and the minhop engine. It is part of the supported Go API.
 package lft
 
 import (
@@ -16,12 +14,12 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// BlockSize is the number of entries in one LinearForwardingTable attribute
-// (IBA 14.2.5.10): what a subnet manager writes with one SMP.
+// BlockSize is the number of entries in one LinearForwardingTable attribute (IBA
+// 14.2.5.10), which a subnet manager writes with one SMP.
 const BlockSize = 64
 
-// Tables is the linear forwarding tables of all switches: one row of ports a
-// switch, indexed by LID, in one piece of memory. Rows are whole blocks.
+// Tables holds the linear forwarding tables of all switches, one row of ports for each,
+// indexed by LID, in one piece of memory. Rows are whole blocks.
 type Tables struct {
 	maxLID  fabric.LID
 	stride  int
@@ -31,7 +29,7 @@ type Tables struct {
 // NewTables makes tables for LIDs 0 to maxLID with NoPath everywhere.
 func NewTables(switches int, maxLID fabric.LID) *Tables {
 	t := newTables(switches, maxLID)
-	// A CPU takes some megabytes at a time: most of this is the first touch of memory.
+	// Each call fills some megabytes: most of the time is the first touch of memory.
 	const part = 4 << 20
 	par.Each((len(t.entries)+part-1)/part, func(i int) {
 		row := t.entries[i*part : min((i+1)*part, len(t.entries))]
@@ -43,8 +41,8 @@ func NewTables(switches int, maxLID fabric.LID) *Tables {
 	return t
 }
 
-// CheckFabric returns an error for tables, SL-to-VL tables or path SLs of another fabric than f. Those
-// that are nil are left out; rows of tables may end before the highest LID of f.
+// CheckFabric returns an error if tables, SL-to-VL tables or path SLs do not fit f. Those
+// that are nil are not checked; rows of tables may end before the highest LID of f.
 func CheckFabric(f *fabric.Fabric, t *Tables, lanes *SL2VL, sls *PathSLs) error {
 	switch {
 	case t != nil && t.Switches() != f.NumSwitches():
@@ -58,7 +56,7 @@ func CheckFabric(f *fabric.Fabric, t *Tables, lanes *SL2VL, sls *PathSLs) error 
 	return nil
 }
 
-// newTables makes tables whose entries must all still be written.
+// newTables makes tables without values: the caller must write all entries.
 func newTables(switches int, maxLID fabric.LID) *Tables {
 	stride := (int(maxLID)/BlockSize + 1) * BlockSize
 	return &Tables{maxLID: maxLID, stride: stride, entries: make([]fabric.PortNum, switches*stride)}
@@ -71,20 +69,20 @@ func (t *Tables) Clone() *Tables {
 	return &c
 }
 
-// Switches is the number of rows.
+// Switches returns the number of rows.
 func (t *Tables) Switches() int { return len(t.entries) / t.stride }
 
-// MaxLID is the highest LID that a row has an entry for.
+// MaxLID returns the highest LID that rows have an entry for.
 func (t *Tables) MaxLID() fabric.LID { return t.maxLID }
 
-// Row is switch s's table, indexed by LID, of length MaxLID+1. Its capacity
-// goes to the end of the last block; entries there are NoPath.
+// Row returns switch s's table, indexed by LID, of length MaxLID+1. Its capacity extends to
+// the end of the last block; entries there are NoPath.
 func (t *Tables) Row(s fabric.NodeID) []fabric.PortNum {
 	a := int(s) * t.stride
 	return t.entries[a : a+int(t.maxLID)+1 : a+t.stride]
 }
 
-// Entry is the entry of a row for a LID, NoPath where the row ends before it.
+// Entry returns the entry of a row for a LID, NoPath if the row is shorter.
 func Entry(row []fabric.PortNum, lid fabric.LID) fabric.PortNum {
 	if int(lid) < len(row) {
 		return row[lid]
@@ -92,8 +90,8 @@ func Entry(row []fabric.PortNum, lid fabric.LID) fabric.PortNum {
 	return fabric.NoPath
 }
 
-// CountChanges counts the entries in which two rows differ, and the blocks of BlockSize that
-// have some. Entries beyond the end of a row are NoPath.
+// CountChanges counts the entries in which two rows differ, and the blocks of BlockSize
+// that hold them. A shorter row counts as filled up with NoPath.
 func CountChanges(old, row []fabric.PortNum) (entries, blocks int) {
 	for from := 0; from < max(len(row), len(old)); from += BlockSize {
 		was, is := blockAt(old, from), blockAt(row, from)
@@ -110,13 +108,13 @@ func CountChanges(old, row []fabric.PortNum) (entries, blocks int) {
 	return entries, blocks
 }
 
-// word is the 8 entries of a block from i on; the compiler reads them at once.
+// word returns the 8 entries of a block from i on; the compiler reads them at once.
 func word(b *[BlockSize]fabric.PortNum, i int) uint64 {
 	x := (*[8]fabric.PortNum)(b[i:])
 	return uint64(x[0]) | uint64(x[1])<<8 | uint64(x[2])<<16 | uint64(x[3])<<24 | uint64(x[4])<<32 | uint64(x[5])<<40 | uint64(x[6])<<48 | uint64(x[7])<<56
 }
 
-// blockAt is the block of a row that begins with a LID.
+// blockAt returns the block of a row from a LID on, filled up with NoPath.
 func blockAt(row []fabric.PortNum, from int) *[BlockSize]fabric.PortNum {
 	if from+BlockSize <= len(row) {
 		return (*[BlockSize]fabric.PortNum)(row[from:])

@@ -12,19 +12,18 @@ import (
 const (
 	// NumSLs is how many service levels there are (IBA 7.6.5).
 	NumSLs = 16
-	// MaxDataVLs is how many virtual lanes carry data; VL15 is for subnet
-	// management alone (IBA 7.6.4).
+	// MaxDataVLs is how many virtual lanes carry data; VL15 is for subnet management alone
+	// (IBA 7.6.4).
 	MaxDataVLs = 15
 	// DropVL in an SL-to-VL map drops the packet (IBA 7.6.6).
 	DropVL fabric.VL = 15
 )
 
-// VLMap is one SL-to-VL mapping table (IBA 14.2.5.8): the VL by SL, each 0 to
-// 15, where DropVL discards the packet.
+// VLMap is one SL-to-VL mapping table (IBA 14.2.5.8): the VL by SL, 0 to 15, where DropVL
+// discards the packet.
 type VLMap [NumSLs]fabric.VL
 
-// IdentityVLs maps each SL to the VL of its number, modulo vls, the number of
-// data VLs, 1 to MaxDataVLs.
+// IdentityVLs maps SL s to VL s modulo vls, the number of data VLs, 1 to MaxDataVLs.
 func IdentityVLs(vls int) VLMap {
 	var m VLMap
 	for sl := range m {
@@ -38,7 +37,7 @@ func ConstantVL(v fabric.VL) VLMap {
 	return VLMap(slices.Repeat([]fabric.VL{v}, NumSLs))
 }
 
-// VLs is one more than the greatest data VL that m maps an SL to.
+// VLs returns the greatest data VL that m maps an SL to, plus 1.
 func (m *VLMap) VLs() (n int) {
 	for _, v := range m {
 		if v != DropVL {
@@ -48,17 +47,16 @@ func (m *VLMap) VLs() (n int) {
 	return n
 }
 
-// SL2VL is the SL-to-VL mapping tables of a whole fabric. A switch has one for
-// each port that a packet may come in by, its own port 0 included, and each
-// port that it may leave by; a CA or router has one for each of its ports. A
-// map that occurs often is stored once.
+// SL2VL holds the SL-to-VL mapping tables of a whole fabric. A switch has one for each pair
+// of an input port, its own port 0 included, and an output port; a CA or router has one for
+// each port. Equal maps are stored once.
 type SL2VL struct {
 	fab   *fabric.Fabric
-	start []int32  // by PortID of the output port: where its row of index begins
+	start []int32  // by PortID of the output port: the start of its row in index
 	index []uint16 // by output port and number of the input port: index in maps
 	maps  []VLMap
 	known map[VLMap]uint16
-	last  uint16 // index in maps of what Set had before
+	last  uint16 // index in maps of the last Set
 }
 
 // NewSL2VL gives every port of f the map m.
@@ -79,8 +77,8 @@ func NewSL2VL(f *fabric.Fabric, m VLMap) *SL2VL {
 	return s
 }
 
-// countInputs counts the ports that a packet may come in by: one for CAs and routers,
-// whose tables do not depend on it.
+// countInputs returns the number of input ports: 1 for CAs and routers, whose tables do not
+// depend on it.
 func (s *SL2VL) countInputs(n fabric.NodeID) int {
 	if s.fab.IsSwitch(n) {
 		return int(s.fab.Node(n).NumPorts) + 1
@@ -88,28 +86,27 @@ func (s *SL2VL) countInputs(n fabric.NodeID) int {
 	return 1
 }
 
-// Fabric is the fabric whose ports the tables are of.
+// Fabric returns the fabric that the tables are for.
 func (s *SL2VL) Fabric() *fabric.Fabric { return s.fab }
 
-// At is the map for packets that come in by port in of a switch, 0 for its own,
-// and leave by port out of the same switch. For a port out of a CA or router,
-// in is not used.
+// At returns the map for packets that come in by port in of a switch, 0 for its own
+// packets, and leave by its port out. For a port out of a CA or router, in is ignored.
 func (s *SL2VL) At(in fabric.PortNum, out fabric.PortID) *VLMap {
 	return &s.maps[s.index[s.indexOf(in, out)]]
 }
 
-// Index is the number of the map At returns among Maps.
+// Index returns the number in Maps of the map that At returns.
 func (s *SL2VL) Index(in fabric.PortNum, out fabric.PortID) uint16 {
 	return s.index[s.indexOf(in, out)]
 }
 
-// Maps lists the different maps, some of which may not be in use. The caller must not
-// change it; it is valid until the next Set.
+// Maps lists the different maps; some may not be in use. The caller must not change the
+// list, which is valid until the next Set.
 func (s *SL2VL) Maps() []VLMap { return s.maps }
 
-// Set changes what At returns. A fabric has at most 65,536 different maps.
+// Set sets the map that At returns. A fabric has at most 65,536 different maps.
 func (s *SL2VL) Set(in fabric.PortNum, out fabric.PortID, m VLMap) {
-	// Mostly it is the map of the call before.
+	// Mostly m is the map of the last call.
 	if s.maps[s.last] != m {
 		i, ok := s.known[m]
 		if !ok {
@@ -143,8 +140,7 @@ func (s *SL2VL) indexOf(in fabric.PortNum, out fabric.PortID) int32 {
 	return at + int32(in)
 }
 
-// VLs is one more than the greatest data VL that any port with a cable maps an
-// SL to.
+// VLs returns the greatest data VL that any port with a cable maps an SL to, plus 1.
 func (s *SL2VL) VLs() int {
 	used := make([]bool, len(s.maps))
 	for p := range fabric.PortID(s.fab.NumPorts()) {
@@ -184,12 +180,12 @@ func (s *SL2VL) Clone() *SL2VL {
 	return &t
 }
 
-// UnknownSL in path SLs stands for a path of unknown SL: it may have any.
+// UnknownSL is the SL of a path whose SL is not known: it may be any.
 const UnknownSL fabric.SL = 0xff
 
-// PathSLs is the SL of every path: by the switch that the source port hangs on
-// and the destination LID. Switches with the same SLs may share a row. Single source
-// ports, port 0 of a switch among them, may have a row of their own.
+// PathSLs holds the SL of every path, by destination LID and the switch of the source port.
+// Switches with the same SLs may share a row. Single source ports, also port 0 of a switch,
+// may have a row of their own.
 type PathSLs struct {
 	maxLID fabric.LID
 	row    []int32 // by switch: index in rows
@@ -197,8 +193,8 @@ type PathSLs struct {
 	ports  map[fabric.PortID]int32 // source ports with other SLs than their switch: index in rows
 }
 
-// slRow is SLs by LID: as they were given, and with SL 0 for UnknownSL, which are the
-// same slice where all are known.
+// slRow holds SLs by LID: given as set, and plain with SL 0 instead of UnknownSL. Both are
+// the same slice if all SLs are known.
 type slRow struct{ given, plain []fabric.SL }
 
 func newSLRow(row []fabric.SL) slRow {
@@ -223,22 +219,22 @@ func NewPathSLs(switches int, maxLID fabric.LID) *PathSLs {
 	}
 }
 
-// UnknownPathSLs gives no path an SL.
+// UnknownPathSLs gives all paths UnknownSL.
 func UnknownPathSLs(switches int, maxLID fabric.LID) *PathSLs {
 	p := NewPathSLs(switches, maxLID)
 	p.rows[0] = newSLRow(slices.Repeat([]fabric.SL{UnknownSL}, int(maxLID)+1))
 	return p
 }
 
-// Row gives the SLs of the paths from switch s, by LID, of length MaxLID+1, with SL 0 for
-// unknown ones. It is for callers that ignore ports with a row of their own. The caller
-// must not change it: other switches may share it.
+// Row returns the SLs of the paths from switch s by LID, MaxLID+1 of them, 0 if unknown. It
+// is for callers that ignore ports with a row of their own. They must not change it:
+// switches may share it.
 func (p *PathSLs) Row(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]].plain }
 
-// Given is Row with UnknownSL for paths whose SL is not known.
+// Given is Row with UnknownSL for unknown SLs.
 func (p *PathSLs) Given(s fabric.NodeID) []fabric.SL { return p.rows[p.row[s]].given }
 
-// SetRow gives the paths from the switches the SLs of row, which it keeps.
+// SetRow sets the SLs of the paths from these switches, by LID. It keeps row.
 func (p *PathSLs) SetRow(row []fabric.SL, switches ...fabric.NodeID) {
 	at := p.add(row)
 	for _, s := range switches {
@@ -246,8 +242,8 @@ func (p *PathSLs) SetRow(row []fabric.SL, switches ...fabric.NodeID) {
 	}
 }
 
-// SetPorts gives the paths from source ports, of CAs, routers or port 0 of switches,
-// SLs of their own, whatever the row of their switch. It keeps row.
+// SetPorts sets the SLs of the paths from single source ports of CAs, routers or port 0 of
+// switches, which then ignore the row of their switch. It keeps row.
 func (p *PathSLs) SetPorts(row []fabric.SL, ports ...fabric.PortID) {
 	at := p.add(row)
 	if p.ports == nil && len(ports) > 0 {
@@ -266,8 +262,9 @@ func (p *PathSLs) add(row []fabric.SL) int32 {
 	return int32(len(p.rows) - 1)
 }
 
-// On is the SLs from other switches, up to maxLID, which is no lower than p's: node and port
-// find those of p among them, NoNode and NoPort for none. All other SLs are 0.
+// On returns the SLs for a larger number of switches and LIDs up to maxLID, at least p's.
+// node and port map p's switches and source ports to new ones, or to NoNode and NoPort. All
+// other SLs are 0.
 func (p *PathSLs) On(switches int, maxLID fabric.LID, node func(fabric.NodeID) fabric.NodeID, port func(fabric.PortID) fabric.PortID) *PathSLs {
 	q := NewPathSLs(switches, maxLID)
 	for _, row := range p.rows {
@@ -290,8 +287,8 @@ func (p *PathSLs) On(switches int, maxLID fabric.LID, node func(fabric.NodeID) f
 // Ports lists the source ports with a row of their own, ascending.
 func (p *PathSLs) Ports() []fabric.PortID { return slices.Sorted(maps.Keys(p.ports)) }
 
-// PortRow is the row of a source port of its own, with UnknownSL for paths whose SL is
-// not known; nil where that of its switch holds.
+// PortRow returns the SLs of a source port with a row of its own, with UnknownSL for
+// unknown ones; nil if its switch's row holds.
 func (p *PathSLs) PortRow(port fabric.PortID) []fabric.SL {
 	if i, ok := p.ports[port]; ok {
 		return p.rows[i].given
@@ -299,8 +296,7 @@ func (p *PathSLs) PortRow(port fabric.PortID) []fabric.SL {
 	return nil
 }
 
-// SL returns the SL of the path from a source port on switch s to a LID, 0 if it is not
-// known.
+// SL returns the SL of the path from a source port on switch s to a LID, 0 if unknown.
 func (p *PathSLs) SL(source fabric.PortID, s fabric.NodeID, lid fabric.LID) fabric.SL {
 	if i, ok := p.ports[source]; ok {
 		return p.rows[i].plain[lid]
@@ -323,20 +319,20 @@ func (p *PathSLs) InUse(f *fabric.Fabric) int {
 	return len(used)
 }
 
-// Switches is the number of switches.
+// Switches returns the number of switches.
 func (p *PathSLs) Switches() int { return len(p.row) }
 
-// MaxLID is the highest LID that a row has an SL for.
+// MaxLID returns the highest LID that rows have an SL for.
 func (p *PathSLs) MaxLID() fabric.LID { return p.maxLID }
 
-// PathSLsFrom combines the SLs of paths from single source ports, given by LID; UnknownSL stands for
-// an unknown SL. Ports without a row have unknown SLs. Ports of a switch
-// that agree, except in the SLs to their own LIDs, share its row.
+// PathSLsFrom makes path SLs from rows of single source ports, by LID, with UnknownSL for
+// unknown SLs. Ports without a row have unknown SLs. Ports of a switch share a row if they
+// agree, except in the SLs to their own LIDs.
 func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs {
 	p := UnknownPathSLs(f.NumSwitches(), f.MaxLID())
 	type base struct {
 		row   []fabric.SL
-		first fabric.PortID // whose own LIDs are not in row yet; NoPort when they are
+		first fabric.PortID // row lacks the SLs to its own LIDs; NoPort if none are lacking
 	}
 	bases := make([]base, f.NumSwitches())
 	var without []fabric.PortID
@@ -347,7 +343,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 			without = append(without, port)
 			return
 		case row == nil:
-			return // as the switch
+			return // its SLs are unknown, as those of the switch
 		case b.row == nil:
 			*b = base{slices.Clone(row), port}
 			return
@@ -365,7 +361,7 @@ func PathSLsFrom(f *fabric.Fabric, rows map[fabric.PortID][]fabric.SL) *PathSLs 
 		}
 		b.first = fabric.NoPort
 	}
-	// Ports with rows first, as they determine the row of the switch; ports of CAs before port 0.
+	// Ports with rows come first, as they set the switch's row; ports of CAs before port 0.
 	for _, known := range []bool{true, false} {
 		for i, port := range f.CAPorts() {
 			if s := f.CASwitches()[i]; s != fabric.NoNode && (rows[port] != nil) == known {

@@ -13,110 +13,111 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Comb gives each group one MLID, for all its senders: the part of a comb that
-// joins its members. On a mesh of two dimensions a comb is one row, the trunk,
-// and all columns: from a switch it leads along the column to the trunk, along
-// that to another column, and out (E-X8, X12). In n dimensions it is a comb of
-// combs: from a switch it leads along the last dimension into the plane of the
-// trunk, in this along the last but one, and so on to the trunk, a line along
-// the first dimension. So it makes hops in the opposite order of dimension-order
-// routing on the way to the trunk, and in the same order on the way from it.
+// Comb gives each group one MLID for all its senders: the part of a comb that
+// joins its members. On a mesh of two dimensions a comb is one row, the
+// trunk, and all columns: from a switch it leads along the column to the
+// trunk, along that to another column, and out (E-X8, X12). In n dimensions
+// it is a comb of combs: from a switch it leads along the last dimension into
+// the plane of the trunk, in this along the last but one, and so on to the
+// trunk, a line along the first dimension. So hops towards the trunk come in
+// the opposite order of dimension-order routing, hops away from it in the
+// same order.
 //
 // # Masks
 //
-// A mask has a port when a sender is on this side of it and a receiver on the
-// other. With all hosts as senders that is the closed form X12. A comb has one
-// way between any two switches, so every sender reaches every receiver once, by
-// this way, and no other host, wherever senders are, whether they receive or not.
+// A mask has a port if a sender is on this side of it and a receiver on the
+// other. If all hosts are senders, that is the closed form X12. A comb has
+// one way between any two switches, so every sender reaches every receiver
+// once, and no other host, wherever senders are, whether they receive or not.
 // Cables that close rings are in no comb.
 //
 // # Credit loops
 //
 // With dimension-order unicast on the same VL, channels cannot wait for each
-// other in a cycle, as long as all combs on the VL have the same trunk. Divide the
-// channels of the last dimension into those that lead towards the trunk's
-// plane and those that lead away from it, and all others by the plane in which they
-// are: switches with the same last coordinate. Every packet that turns out
-// of the last dimension does so in the trunk's plane, which it entered by a
-// channel that leads towards it. So a channel only waits for channels of the same
-// kind, or of a later kind in
+// other in a cycle if all combs on the VL have the same trunk. Divide the
+// channels of the last dimension into those towards the trunk's plane and
+// those away from it, and all others by their plane: switches with the same
+// last coordinate. Every packet that turns out of the last dimension does so
+// in the trunk's plane, which it entered by a channel towards it. So a
+// channel only waits for channels of the same kind, or of a later kind in
 //
 //	other planes < towards the trunk's plane < trunk's plane < away from it
 //
-// and a cycle would lie within one of the four. Channels along the last dimension
-// wait for none of the opposite direction, so it would lie in one plane. In
-// planes other than the trunk's there are only turns of dimension-order
-// routing, which has no cycles. The trunk's plane is a mesh of one dimension
-// less, with its comb: the same argument applies there, down to the trunk, a line. On a
-// ring with datelines (see XY) it applies on VL 0, whose packets cross no
-// closing cable, and also on a ring of three, where the channel of a closing cable
-// waits for no channel of its ring.
+// and a cycle would lie within one of the four. Channels along the last
+// dimension do not wait for those of the opposite direction, so it would lie
+// in one plane. In planes other than the trunk's there are only turns of
+// dimension-order routing, which has no cycles. The trunk's plane is a mesh
+// of one dimension less, with its comb: the same argument applies there, down
+// to the trunk, a line. On a ring with datelines (see XY) it applies on VL 0,
+// whose packets cross no closing cable, and also on a ring of three, where
+// the channel of a closing cable waits for no channel of its ring.
 //
 // Two trunk rows on one VL close a cycle, on 2x2 already.
 //
-// Build does not rely on that proof. From the tables that it is given,
-// whatever engine made them, with their SL-to-VL tables and path SLs, and the turns of
-// whole combs it computes the dependencies, and takes trunks for which they have no
-// cycle. With west-first any row is safe. With negative-first only the first
-// row is, where combs have no turn from a channel that leads to greater
-// coordinates. With north-last too only the first row is, but any column is safe as the
-// trunk of a comb with the dimensions in the opposite order. Build tries such combs
-// if the best row is not safe. If no trunk is safe, it refuses.
+// Build does not rely on that proof. It takes the tables, SL-to-VL tables and
+// path SLs that it is given, whatever engine made them, and computes the
+// dependencies of unicast and of whole combs. It takes trunks for which these
+// have no cycle. With west-first any row is safe. With negative-first only
+// the first row is, where combs have no turn from a channel towards greater
+// coordinates. With north-last too only the first row is, but any column is
+// safe as the trunk of a comb with the dimensions in the opposite order.
+// Build tries such combs if the best row is not safe. If no trunk is safe, it
+// refuses.
 //
 // # Trunks
 //
-// The trunk is the line that makes the greatest load of any link, in one
-// direction, the least, when each sender sends one packet (B9); of equal ones
-// it is that nearest to the middle, which has the shortest paths (G-X11), and
-// then that with the lower coordinates.
+// The trunk is the line with the least load on the busiest link, in one
+// direction, if each sender sends one packet (B9); among equal ones the
+// nearest to the middle, which has the shortest paths (G-X11), then the one
+// with the lower coordinates.
 //
-// With several parallel cables a comb takes the one with the lowest port number
-// of the switch that is farther from the trunk; with mft.Options.Balance the
+// If there are parallel cables, a comb takes the one on the lowest port of
+// the switch that is farther from the trunk; with mft.Options.Balance the
 // groups take turns.
 //
 // # Missing cables and switches
 //
-// On a grid with missing parts trunks are compared by the links that exist, and
-// the best trunk for which no group lacks a cable is taken. If there is none,
-// combs become spanning trees (B6): cables are added one by one, those of the
-// comb first, if the turns into and out of a cable close no cycle. With the
-// detours of a repaired routing that may fail for all trunks; on a VL without
-// unicast it cannot. If it fails, Build refuses and names a switch that
-// remains separate, as it does for groups that no cables connect.
+// On a grid with missing parts, trunks are compared by the links that exist,
+// and the best trunk for which no group lacks a cable is taken. If there is
+// none, combs become spanning trees (B6): cables are added one by one, those
+// of the comb first, if the turns into and out of a cable close no cycle.
+// With the detours of a repaired routing that may fail for all trunks; on a
+// VL without unicast it cannot. If it fails, or no cables connect a group,
+// Build refuses and names a switch that remains separate.
 //
 // # Several VLs
 //
-// Groups whose packets have one VL on any link have one trunk. With VLs at 2 or
-// more, there is a trunk for each of as many VLs, B3: each of them is a line of
-// its own, on SLs whose packets meet on no VL, and the load is divided over
-// them. The SL of a group that has one other than 0 stays; groups with SL 0 get
-// that of their trunk.
+// Groups whose packets have one VL on any link have one trunk. With VLs at 2
+// or more there is a trunk for each of as many VLs (B3): each is a line of
+// its own, on SLs whose packets meet on no VL, and they share the load.
+// Groups with an SL other than 0 keep it; groups with SL 0 get that of their
+// trunk.
 //
-// The trunks depend on all groups. Choose fixes them, and the SLs, so that
-// groups that come later on these SLs, and parts of a list of groups, get the same.
+// The trunks depend on all groups. Choose fixes them and the SLs, so that
+// later groups on these SLs, and parts of a list of groups, get the same.
 type Comb struct {
-	// Grid is the grid that the routing's fabric is; nil to find it out by
-	// Detect. Its dimensions need not have the order that the engine took, but
-	// rings of four positions and more must begin at the same switches, since
-	// unicast paths cross the cables that close them on a VL of their own.
+	// Grid is the grid of the routing's fabric; nil lets Detect find it. Its
+	// dimensions may have another order than the engine's, but rings of four
+	// or more positions must begin at the same switches, since unicast paths
+	// cross their closing cables on a VL of their own.
 	Grid *Grid
-	// VLs is how many VLs, and so trunks, groups without an SL are divided
-	// over; 0 and 1 leave all SLs as they are.
+	// VLs is the number of VLs, and so of trunks, over which groups without
+	// an SL are divided; 0 and 1 leave all SLs as they are.
 	VLs   int
-	lanes []combLane // that Choose fixed; nil leaves the choice to Build
+	lanes []combLane // fixed by Choose; nil leaves the choice to Build
 }
 
-// Trunk is the line that combs meet on.
+// Trunk is the line on which combs meet.
 type Trunk struct {
-	// At is its coordinates, -1 in the dimension that it runs along: the first,
-	// or the last for the opposite order of dimensions. {-1, 2} is row 2 of a
-	// mesh of two dimensions.
+	// At is its coordinates, -1 in the dimension along it: the first, or the
+	// last for the opposite order of dimensions. {-1, 2} is row 2 of a mesh
+	// of two dimensions.
 	At []int
-	// SL is that of groups on it.
+	// SL is the SL of groups on it.
 	SL fabric.SL
 }
 
-// String is "row 2", "column 2", or "line *,2,3".
+// String returns "row 2", "column 2", or "line *,2,3".
 func (t Trunk) String() string {
 	if len(t.At) == 2 {
 		if t.At[0] < 0 {
@@ -136,11 +137,11 @@ func (t Trunk) String() string {
 // Name is "comb".
 func (Comb) Name() string { return "comb" }
 
-// Build takes O(switches x LIDs) for the turns of unicast paths, and O(members + links
-// of its tree) for each group and each line that may be a trunk. It returns
-// a *mft.RefusedError if the fabric is no grid, if no trunk is safe or
-// fewer than VLs are, if a group's members are not connected, and, after Choose,
-// for a group with an SL that none of the groups given to Choose had.
+// Build takes O(switches x LIDs) for the turns of unicast paths, and
+// O(members + links of its tree) for each group and each possible trunk. It
+// returns a *mft.RefusedError if the fabric is no grid, if no trunk is safe
+// or fewer than VLs are, if a group's members are not connected, and, after
+// Choose, for a group with an SL that no group had then.
 func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -153,7 +154,7 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	if err != nil {
 		return nil, err
 	}
-	cable := make([]int, len(named)) // which of parallel cables a group takes
+	cable := make([]int, len(named)) // the number of the parallel cable that a group takes
 	if opt.Balance {
 		next := make([]int, len(l.lanes))
 		for i, k := range l.lane {
@@ -181,9 +182,9 @@ func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt
 	return plan, nil
 }
 
-// Choose returns a Comb with the trunks that Build would take for groups, and the groups
-// with their SLs. On the same routing its Build then makes the same trees, in whatever
-// parts and order it gets the groups. Errors are those of Build.
+// Choose returns a Comb with the trunks that Build would take for groups, and
+// the groups with their SLs. Its Build then makes the same trees on the same
+// routing, for any parts and order of the groups. Errors are those of Build.
 func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (Comb, []mft.Group, error) {
 	if len(groups) == 0 {
 		return c, nil, nil
@@ -199,7 +200,7 @@ func (c Comb) Choose(ctx context.Context, r *lft.Routing, groups []mft.Group) (C
 	return Comb{Grid: l.g, lanes: l.lanes}, list, nil
 }
 
-// combLayout is the trunks and who is on which.
+// combLayout is the trunks, and the lane and SL of each group.
 type combLayout struct {
 	g     *Grid
 	lanes []combLane
@@ -207,14 +208,15 @@ type combLayout struct {
 	sl    []fabric.SL
 }
 
-// combLane is the SLs that share a VL, also by way of others, and the comb for groups on them.
+// combLane is a set of SLs that share VLs, directly or by way of others, and
+// the comb for groups with these SLs.
 type combLane struct {
 	sls    []fabric.SL // ascending
-	pinned bool        // by groups
+	pinned bool        // some groups have SLs of this lane themselves
 	tree   *combTree
 }
 
-// notes names the trunks.
+// notes describes the trunks, a line each.
 func (l *combLayout) notes() []string {
 	var list []string
 	for k := range l.lanes {

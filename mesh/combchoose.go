@@ -13,25 +13,26 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// maxCombTries bounds how many trunks of one order of the dimensions are tried,
-// for the grids of many dimensions on which none may be safe; and
-// maxBridgedSwitches, of all trunks together, when cables are added one by one.
+// maxCombTries bounds how many trunks are tried for one order of the
+// dimensions: on grids of many dimensions perhaps none is safe.
+// maxBridgedSwitches bounds the switches of all trunks that are tried with
+// cables added one by one.
 const (
 	maxCombTries       = 1024
 	maxBridgedSwitches = 8192
 )
 
-// combChooser finds trunks.
+// combChooser chooses trunks for groups.
 type combChooser struct {
 	c      Comb
 	g      *Grid
 	r      *lft.Routing
 	groups []mft.Group
 	vls    *slVLs
-	paths  *combWaits // the turns of unicast
-	bridge bool       // whether gaps may be bridged
-	why    error      // why the trunk is none that was tried and came farthest
-	served int        // groups that it joined
+	paths  *combWaits // with the turns of unicast
+	bridge bool       // gaps may be bridged
+	why    error      // why the trunk that joined most groups was refused
+	served int        // how many groups it joined
 }
 
 func (x *combChooser) refuse(group int, format string, args ...any) error {
@@ -39,7 +40,7 @@ func (x *combChooser) refuse(group int, format string, args ...any) error {
 		Suggest: []string{mft.UnionMerge{}.Name(), mft.UpdnTree{}.Name()}}
 }
 
-// layout chooses the trunks for groups, of which there must be at least one.
+// layout chooses the trunks for groups, at least one.
 func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*combLayout, error) {
 	x := &combChooser{c: c, g: c.Grid, r: r, groups: groups}
 	f := r.Fabric
@@ -50,7 +51,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		}
 	} else if !fabric.SameTopology(x.g.Fabric, f) {
 		return nil, fmt.Errorf("comb: a grid of another fabric than the routing's")
-	} else if x.g.Fabric != f { // the same cables, but other LIDs
+	} else if x.g.Fabric != f { // same cables, other LIDs
 		g := *x.g
 		g.Fabric = f
 		x.g = &g
@@ -85,7 +86,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		if l != nil || err != nil {
 			return l, err
 		}
-		// A lane that no group insists on makes room for another one.
+		// A lane that no group has an SL of makes room for another one.
 		if bad < 0 || lanes[bad].pinned {
 			return nil, x.why
 		}
@@ -108,8 +109,9 @@ func (x *combChooser) free() int {
 	return 0
 }
 
-// lanes divides the SLs of the groups into those that meet on a VL, and adds SLs
-// that meet none of them for as many lanes as are wanted.
+// lanes groups the SLs of the groups into lanes: SLs that share a VL are on
+// one lane. It adds lanes of SLs that share no VL with these, until there are
+// as many as wanted.
 func (x *combChooser) lanes() ([]combLane, error) {
 	meets := x.vls.meets()
 	inUse, free := uint16(0), false
@@ -127,7 +129,7 @@ func (x *combChooser) lanes() ([]combLane, error) {
 	}
 	var lanes []combLane
 	for rest := inUse; rest != 0; {
-		// All that meet, one over the other.
+		// Add all SLs that share a VL with one in the set.
 		set, before := rest&-rest, uint16(0)
 		for set != before {
 			before = set
@@ -158,13 +160,13 @@ func (x *combChooser) lanes() ([]combLane, error) {
 	return lanes, nil
 }
 
-// laneOf is the lane with an SL, -1 for none.
+// laneOf returns the lane with an SL, -1 if there is none.
 func laneOf(lanes []combLane, sl fabric.SL) int {
 	return slices.IndexFunc(lanes, func(l combLane) bool { return slices.Contains(l.sls, sl) })
 }
 
-// addLane adds a lane of the first SL, from one on, whose packets arrive and never have
-// a VL that those of lanes have; nil when there is none.
+// addLane adds a lane with the first SL, at least from, that is not dropped
+// and never has a VL of the other lanes; nil if there is none.
 func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 	meets := x.vls.meets()
 	taken := x.vls.drops
@@ -181,8 +183,8 @@ func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 	return nil
 }
 
-// trunks finds trunks for all lanes. When there are none, x.why says why, and
-// bad is the lane that the first ones failed at, or -1.
+// trunks finds trunks for all lanes. If there are none, l is nil, x.why is
+// the reason, and bad is the lane whose trunk failed in the first try, or -1.
 func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	for _, x.bridge = range []bool{false, true} {
 		if x.bridge && len(x.g.Missing) == 0 {
@@ -203,12 +205,12 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 // combChoice is a layout and its cost.
 type combChoice struct {
 	l        *combLayout
-	load     int64 // the greatest of its lines
-	distance int   // their sum
-	first    bool  // nothing better was tried
+	load     int64 // of its busiest line
+	distance int   // sum over its lines
+	first    bool  // no earlier try failed
 }
 
-// anyOrder is trunks with or without bridges.
+// anyOrder is trunks for one value of x.bridge.
 func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
@@ -234,14 +236,14 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLa
 
 // combLine is a line that may be a trunk.
 type combLine struct {
-	at       []int   // as of Trunk
-	loads    []int64 // by arc: copies, were it the only trunk and did each sender send one packet
+	at       []int   // as in Trunk
+	loads    []int64 // by arc: copies with only this trunk, one packet of each sender
 	load     int64   // the greatest of loads
-	distance int     // to the middle, twice the sum
+	distance int     // to the middle, twice the sum over dimensions
 }
 
-// lines lists the lines along the first dimension of an order, the best first. It takes
-// O(members + links) for each line and group.
+// lines lists the lines along the first dimension of an order, the best
+// first. It takes O(members + links) for each line and group.
 func (x *combChooser) lines(ctx context.Context, order []int) ([]combLine, error) {
 	first := order[0]
 	var list []combLine
@@ -274,14 +276,14 @@ func (x *combChooser) lines(ctx context.Context, order []int) ([]combLine, error
 	return list, err
 }
 
-// arcsOf is the arcs of a link of a tree, up and down.
+// arcsOf returns the arcs of a link of a tree, up and down.
 func (x *combChooser) arcsOf(t *combTree, link mft.TreeLink) (up, down int32) {
 	a := x.vls.arcs
 	up = a.arc(a.index[t.Switch[link.Below]], t.up[link.Below])
 	return up, a.arc(a.head[up], t.up[link.Below].Opposite())
 }
 
-// addLoads adds the copies on links of a tree to loads by arc.
+// addLoads adds the copies on links of a tree to loads, which is by arc.
 func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink) {
 	for _, l := range links {
 		up, down := x.arcsOf(t, l)
@@ -290,12 +292,12 @@ func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink)
 	}
 }
 
-// spread moves trunks, indices in lines, no two to one line, as long as the busiest link
-// carries less when they share the load equally, or as much with the trunks nearer to the
-// middle.
+// spread moves trunks, indices in lines, to other lines, each line used once.
+// It goes on as long as that lowers the load of the busiest link, which they
+// share equally, or leaves it and brings a trunk nearer to the middle.
 func spread(lines []*combLine, trunks []int) {
 	sum := make([]int64, len(lines[0].loads))
-	most := func(from, to *combLine) (most int64) { // with a trunk on another line
+	most := func(from, to *combLine) (most int64) { // after moving a trunk
 		for a, n := range sum {
 			most = max(most, n-from.loads[a]+to.loads[a])
 		}
@@ -329,19 +331,20 @@ func spread(lines []*combLine, trunks []int) {
 	slices.Sort(trunks)
 }
 
-// along is trunks for one order of the dimensions: the best lines at first, and in
-// place of a trunk that fails the next line that no other lane has.
+// along is trunks for one order of the dimensions. It starts with the best
+// lines, and replaces a trunk that fails by the next line that no other lane
+// has.
 func (x *combChooser) along(ctx context.Context, order []int, list []combLine, lanes []combLane) (c combChoice, bad int, err error) {
 	most := maxCombTries
 	if x.bridge {
 		most = max(2, maxBridgedSwitches/x.g.Fabric.NumSwitches())
 	}
-	next := make([]int, len(lanes)) // by lane: its line
+	next := make([]int, len(lanes)) // by lane: index of its line
 	for k := range next {
 		next[k] = k % len(list)
 	}
 	if last := order[len(order)-1]; len(lanes) > 1 && len(lanes) <= x.g.Dims[last] && len(order) > 1 {
-		column := make([]*combLine, x.g.Dims[last]) // the best line and those that differ from it in the last dimension alone
+		column := make([]*combLine, x.g.Dims[last]) // by last coordinate: the line that else equals the best one
 		index := make([]int, len(column))           // in list
 		for i := range list {
 			at := slices.Clone(list[i].at)
@@ -388,8 +391,8 @@ func (x *combChooser) along(ctx context.Context, order []int, list []combLine, l
 	return combChoice{}, bad, nil
 }
 
-// try returns the layout if the trees of the lanes are safe and connect all groups. Otherwise
-// l is nil, and bad is a lane whose trunk is to blame.
+// try returns the layout if the lanes' trees are safe and connect all groups.
+// Otherwise l is nil, and bad is the lane whose trunk fails.
 func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	w := x.paths
 	for k := range lanes {
@@ -419,8 +422,9 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	return x.assign(lanes)
 }
 
-// assign puts each group on the lane of its SL, and the others where they add the
-// least load. It returns a lane to blame, and sets why, when one cannot be joined.
+// assign puts each group on the lane of its SL, and the others where they add
+// the least load. If a group cannot be joined, it returns nil and the lane
+// that fails, and sets why.
 func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
 	whole, free := true, false
@@ -454,7 +458,7 @@ func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	return l, 0
 }
 
-// cut notes that a group is not joined.
+// cut records in why that a group is not joined.
 func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	if x.why != nil && group <= x.served {
 		return
@@ -470,7 +474,7 @@ func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	x.why = x.refuse(group, "the comb on %v needs a cable that is missing: %s at %s has no way on to the trunk, and members on both sides", t.trunk, name, place)
 }
 
-// firstOn is the first group that is, or may be, on a lane.
+// firstOn returns the first group that is, or may be, on a lane.
 func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 	for i := range x.groups {
 		if x.spreads(i) || laneOf(lanes, x.groups[i].SL) == lane {
@@ -480,9 +484,9 @@ func (x *combChooser) firstOn(lanes []combLane, lane int) int {
 	return 0
 }
 
-// divide puts the groups that may be on any lane where the links of their
-// trees carry the least so far, those with the most copies first. It returns
-// the lane to blame when one cannot be joined, else -1.
+// divide puts each group that may be on any lane on the lane where the links
+// of its tree have the least load so far, groups with most copies first. It
+// returns -1, or a lane that cannot join a group.
 func (x *combChooser) divide(l *combLayout, walk *mft.TreeWalk) int {
 	load := make([]int64, len(x.vls.arcs.head)) // by arc
 	links := make([][]mft.TreeLink, len(l.lanes))

@@ -9,9 +9,8 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// combOrders lists the orders of dimensions that combs are tried in: the
-// dimension along the trunk first. A packet for the trunk goes along the last
-// one first.
+// combOrders lists the orders of dimensions to try for combs. The dimension along
+// the trunk is first; packets for the trunk go along the last one first.
 func combOrders(dims int) [][]int {
 	first := text.Numbers[int](dims)
 	if dims == 1 {
@@ -22,16 +21,16 @@ func combOrders(dims int) [][]int {
 	return [][]int{first, last}
 }
 
-// combTree is the whole comb of a trunk, as far as its cables exist, with
-// the cables that bridge gaps.
+// combTree is the comb of a trunk, with all cables that exist, and with cables
+// that bridge gaps.
 type combTree struct {
 	g      *Grid
 	trunk  Trunk
-	near   []fabric.NodeID // by distance to the middle of the trunk, on a whole grid
-	joined []uint32        // by NodeID: the directions of its cables in the comb, a bit each
+	near   []fabric.NodeID // by distance to the middle of the trunk, as on a whole grid
+	joined []uint32        // by NodeID: a bit for each direction with a cable in the comb
 	whole  bool            // it is one tree
 
-	mft.SpanningTree       // of several roots if parts are missing that nothing bridges
+	mft.SpanningTree       // has several roots if it is not whole
 	up               []Dir // by rank: the direction to the parent
 }
 
@@ -75,7 +74,7 @@ func (t *combTree) join(s fabric.NodeID, way Dir) {
 	t.joined[t.g.Neighbor(s, way)] |= 1 << way.Opposite()
 }
 
-// climb finds the ways to the root.
+// climb builds the spanning tree: the way of each switch to the root of its part.
 func (t *combTree) climb() {
 	n := len(t.near)
 	t.Rank, t.Switch = slices.Repeat([]int32{mft.NoParent}, n), make([]fabric.NodeID, 0, n)

@@ -12,17 +12,16 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// slVLs gives the VLs that packets of each SL may have.
+// slVLs gives the VLs that packets of each SL may use.
 type slVLs struct {
 	arcs *arcs
 	g    *Grid
 	r    *lft.Routing
-	vls  int // 1 more than the highest between switches
-	// on gives, for each arc and SL, the VLs, a bit each, that packets of the SL may
-	// have on the arc, by whatever port they came in.
+	vls  int // the highest VL between switches + 1
+	// on has, by arc and SL, the VLs (as bits) of the SL's packets on the arc,
+	// whatever port they came in by.
 	on [][lft.NumSLs]uint16
-	// drops is the SLs that are dropped on some way through a switch, a bit
-	// each.
+	// drops has the SLs, as bits, that are dropped on some way through a switch.
 	drops uint16
 }
 
@@ -54,8 +53,8 @@ func newSLVLs(g *Grid, r *lft.Routing) *slVLs {
 	return l
 }
 
-// meets gives, for each SL, the SLs, a bit each, whose packets share a VL with
-// its packets on some arc.
+// meets returns, by SL, the SLs (as bits) whose packets share a VL with its
+// packets on some arc.
 func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	var list [lft.NumSLs]uint16
 	for a := range l.on {
@@ -72,13 +71,13 @@ func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	return list
 }
 
-// combWaits is the dependencies of unicast packets and of combs.
+// combWaits is the dependency graph of unicast packets and combs.
 type combWaits struct {
 	*waits
 	sl *slVLs
 }
 
-// newCombWaits has the turns of unicast paths from all switches.
+// newCombWaits starts with the turns of unicast paths from all switches.
 func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 	w := &combWaits{waits: newWaits(l.arcs, l.vls), sl: l}
 	turns, err := l.unicastTurns(ctx)
@@ -93,14 +92,14 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 	return w, nil
 }
 
-// unicastTurns is by arc and direction the SLs, a bit each, of packets that turn
-// there. Without path SLs any packet may have any. For each LID, the SLs of packets
-// that pass a switch are those of all that come by.
+// unicastTurns returns, by arc and direction, the SLs (as bits) of packets that
+// make that turn. Without path SLs packets may have any SL. At each switch the
+// packets to a LID have the SLs of all that come there and its own.
 func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	f, a := l.g.Fabric, l.arcs
 	type work struct {
 		forest *lft.Forest
-		sls    []uint16 // by NodeID: of packets from farther switches; 0 between LIDs
+		sls    []uint16 // by NodeID: of packets that come there; 0 between LIDs
 		turns  []uint16
 	}
 	start := func() work {
@@ -139,13 +138,13 @@ func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	return turns, nil
 }
 
-// addTurn adds what packets of some SLs, a bit each, wait for on a turn. It returns
-// false as add does.
+// addTurn adds the dependencies of packets of some SLs, as bits, on a turn. It
+// returns false as add does.
 func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) bool {
 	g, r := w.sl.g, w.sl.r
 	for _, out := range g.Ports(w.node[w.head[arc]], way) {
 		for _, port := range g.Ports(w.node[arc/w.dirs], Dir(arc%w.dirs)) {
-			var m lft.VLMap // of one VL
+			var m lft.VLMap // all on VL 0
 			if r.SL2VL != nil {
 				m = *r.SL2VL.At(g.Fabric.Num(g.Fabric.Peer(port)), out)
 			}
@@ -168,7 +167,7 @@ func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) bool {
 	return true
 }
 
-// with is w with all turns of a comb for packets of some SLs, a bit each.
+// with returns w with all turns of comb t added for packets of some SLs, as bits.
 func (w *combWaits) with(t *combTree, sls uint16) *combWaits {
 	x := &combWaits{w.clone(), w.sl}
 	for s := range fabric.NodeID(len(w.node)) {
@@ -177,8 +176,8 @@ func (w *combWaits) with(t *combTree, sls uint16) *combWaits {
 	return x
 }
 
-// addTurns adds the turns of a comb at switch s, from each cable into each
-// other. It returns false as add does.
+// addTurns adds the turns of a comb at switch s, from each of its cables into
+// each other. It returns false as add does.
 func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) bool {
 	for from := t.joined[s]; from != 0; from &= from - 1 {
 		way := Dir(bits.TrailingZeros32(from))
@@ -192,10 +191,10 @@ func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) bool {
 	return true
 }
 
-// bridge joins the components of a comb by cables with which it makes no cycle, as
-// far as there are any: those in wanted, by NodeID the directions, a bit each,
-// first, then those that close no ring; of each kind those nearest to the
-// middle of the trunk. The result has their turns, w stays what it was.
+// bridge joins the components of a comb by cables that close no cycle, as far as
+// there are any: first those in wanted (directions as bits, by NodeID), then
+// those that close no ring, then the others; within each kind, those nearest to
+// the middle of the trunk. It returns w with their turns, and does not change w.
 func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits {
 	g := w.sl.g
 	x := &combWaits{w.clone(), w.sl}
@@ -233,7 +232,7 @@ func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits 
 	return x
 }
 
-// describe names the switches round a cycle.
+// describe lists the switches of a cycle.
 func (w *combWaits) describe(cycle []int32) string {
 	const most = 12
 	name := func(ch int32) fabric.Name { return w.sl.g.Fabric.Name(w.node[ch/int32(w.vls)/w.dirs]) }

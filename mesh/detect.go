@@ -10,29 +10,29 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// DetectOptions choose among the readings of a grid that is symmetric.
+// DetectOptions choose among the readings of a symmetric grid.
 type DetectOptions struct {
-	// Origin is the GUID of the switch with coordinates 0,0,...: a corner in
-	// the dimensions that are no rings. 0 allows any corner.
+	// Origin is the GUID of the switch with coordinates 0,0,...: it must be a
+	// corner in the dimensions that are no rings. 0 allows any corner.
 	Origin fabric.GUID
-	// Dims is the size of every dimension, in order. A size of 1 says nothing.
-	// nil: any.
+	// Dims is the size of every dimension, in order; nil allows any. Sizes of 1
+	// are ignored.
 	Dims []int
-	// LeaveOut accepts a grid that a few cables do not fit: Grid.Extra has
-	// them, and they have no direction.
+	// LeaveOut accepts a grid that a few cables do not fit. Grid.Extra lists
+	// them; they have no direction.
 	LeaveOut bool
 }
 
-// NotGridError says why the switches of a fabric are no grid, or not the one
+// NotGridError means that the switches of a fabric are no grid, or not the one
 // asked for.
 type NotGridError struct {
-	// Found is the shape in words, where there is one, but not with the Dims
-	// or the Origin asked for.
+	// Found is the shape in words if there is one, but not with the Dims or
+	// Origin asked for.
 	Found string
 	// Reason names switches by description and GUID, cables by their ports.
 	Reason string
-	// Cables lists the cables that do not fit, each by its port on the switch with
-	// the lower GUID, if the switches form a grid without them.
+	// Cables lists the cables that do not fit, each by its port on the switch
+	// with the lower GUID, if the switches form a grid without them.
 	Cables []fabric.PortID
 }
 
@@ -43,11 +43,10 @@ func (e *NotGridError) Error() string {
 	return "the switches are no mesh, torus or hypercube: " + e.Reason
 }
 
-// Detect finds the grid that the switches of a fabric and the cables between
-// them are: an n-dimensional mesh, a torus, a mixture of these, or a
-// hypercube, which is 2x2x..., from 1 to 16 dimensions. Hosts do not matter,
-// nor do cables from a switch to itself; several cables between two switches
-// are parallel links of one direction, any number of them.
+// Detect finds the grid that the switches of a fabric and the cables between them
+// form: an n-dimensional mesh, a torus, a mixture of these, or a hypercube, which
+// is 2x2x..., from 1 to 16 dimensions. It ignores hosts and cables from a switch
+// to itself. Two switches may have any number of parallel cables.
 //
 // It reads the graph of the switches (links), infers positions that explain it
 // (infer, with layout and search), checks that all links join neighbouring
@@ -56,45 +55,41 @@ func (e *NotGridError) Error() string {
 //
 // # Missing switches and cables
 //
-// A grid is recognized when at most an eighth of it is missing: the part of its
-// positions that have no switch and the part of its pairs of neighbouring
-// switches that have no cable, together and rounded to the nearest cable. For
-// each step round a ring, a third of the cables has to be there. With a
-// twentieth of the switches and a twentieth of the cables gone at random, fewer
-// than one in a thousand are not recognized; up to 64 switches, what fits is
-// found. Where several grids explain a fabric, the smallest is taken, then the
-// one with the fewest missing cables, then with the fewest dimensions, then with
-// the fewest rings: a 4x4 mesh without its last row is a 4x3 mesh.
-// Nothing of what is there is ever ignored, except by LeaveOut: with one cable that
-// joins switches which are no neighbours, a fabric is no grid.
+// At most an eighth of a grid may be missing: the part of its positions without
+// switch and the part of its pairs of neighbouring switches without cable, added
+// and rounded to the nearest cable. For each step round a ring, a third of the
+// cables must be there. With 1/20 of the switches and 1/20 of the cables gone at
+// random, less than 1 in 1,000 grids is not recognized; up to 64 switches, any
+// grid that fits is found. If several grids explain a fabric, the smallest is
+// taken, then the one with the fewest missing cables, the fewest dimensions, the
+// fewest rings: a 4x4 mesh without its last row is a 4x3 mesh. Nothing that is
+// there is ignored, except with LeaveOut: a fabric with one cable between
+// switches that are no neighbours is no grid.
 //
-// In fabrics of up to 64 switches, one without cables to other switches takes a free
-// position, which one does not matter to any path.
+// In fabrics of up to 64 switches, one without cables to other switches takes a
+// free position. Which one does not matter to paths.
 //
 // # The reading
 //
-// The cables leave open where a symmetric grid begins. What follows depends on
-// GUIDs and port numbers only, not on the order of the input. By "number" of a
-// direction, the most common port number that leads in it is meant, the lowest
-// of parallel cables; it is clear when more than half of all switches have it.
+// The cables do not tell where a symmetric grid begins. What follows depends only
+// on GUIDs and port numbers, not on the order of the input. The "number" of a
+// direction is the most common port number that leads in it, the lowest of
+// parallel cables; it is clear if more than half of all switches have it.
 //
-//   - A ring of four is the same as two dimensions of size 2. It is read as a
-//     ring when the numbers of both ways round it are clear and differ, or when
-//     there are other dimensions and all are longer rings; else as two. So a
-//     4x4 torus that is cabled by one plan is that, and with random port
-//     numbers it is a 4-cube, while a 4x8 torus always is one.
-//   - Dimensions come in the order of their numbers, the lower one of both
-//     directions.
-//   - The direction with the lower number is the positive one when both are
-//     clear.
-//   - Where they are not, the origin, or without one the corner with the lowest
-//     GUID, has coordinate 0, and in a ring the lowest port of the switch with
-//     the lowest GUID leads in the positive direction.
-//   - A ring begins at the origin, or without one at the corner with the lowest
-//     GUID, that is, when all dimensions are rings, at the switch with the
-//     lowest GUID.
+//   - A ring of four is the same graph as two dimensions of size 2. It is read as a ring
+//     if the numbers of both ways round it are clear and differ, or if there are other
+//     dimensions and all are longer rings; else as two dimensions. So a 4x4 torus cabled
+//     by one plan is read as such, with random port numbers as a 4-cube; a 4x8 torus is
+//     always read as a torus.
+//   - Dimensions come in the order of their numbers, the lower one of both directions.
+//   - If the numbers of both directions are clear, the lower one is the positive direction.
+//   - If they are not, the origin has coordinate 0 (without one the corner with the lowest
+//     GUID), and in a ring the lowest port of the switch with the lowest GUID leads in the
+//     positive direction.
+//   - A ring begins at the origin, or without one at the corner with the lowest GUID; if all
+//     dimensions are rings, that is the switch with the lowest GUID.
 //
-// For whole fabrics of Generate this is the generator's reading.
+// A whole fabric made by Generate is read as it was generated.
 //
 // Errors are *NotGridError. It takes O(switches) for a whole grid of a given
 // number of dimensions, and memory likewise.
@@ -139,24 +134,25 @@ func Detect(f *fabric.Fabric, opt DetectOptions) (*Grid, error) {
 	return grid, nil
 }
 
-// trouble tells what was odd when nothing fits a graph.
+// trouble describes why nothing fits a graph.
 type trouble struct {
-	odd  []cable // links that join places which are no neighbours
+	odd  []cable // links between places that are no neighbours
 	left int     // switches without a place
-	over *fit    // has a place for all links, but more is missing than mostMissing
+	over *fit    // a fit for all links in which more is missing than mostMissing
 }
 
-// infer finds the best fit of a graph, or nil. This file has its steps in order:
+// infer returns the best fit of a graph, or nil. This file has its steps in
+// order:
 //
-//   - Two links of a switch that lie on a cycle of four links lead in different
-//     dimensions (findSquares), so the most of these at one switch are the dimensions.
+//   - Two links of a switch that lie on a cycle of four links lead in different dimensions
+//     (findSquares). So a switch with most such links gives the dimensions.
 //   - A layout of that many dimensions grows from such a switch: by conclusions that hold
-//     whatever is missing (placeSure), by rings that close (closeRing), and only then
-//     by what is likely (placeLikely).
-//   - All links are held against the positions (accept), so that no guess is believed.
+//     whatever is missing (placeSure), by rings that close (closeRing), and last by what is
+//     likely (placeLikely).
+//   - All links are compared with the positions (accept), so no guess is believed.
 //
-// Where that leaves something missing in a small fabric, searchShapes tries all shapes
-// and places; steps bounds the switches that it places.
+// If something is still missing in a small fabric, searchShapes tries all shapes
+// and placements, and places up to steps switches.
 func infer(g *links, steps int) (best *fit, why trouble) {
 	n := g.switches()
 	if n == 1 {
@@ -164,7 +160,7 @@ func infer(g *links, steps int) (best *fit, why trouble) {
 		return best, why
 	}
 	if _, most := g.busiest(); most > maxNeighbors || g.crowds > 4*most {
-		return nil, why // more than a few odd cables make
+		return nil, why // too many for a few odd cables
 	}
 	if seed, links, dims := g.seed(); dims <= maxDims {
 		best, why = growLayout(g, seed, links, dims)
@@ -175,32 +171,31 @@ func infer(g *links, steps int) (best *fit, why trouble) {
 	return best, why
 }
 
-// maxNeighbors is how many neighbours a switch can have on a grid.
+// maxNeighbors is the greatest number of neighbours of a switch on a grid.
 const maxNeighbors = 2 * maxDims
 
-// cable is two switches with one or several cables between them, the lower
-// NodeID first.
+// cable is two switches with one or several cables between them, the lower NodeID
+// first.
 type cable [2]fabric.NodeID
 
 func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 
-// links is the graph of the switches, as Detect reads it. Parallel cables are one
-// link, which both of its switches list. A cable from a switch to itself is left out.
+// links is the graph of the switches. Parallel cables are one link, which both
+// its switches list. It has no cables from a switch to itself.
 type links struct {
-	start []int32         // by switch, one more: its part of to
+	start []int32         // by switch: its part of to; one more at the end
 	to    []fabric.NodeID // the switches at the other ends, ascending
-	// square has a bit for each link of the same switch, counted from its
-	// first, that lies with this one on a cycle of four links.
+	// square has, by link, the other links of its switch that lie on a cycle of
+	// four links with it: as bits, counted from the switch's first link.
 	square []uint32
-	// crowd is a set of five switches: two, which come first, and three neighbours of both
-	// of them. On a grid two switches have at most two neighbours
-	// in common, whatever is missing. crowds counts the switches that are
-	// first in such a set.
+	// crowd is a set of five switches: two, which come first, and three
+	// neighbours that both have. On a grid two switches have at most two such
+	// neighbours. crowds counts the switches that are first in a crowd.
 	crowd  [5]fabric.NodeID
 	crowds int
 }
 
-// newLinks makes the graph of f less some cables.
+// newLinks makes the graph of f without some cables.
 func newLinks(f *fabric.Fabric, without []cable) *links {
 	n := f.NumSwitches()
 	g := &links{start: make([]int32, n+1)}
@@ -223,13 +218,13 @@ func newLinks(f *fabric.Fabric, without []cable) *links {
 
 func (g *links) switches() int { return len(g.start) - 1 }
 
-// count is the number of links.
+// count returns the number of links.
 func (g *links) count() int { return len(g.to) / 2 }
 
-// of gives the neighbours of s, ascending.
+// of returns the neighbours of s, ascending.
 func (g *links) of(s fabric.NodeID) []fabric.NodeID { return g.to[g.start[s]:g.start[s+1]] }
 
-// squares gives square for the links of s.
+// squares returns square for the links of s.
 func (g *links) squares(s fabric.NodeID) []uint32 { return g.square[g.start[s]:g.start[s+1]] }
 
 // linked returns true if a link joins s and t.
@@ -238,7 +233,7 @@ func (g *links) linked(s, t fabric.NodeID) bool {
 	return ok
 }
 
-// busiest is a switch with the most neighbours, and their number.
+// busiest returns a switch with most neighbours, and their number.
 func (g *links) busiest() (fabric.NodeID, int) {
 	best, most := fabric.NodeID(0), -1
 	for s := range fabric.NodeID(g.switches()) {
@@ -249,11 +244,11 @@ func (g *links) busiest() (fabric.NodeID, int) {
 	return best, most
 }
 
-// findSquares fills in square, crowd and crowds. No switch may have more than
+// findSquares sets square, crowd and crowds. No switch may have more than
 // maxNeighbors neighbours.
 func (g *links) findSquares() {
 	g.square = make([]uint32, len(g.to))
-	via := make([]uint32, g.switches()) // the links of s that lead to a neighbour of the switch, by their number
+	via := make([]uint32, g.switches()) // by switch: the links of s to its neighbours, as bits
 	for s := range fabric.NodeID(g.switches()) {
 		for i, t := range g.of(s) {
 			for _, u := range g.of(t) {
@@ -284,7 +279,8 @@ func (g *links) findSquares() {
 	}
 }
 
-// crowdOf is s, u and the first three of the neighbours of s in the set.
+// crowdOf returns a crowd: s, u and the first three of the neighbours of s in
+// set, as bits.
 func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	crowd := [5]fabric.NodeID{s, u}
 	for k := range 3 {
@@ -294,9 +290,9 @@ func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	return crowd
 }
 
-// independent returns, as bits, a large set of links of s any two of which lie on a cycle
-// of four: the largest that a greedy choice starting at each link finds. On a grid
-// such links lead in different dimensions, whatever is missing.
+// independent returns, as bits, links of s that pairwise lie on cycles of four:
+// the largest set that a greedy choice from each link finds. On a grid these lead
+// in different dimensions, whatever is missing.
 func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 	own := g.squares(s)
 	for i := range own {
@@ -314,9 +310,10 @@ func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 	return links, size
 }
 
-// seed is a switch with the most links that lead in different dimensions, of several
-// the most regular one, that with the most pairs of links on cycles of four; and such
-// links, as many as there are dimensions. On a whole grid, all switches have as many.
+// seed returns a switch with most links in different dimensions, and these links,
+// as bits. Among several switches it takes the one with most pairs of links on
+// cycles of four. On a whole grid all switches have as many links as there are
+// dimensions.
 func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	most := -1
 	for s := range fabric.NodeID(g.switches()) {
@@ -332,8 +329,8 @@ func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	return at, links, dims
 }
 
-// suspects gives the links that lie on no cycle of four, in small fabrics all,
-// those on the fewest cycles first.
+// suspects lists the links on no cycle of four, in small fabrics all links, those
+// on the fewest cycles first.
 func (g *links) suspects() []cable {
 	type suspect struct {
 		cable
@@ -351,30 +348,32 @@ func (g *links) suspects() []cable {
 	return text.Each(found, func(x suspect) cable { return x.cable })
 }
 
-// place holds the coordinates of a switch in a layout, with 0 for dimensions that it does not have.
+// place is the coordinates of a switch in a layout, 0 in dimensions that it
+// lacks.
 type place [maxDims]int32
 
-// layout places the switches of a graph in a space of several dimensions,
-// which have no ends, and are rings where closeRing found them to be.
+// layout places the switches of a graph in a space of several dimensions without
+// ends, except those that closeRing made rings.
 //
-// It grows from one switch by conclusions that hold whatever is missing, as
-// long as no cable is where none belongs (placeSure), and goes on with the most
-// likely place of a switch (placeLikely) where there is no such conclusion.
+// It grows from one switch by conclusions that hold whatever is missing, if there
+// is no cable where none belongs (placeSure). If there is no such conclusion, it
+// takes the most likely place of a switch (placeLikely).
 type layout struct {
 	g         *links
 	dims      int
-	ring      place  // positions along a dimension that is a ring, else 0
+	ring      place  // by dimension: its length if it is a ring, else 0
 	placed    []bool // by switch
 	order     []fabric.NodeID
-	done      int // how many of order were looked at by placeSure
+	done      int // how many of order placeSure has looked at
 	at        []place
 	who       map[place]fabric.NodeID
 	open      []int32 // by switch: neighbours without a place
-	low, high place   // of all coordinates
+	low, high place   // least and greatest coordinates
 }
 
-// growLayout grows a layout in dims dimensions from the seed and its neighbours by
-// links that lead in different dimensions. It returns a fit made of it, or the trouble that prevents one.
+// growLayout grows a layout in dims dimensions from the seed and its neighbours
+// by links, which lead in different dimensions. It returns a fit made of it, or
+// the trouble that prevents one.
 func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, trouble) {
 	n := g.switches()
 	l := &layout{
@@ -394,7 +393,8 @@ func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, tro
 	return l.makeFit()
 }
 
-// placeAll places as many switches as it can, but stops when far too much does not fit.
+// placeAll places as many switches as it can. It stops if far too many links do
+// not fit.
 func (l *layout) placeAll() {
 	for {
 		l.placeSure()
@@ -408,7 +408,7 @@ func (l *layout) placeAll() {
 	}
 }
 
-// step is the place next to another one.
+// step returns the place next to p in direction d.
 func (l *layout) step(p place, d Dir) place {
 	x := &p[d.Dim()]
 	if *x++; !d.Positive() {
@@ -420,8 +420,8 @@ func (l *layout) step(p place, d Dir) place {
 	return p
 }
 
-// apart returns the only dimension in which the places of two switches differ, and by how
-// much. dim is -1 if they differ in several or in none.
+// apart returns the only dimension in which the places of two switches differ,
+// and the difference; -1 if they differ in several or in none.
 func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
 	dim = -1
 	for d := range l.dims {
@@ -435,14 +435,14 @@ func (l *layout) apart(x, y fabric.NodeID) (dim int, by int32) {
 	return dim, by
 }
 
-// direction returns the direction from switch x to switch y, NoDir if they are not next to
-// each other or y has no place.
+// direction returns the direction from switch x to switch y, NoDir if they are
+// not next to each other or y has no place.
 func (l *layout) direction(x, y fabric.NodeID) Dir {
 	dim, by := l.apart(x, y)
 	if dim < 0 || !l.placed[y] {
 		return NoDir
 	}
-	switch round := l.ring[dim] - 1; by { // from one end of a ring to the other
+	switch round := l.ring[dim] - 1; by { // round: from one end of a ring to the other
 	case 1, -round:
 		return Plus(dim)
 	case -1, round:
@@ -451,7 +451,7 @@ func (l *layout) direction(x, y fabric.NodeID) Dir {
 	return NoDir
 }
 
-// oddLinks lists the links that join places which are not next to each other.
+// oddLinks lists the links between places that are not next to each other.
 func (l *layout) oddLinks() (odd []cable) {
 	for _, s := range l.order {
 		for _, t := range l.g.of(s) {
@@ -463,7 +463,7 @@ func (l *layout) oddLinks() (odd []cable) {
 	return odd
 }
 
-// put gives switch x a place.
+// put places switch x at p.
 func (l *layout) put(x fabric.NodeID, p place) {
 	l.placed[x] = true
 	l.order = append(l.order, x)
@@ -503,12 +503,12 @@ func (l *layout) placeAround(u fabric.NodeID) {
 	}
 }
 
-// sure is the direction in which slot i of the placed switch u must lead to a
-// switch x without a place, or NoDir. Where x, u and two more make a cycle of
-// four links, and all but x have places, x is at the fourth corner. And a
-// link on such a cycle with another leads in another dimension than that one:
-// when all dimensions but one are excluded and the neighbour in one of its
-// two directions is known, the link leads in the other one.
+// sure returns the direction in which slot i of the placed switch u must lead to
+// a switch x without a place, or NoDir. If x, u and two placed switches form a
+// cycle of four links, x is at the fourth corner. If not: a link on such a cycle
+// with another leads in another dimension than that one. If only one dimension is
+// left, and the neighbour in one of its directions is known, the link leads in
+// the other one.
 func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 	g := l.g
 	x := g.to[i]
@@ -544,15 +544,14 @@ func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 	return NoDir
 }
 
-// free returns true if no switch is at the position that d leads to from u.
+// free returns true if no switch is next to u in direction d.
 func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	_, occupied := l.who[l.step(l.at[u], d)]
 	return !occupied
 }
 
-// closeRing looks for a dimension that is a ring, because odd links lead from one
-// end of it to the other. It wraps the coordinates, and returns true if it found
-// one.
+// closeRing looks for a dimension that is a ring, since odd links lead from one
+// end to the other. It wraps its coordinates, and returns true if it found one.
 func (l *layout) closeRing(odd []cable) bool {
 	var votes [maxDims]map[int32]int // by dimension and size
 	for _, c := range odd {
@@ -577,7 +576,7 @@ func (l *layout) closeRing(odd []cable) bool {
 	return false
 }
 
-// wrap makes a ring of dimension d, unless two switches would meet.
+// wrap makes a ring of dimension d. It returns false if two switches would meet.
 func (l *layout) wrap(d int, size int32) bool {
 	at, who := slices.Clone(l.at), make(map[place]fabric.NodeID, len(l.order))
 	for _, s := range l.order {
@@ -593,10 +592,11 @@ func (l *layout) wrap(d int, size int32) bool {
 	return true
 }
 
-// placeLikely places switches that have neighbours with places: all those for which
-// one place alone is free next to all of these, else the one whose place is likelier
-// than its second by far. So a corner of a 12x12 mesh and the ladder 2x40 are read that lack one cable, see
-// TestDetectFewMissing. It returns whether it placed any.
+// placeLikely places switches that have placed neighbours: all those with only
+// one free place next to all of these; if there are none, the one whose best
+// place is likelier than its second by most. It needs that for a corner of a
+// 12x12 mesh and a 2x40 ladder that lack a cable, see TestDetectFewMissing. It
+// returns true if it placed any.
 func (l *layout) placeLikely() bool {
 	before := len(l.order)
 	best, where, margin := fabric.NoNode, place{}, -1.0
@@ -627,10 +627,10 @@ func (l *layout) placeLikely() bool {
 	return len(l.order) > before
 }
 
-// cost is how unlikely a place is for switch x: one over the size of a dimension that
-// it would lengthen, likewise for the best places around it for the neighbours of x
-// without a place, and a little for each link that would be missing. It returns false
-// unless the place is free and next to all neighbours of x that have places.
+// cost returns how unlikely place p is for switch x. To lengthen a dimension
+// costs 1/size, for x and, at their best places, for its neighbours without a
+// place; a missing link costs little. It returns false unless the place is free
+// and next to all placed neighbours of x.
 func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
 	if _, taken := l.who[p]; taken {
 		return 0, false
@@ -647,7 +647,7 @@ func (l *layout) cost(x fabric.NodeID, p place) (cost float64, ok bool) {
 		low[d], high[d] = min(low[d], p[d]), max(high[d], p[d])
 	}
 	near := len(l.g.of(x)) - int(l.open[x])
-	room := slices.Repeat([]float64{1}, int(l.open[x])) // for a neighbour beyond the free places
+	room := slices.Repeat([]float64{1}, int(l.open[x])) // 1 for a neighbour without a free place
 	for d := range Dir(2 * l.dims) {
 		around := l.step(p, d)
 		switch s, taken := l.who[around]; {
@@ -678,7 +678,7 @@ func (l *layout) makeFit() (*fit, trouble) {
 		dims[d], wrap[d] = int(l.high[d]-l.low[d]+1), l.ring[d] > 0
 		positions = min(positions*dims[d], most+1)
 	}
-	if positions > most || slices.Max(append(dims, 0)) > math.MaxInt16 { // Grid counts up to this
+	if positions > most || slices.Max(append(dims, 0)) > math.MaxInt16 { // Grid has coordinates of 16 bits
 		return nil, why
 	}
 	if f, ok := newFit(dims, wrap, l.positions(newShape(dims, wrap))); ok {
@@ -687,7 +687,8 @@ func (l *layout) makeFit() (*fit, trouble) {
 	return nil, why
 }
 
-// positions returns the position of each switch in the shape s, which spans all places.
+// positions returns the position of each switch in shape s, which must span all
+// places.
 func (l *layout) positions(s Shape) []int {
 	list := make([]int, len(l.placed))
 	for _, x := range l.order {
@@ -698,11 +699,11 @@ func (l *layout) positions(s Shape) []int {
 	return list
 }
 
-// ringOfFour is the coordinates of the four positions of a ring in two
+// ringOfFour has the coordinates of the four positions of a ring, as two
 // dimensions of size 2.
 var ringOfFour = [4][2]int{{0, 0}, {1, 0}, {1, 1}, {0, 1}}
 
-// finest makes two dimensions of every ring of four.
+// finest returns the fit with two dimensions in place of every ring of four.
 func (f *fit) finest() *fit {
 	for d, size := range f.Dims {
 		if !f.Wrap[d] || size != 4 {
@@ -729,17 +730,16 @@ func (f *fit) finest() *fit {
 	return f
 }
 
-// fit is a shape with a position for every switch, in its finest form: no
-// dimension is a ring of four, since that is two dimensions of size 2. A single
-// switch has no dimensions.
+// fit is a shape with a position for every switch. It has two dimensions of size
+// 2 in place of each ring of four. A single switch has no dimensions.
 type fit struct {
 	Shape
 	position []int           // by switch
 	at       []fabric.NodeID // by position
-	missing  int             // neighbouring positions with switches but without a link
+	missing  int             // number of neighbouring switches without a link
 }
 
-// newFit says false when two switches meet.
+// newFit returns false if two switches have the same position.
 func newFit(dims []int, wrap []bool, position []int) (*fit, bool) {
 	f := &fit{Shape: newShape(dims, wrap), position: position}
 	f.at = slices.Repeat([]fabric.NodeID{fabric.NoNode}, f.Positions())
@@ -752,17 +752,17 @@ func newFit(dims []int, wrap []bool, position []int) (*fit, bool) {
 	return f, true
 }
 
-// absent is how many positions have no switch.
+// absent returns the number of positions without a switch.
 func (f *fit) absent() int { return len(f.at) - len(f.position) }
 
-// compare orders the fits of one graph, the best first: the one with the fewest
-// positions, then with the fewest missing links, then with the fewest
-// dimensions, then with the fewest rings.
+// compare orders the fits of one graph, best first: by positions, then by missing
+// links, then by dimensions, then by rings, the fewest first.
 func (f *fit) compare(g *fit) int {
 	return cmp.Or(len(f.at)-len(g.at), f.missing-g.missing, len(f.Dims)-len(g.Dims), f.rings()-g.rings())
 }
 
-// beyond returns the switch next to s in direction plus of dimension d, NoNode if there is none.
+// beyond returns the switch next to s in direction Plus(d), NoNode if there is
+// none.
 func (f *fit) beyond(s fabric.NodeID, d int) fabric.NodeID {
 	if at := f.Next(f.position[s], Plus(d)); at >= 0 {
 		return f.at[at]
@@ -780,8 +780,8 @@ func (f *fit) neighbors(s, t fabric.NodeID) bool {
 	return false
 }
 
-// accept checks a fit: every link has to be one between neighbours, no ring
-// may be torn, and no more may be missing than mostMissing allows.
+// accept checks a fit: all links join neighbours, no ring is torn, and no more is
+// missing than mostMissing.
 func accept(g *links, f *fit) (*fit, trouble) {
 	if odd := f.check(g); len(odd) > 0 {
 		return nil, trouble{odd: odd}
@@ -800,9 +800,8 @@ func accept(g *links, f *fit) (*fit, trouble) {
 	return f, trouble{}
 }
 
-// check makes every detection sound. It goes through all links of g,
-// returns those that do not join neighbouring positions, and counts the
-// links that are missing.
+// check makes every detection sound: it returns all links of g that do not join
+// neighbouring positions. It also counts the missing links.
 func (f *fit) check(g *links) (odd []cable) {
 	f.missing = 0
 	for s := range fabric.NodeID(g.switches()) {
@@ -820,9 +819,9 @@ func (f *fit) check(g *links) (odd []cable) {
 	return odd
 }
 
-// torn returns true if fewer than a third of the links of a step round the ring d are
-// there: then it is no ring, but an open dimension with links where none
-// belong, which are those.
+// torn returns true if, for some step round ring d, less than a third of the
+// links are there. Then it is no ring but an open dimension, to which these
+// links, odd, do not belong.
 func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
 	have, want := make([][]cable, f.Dims[d]), make([]int, f.Dims[d]) // by step
 	for s := range fabric.NodeID(g.switches()) {
@@ -842,19 +841,19 @@ func (f *fit) torn(g *links, d int) (odd []cable, torn bool) {
 	return nil, false
 }
 
-// mostPositions is how many positions a grid of n switches may have: an eighth
-// of them may be without a switch.
+// mostPositions returns how many positions a grid of n switches may have: 1/8 may
+// lack a switch.
 func mostPositions(n int) int { return 8 * n / 7 }
 
-// mostMissing is how many links may be missing between the n switches that are
-// there: the part of the positions without a switch and the part of the links
-// that are missing may be an eighth together, rounded to the nearest link.
+// mostMissing returns how many links between n switches may be missing. The part
+// of the positions without switch plus the part of the links that are missing may
+// be 1/8, rounded to the nearest link.
 func (s Shape) mostMissing(n int) int {
 	positions, links := s.Positions(), s.links()
 	return (positions*(links+4) - 8*(positions-n)*links) / (8 * positions)
 }
 
-// links is how many pairs of neighbouring positions there are.
+// links returns the number of pairs of neighbouring positions.
 func (s Shape) links() int {
 	total := 0
 	for d, size := range s.Dims {

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// mostOdd is the greatest number of cables that are named as not fitting.
+	// mostOdd bounds how many cables are named as not fitting.
 	mostOdd = 8
 	// trialWork bounds the switches of all graphs that are tried without a
-	// cable, and mostTrials the graphs.
+	// cable, mostTrials the number of graphs.
 	trialWork  = 1 << 16
-	trialSteps = 4_000 // switches placed in the search of each
+	trialSteps = 4_000 // switches placed in each search
 	mostTrials = 64
 )
 
-// explain says why nothing fits.
+// explain returns the reason why nothing fits.
 func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	not := func(format string, args ...any) *NotGridError {
 		return &NotGridError{Reason: fmt.Sprintf(format, args...)}
@@ -49,14 +49,14 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	return not("no coordinates fit them all; %s has the most neighbours, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
 
-// leaveOut looks for the best fit of a graph less a few links: the odd ones,
-// each of them, each of those that make a crowd, or the links on the fewest
-// cycles of four. It returns the links that are left out and do not fit, the
-// graph without them, and what fits it, or nil; sometimes that is the whole
-// graph.
+// leaveOut looks for the best fit of a graph without a few links. It tries to
+// leave out all odd links, each of them, each link of a crowd, and the links
+// on the fewest cycles of four. It returns the links that do not fit, the
+// graph without them, and its fit; nil if there is none. Sometimes all links
+// fit in the end.
 func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
-	// One odd cable makes crowds of few switches only, and takes few others
-	// their places.
+	// An odd cable makes crowds of only a few switches, and leaves few others
+	// without a place.
 	_, most := g.busiest()
 	if most > maxNeighbors || g.crowds > 4*most {
 		return nil, nil, nil
@@ -96,8 +96,8 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 	return out, rest, found
 }
 
-// inferWithout looks for a fit of the graph without some cables. odd lists those of them that do not
-// fit; the others are back in graph g.
+// inferWithout looks for a fit of the graph without some cables. odd lists
+// those of them that do not fit it; the others are in graph g again.
 func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
 	fit, _ := infer(newLinks(f, cables), trialSteps)
 	if fit == nil {
@@ -109,7 +109,7 @@ func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, foun
 	return odd, g, found
 }
 
-// explainOdd names the links that are out of a fit of the rest of a fabric.
+// explainOdd names the links that do not fit.
 func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGridError {
 	grid := newReading(f, rest, found, nil).grid(fabric.NoNode)
 	e := &NotGridError{}
@@ -122,7 +122,7 @@ func explainOdd(f *fabric.Fabric, out []cable, rest *links, found *fit) *NotGrid
 	return e
 }
 
-// lacking is how many things are missing, for messages.
+// lacking says how many switches and cables are missing.
 func (g *Grid) lacking() string {
 	switches := text.CountIf(g.Missing, func(m Fault) bool { return m.Dir == NoDir })
 	var lacks []string
@@ -138,8 +138,8 @@ func (g *Grid) lacking() string {
 	return " that lacks " + text.List(lacks, "and")
 }
 
-// cableName is the ports at both ends of a cable with their switches, and how
-// many more cables there are between these.
+// cableName names the ports at both ends of a cable, and the number of
+// parallel cables.
 func cableName(f *fabric.Fabric, c cable) string {
 	ports := f.LinksBetween(c[0], c[1])
 	p, q := ports[0], f.Peer(ports[0])
@@ -150,12 +150,12 @@ func cableName(f *fabric.Fabric, c cable) string {
 	return name
 }
 
-// nameOf is "name" (GUID), for messages.
+// nameOf returns "name" (GUID).
 func nameOf(f *fabric.Fabric, s fabric.NodeID) string {
 	return fmt.Sprintf("%q (%s)", f.Name(s).Text, f.Node(s).GUID)
 }
 
-// namesOf lists switches for messages, at most as many as most says.
+// namesOf lists up to most switches by name.
 func namesOf(f *fabric.Fabric, switches []fabric.NodeID, most int) string {
 	var names []string
 	for i, s := range switches {

@@ -10,22 +10,22 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// reading is a fit with its dimensions in order and with directions.
+// reading is a fit whose dimensions have an order and directions.
 type reading struct {
 	f    *fabric.Fabric
 	ends []end // by switch and port
 	axes []*axis
 }
 
-// end is a port of a switch that leads to a neighbour.
+// end is a port of a switch with a cable to a neighbour.
 type end struct {
 	from, to fabric.NodeID
 	port     fabric.PortID
-	lowest   bool // of the parallel cables
+	lowest   bool // it is the lowest of parallel cables
 }
 
-// axis is a dimension of the grid to be, made of one dimension of a fit or of
-// two of size 2 that are a ring of four.
+// axis is a dimension of the grid: one dimension of a fit, or two of size 2 read
+// as a ring of four.
 type axis struct {
 	size        int
 	ring        bool
@@ -33,15 +33,16 @@ type axis struct {
 	plus, minus numbering
 }
 
-// numbering counts the port numbers that lead in a direction: for each pair of
-// neighbours in that direction the lowest port that leads from one to the other.
+// numbering counts the port numbers that lead in one direction, for each pair of
+// neighbours only the lowest one.
 type numbering struct {
 	count [int(fabric.MaxPortNum) + 1]int32
 	total int32
-	first fabric.PortID // the lowest of all
+	first fabric.PortID // the lowest of these ports
 }
 
-// usual is the most common number, the lowest of them, or 255 without ports.
+// usual returns the most common number, the lowest of several; 255 if there are
+// none.
 func (n *numbering) usual() fabric.PortNum {
 	best := fabric.NoPath
 	most := int32(0)
@@ -58,13 +59,15 @@ func (n *numbering) clear() bool {
 	return n.total > 0 && 2*n.count[n.usual()] > n.total
 }
 
-// aligned returns true if the numbers of both directions of an axis are clear and differ.
+// aligned returns true if the numbers of both directions of an axis are clear and
+// differ.
 func (a *axis) aligned() bool {
 	return a.plus.clear() && a.minus.clear() && a.plus.usual() != a.minus.usual()
 }
 
-// step is 1 when a link leads along the axis to the next greater coordinate, or
-// closes the ring upwards, -1 for the other way, 0 for links along other axes.
+// step returns 1 if a link leads along the axis to the next greater coordinate,
+// or from the last to the first of a ring; -1 for the other way; 0 for links
+// along other axes.
 func (a *axis) step(e *end) int {
 	switch diff := a.coord[e.to] - a.coord[e.from]; {
 	case diff == 0:
@@ -75,7 +78,7 @@ func (a *axis) step(e *end) int {
 	return -1
 }
 
-// flip turns the axis round.
+// flip reverses the axis.
 func (a *axis) flip() {
 	for s, x := range a.coord {
 		a.coord[s] = a.size - 1 - x
@@ -83,7 +86,7 @@ func (a *axis) flip() {
 	a.plus, a.minus = a.minus, a.plus
 }
 
-// setOrigin gives a switch on a ring the coordinate 0.
+// setOrigin shifts the coordinates of a ring so that switch s has 0.
 func (a *axis) setOrigin(s fabric.NodeID) {
 	zero := a.coord[s]
 	for s, x := range a.coord {
@@ -91,7 +94,7 @@ func (a *axis) setOrigin(s fabric.NodeID) {
 	}
 }
 
-// newAxis looks at the port numbers along an axis.
+// newAxis makes an axis and counts its port numbers.
 func (r *reading) newAxis(size int, ring bool, coord []int) *axis {
 	a := &axis{size: size, ring: ring, coord: coord, plus: numbering{first: math.MaxInt32}, minus: numbering{first: math.MaxInt32}}
 	for i := range r.ends {
@@ -120,9 +123,8 @@ func (r *reading) join(a, b *axis) *axis {
 	return r.newAxis(4, true, coord)
 }
 
-// newReading joins pairs of dimensions of size 2 to rings of four and puts the
-// dimensions in order: in that of dims, which must be a reading of the shape,
-// when it is not nil.
+// newReading joins pairs of dimensions of size 2 to rings of four and orders the
+// dimensions, as in dims if that is not nil; dims must be a reading of the shape.
 func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 	r := &reading{f: f}
 	for _, s := range f.Switches() {
@@ -146,7 +148,7 @@ func newReading(f *fabric.Fabric, g *links, found *fit, dims []int) *reading {
 		}
 	}
 	slices.SortFunc(twos, byNumber)
-	fours := len(twos) / 2 // that there may be, of two axes each
+	fours := len(twos) / 2 // how many there may be, of two axes each
 	if dims != nil {
 		isFour := func(size int) bool { return size == 4 }
 		fours = max(0, text.CountIf(dims, isFour)-text.CountIf(found.Dims, isFour))
@@ -196,7 +198,8 @@ func ordered(axes []*axis, dims []int) []*axis {
 	return in
 }
 
-// orient chooses among the readings of a fit.
+// orient returns the reading of a fit as a grid, with the origin of opt if it has
+// one.
 func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, error) {
 	r := newReading(f, g, found, opt.Dims)
 	start := fabric.NoNode
@@ -213,9 +216,9 @@ func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, e
 	return r.grid(start), nil
 }
 
-// grid gives each axis its direction, by the port numbers where they agree, and its
-// beginning: at switch start, or without one at the first corner where the numbers of the
-// ports begin.
+// grid gives each axis its direction, by the port numbers if they agree, and its
+// start: switch start or, without one, the first corner at which the port numbers
+// start.
 func (r *reading) grid(start fabric.NodeID) *Grid {
 	for _, a := range r.axes {
 		if a.aligned() && a.minus.usual() < a.plus.usual() || !a.aligned() && a.minus.first < a.plus.first {
@@ -229,7 +232,7 @@ func (r *reading) grid(start fabric.NodeID) *Grid {
 	}
 	for _, a := range r.axes {
 		switch {
-		case a.ring && start == fabric.NoNode: // all such corners are missing
+		case a.ring && start == fabric.NoNode: // no switch is at such a corner
 			a.setOrigin(0)
 		case a.ring:
 			a.setOrigin(start)
@@ -262,7 +265,7 @@ func (r *reading) grid(start fabric.NodeID) *Grid {
 	return newGrid(r.f, shape.Dims, shape.Wrap, coords, dir)
 }
 
-// shape is that of the axes.
+// shape returns the shape of the axes.
 func (r *reading) shape() Shape {
 	if len(r.axes) == 0 {
 		return newShape([]int{1}, []bool{false})
@@ -281,14 +284,14 @@ func (r *reading) corner(s fabric.NodeID) bool {
 	})
 }
 
-// agrees returns true if a corner is where the numbers of the ports begin.
+// agrees returns true if the port numbers start at corner s.
 func (r *reading) agrees(s fabric.NodeID) bool {
 	return !slices.ContainsFunc(r.axes, func(a *axis) bool {
 		return !a.ring && a.aligned() && a.coord[s] != 0
 	})
 }
 
-// corners lists the corners, by GUID, at most 16 of them.
+// corners lists up to 16 corners by GUID.
 func (r *reading) corners() string {
 	list := text.Where(r.f.Switches(), r.corner)
 	if len(list) == 0 {

@@ -10,24 +10,23 @@ import (
 )
 
 const (
-	// searchSwitches is up to how many switches of a fabric all shapes and all
-	// placements are tried when no whole grid was found: in small fabrics a few
-	// missing cables can leave nothing regular, or something that is a smaller
-	// grid.
+	// searchSwitches is the greatest number of switches of a fabric for which
+	// all shapes and placements are tried if no whole grid was found: in small
+	// fabrics a few missing cables can leave nothing regular, or a smaller grid.
 	searchSwitches = 64
 	// searchSteps bounds the switches placed in all searches of a fabric.
 	searchSteps = 100_000
 )
 
-// search places switches in a shape, so that all links join neighbouring
-// positions and the fewest links are missing. It is exhaustive as long as
-// there are steps left: switches that have most neighbours with places go
-// first, and a branch is left when more links are missing in it than allowed,
-// or a switch has more neighbours to come than free positions around it.
+// search places switches in a shape so that all links join neighbouring
+// positions and the fewest links are missing. It tries everything until it has
+// no steps left. Switches with most placed neighbours come first. It gives up a
+// branch if more links are missing than allowed, or if a switch has more
+// neighbours to come than free positions around it.
 type search struct {
 	g *links
 	Shape
-	around   [][]int         // by position: the positions next to it
+	around   [][]int         // by position: its neighbours
 	at       []fabric.NodeID // by position
 	position []int           // by switch, -1 for none
 	open     []int           // by switch: neighbours without a position
@@ -57,24 +56,26 @@ func newSearch(g *links, s Shape, allowed int, steps *int) *search {
 	return r
 }
 
-// spare counts the free positions next to one.
+// spare counts the free positions next to p.
 func (r *search) spare(p int) int {
 	return text.CountIf(r.around[p], func(q int) bool { return r.at[q] == fabric.NoNode })
 }
 
-// fits returns true if there is room around p for the neighbours that its switch still lacks.
+// fits returns true if there is room around p for the neighbours that its switch
+// still lacks.
 func (r *search) fits(p int) bool { return r.at[p] == fabric.NoNode || r.spare(p) >= r.open[r.at[p]] }
 
-// put places x at p, which is free and next to all its neighbours with positions, and returns
-// true if that may be. It has to be taken back in either case.
+// put places x at p, which is free and next to all placed neighbours of x. It
+// returns false if that is not allowed. The caller must undo it in either case.
 func (r *search) put(x fabric.NodeID, p int) bool {
 	r.at[p], r.position[x] = x, p
 	r.move(x, 1)
 	return r.missing <= r.allowed && r.fits(p) && !slices.ContainsFunc(r.around[p], func(q int) bool { return !r.fits(q) })
 }
 
-// move counts what x makes of its neighbours, or takes that off: those with positions have one less to
-// come, and a link to each other switch around it is missing.
+// move updates the counts after x was placed, or before it is removed if sign is
+// -1: its neighbours lack one neighbour less, and links to the other switches
+// around it are missing.
 func (r *search) move(x fabric.NodeID, sign int) {
 	r.left -= sign
 	for _, y := range r.g.of(x) {
@@ -87,8 +88,8 @@ func (r *search) move(x fabric.NodeID, sign int) {
 	r.missing += sign * (len(r.around[p]) - r.spare(p))
 }
 
-// run places the switches that have no place yet. It returns true if the search
-// is over: nothing better can be found, or there are no steps left.
+// run places the switches without a place. It returns true if the search is
+// over: nothing better can be found, or no steps are left.
 func (r *search) run() bool {
 	if r.left == 0 {
 		return r.keep()
@@ -118,8 +119,8 @@ func (r *search) run() bool {
 	return false
 }
 
-// candidates gives the free positions that are next to all neighbours of x
-// that have positions, the one with the fewest switches around it first.
+// candidates returns the free positions that are next to all placed neighbours
+// of x, those with the fewest switches around first.
 func (r *search) candidates(x fabric.NodeID) []int {
 	placed := text.Where(r.g.of(x), func(y fabric.NodeID) bool { return r.position[y] >= 0 })
 	if len(placed) == 0 {
@@ -140,8 +141,8 @@ func (r *search) candidates(x fabric.NodeID) []int {
 	return free
 }
 
-// keep takes a complete placement that reaches all ends of the shape, unless accept
-// refuses it.
+// keep records a complete placement as the best if it reaches all ends of the
+// shape and accept agrees. It returns true if nothing can be better.
 func (r *search) keep() bool {
 	for d, size := range r.Dims {
 		at := func(x int) bool {
@@ -157,22 +158,22 @@ func (r *search) keep() bool {
 	}
 	r.best = f
 	r.allowed = f.missing - 1
-	return f.missing == 0 || f.absent() == 0 // the number of missing links is given
+	return f.missing == 0 || f.absent() == 0 // no placement can be better
 }
 
-// searchShapes looks for a better fit than best, which may be nil, in all
-// shapes that suit, until it has placed steps switches.
+// searchShapes looks for a better fit than best, which may be nil, in all shapes
+// that suit, until it has placed steps switches.
 func searchShapes(g *links, best *fit, steps int, suits func(Shape) bool) *fit {
 	type option struct {
 		Shape
-		positions, least int // least is how many links are missing at least
+		positions, least int // least: how many links are missing at least
 	}
 	n, count := g.switches(), g.count()
 	_, most := g.busiest()
 	var options []option
 	for positions := n; positions <= mostPositions(n); positions++ {
 		for _, s := range appendShapes(nil, nil, nil, positions) {
-			dirs := 0 // the most neighbours of a position
+			dirs := 0 // greatest number of neighbours of a position
 			for _, size := range s.Dims {
 				dirs += min(size-1, 2)
 			}
@@ -211,9 +212,8 @@ func searchShapes(g *links, best *fit, steps int, suits func(Shape) bool) *fit {
 	return best
 }
 
-// appendShapes appends the shapes that begin with dimensions of some sizes, rings or
-// not, and have rest times as many positions: each further dimension is no longer
-// than the one before.
+// appendShapes appends the shapes that start with dims and wrap, and have rest
+// times as many positions. No further dimension is longer than the one before.
 func appendShapes(list []Shape, dims []int, wrap []bool, rest int) []Shape {
 	if rest == 1 {
 		return append(list, newShape(slices.Clone(dims), slices.Clone(wrap)))
@@ -235,8 +235,8 @@ func appendShapes(list []Shape, dims []int, wrap []bool, rest int) []Shape {
 	return list
 }
 
-// reads returns true if the dimensions of s have these sizes, in any order, when
-// some pairs of size 2 are read as rings of four.
+// reads returns true if the dimensions of s have these sizes, in any order, with
+// some pairs of size 2 read as rings of four.
 func (s Shape) reads(dims []int) bool {
 	count := make(map[int]int)
 	for _, size := range dims {

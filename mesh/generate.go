@@ -1,5 +1,5 @@
-// Package mesh knows n-dimensional meshes, tori and hypercubes.
-// It makes no promise to other modules.
+// Package mesh knows n-dimensional meshes, tori and hypercubes. It makes no
+// promise to other modules.
 package mesh
 
 import (
@@ -14,19 +14,19 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 )
 
-// maxDims keeps a switch's coordinates within a node description, which is
-// 64 bytes (IBA 14.2.5.2). Every dimension longer than 1 at least doubles the
-// switches, so that no mesh that can have LIDs has more of these than 15.
+// maxDims keeps the coordinates of a switch within a node description, 64
+// bytes (IBA 14.2.5.2). Each dimension longer than 1 at least doubles the
+// switches, so a mesh with enough LIDs has at most 15 of these.
 const maxDims = 16
 
 // Spec describes a mesh or torus.
 type Spec struct {
 	Dims  []int  // switches along each dimension, 1 or more; x first, then y
-	Wrap  []bool // whether each dimension is a ring; nil for none
+	Wrap  []bool // which dimensions are rings; nil for none
 	Hosts int    // on each switch, 0 or more
 }
 
-// ParseDims reads sizes such as 16x16x4. The error says what is allowed.
+// ParseDims reads sizes such as 16x16x4.
 func ParseDims(text string) ([]int, error) {
 	var dims []int
 	for _, d := range strings.Split(text, "x") {
@@ -39,8 +39,8 @@ func ParseDims(text string) ([]int, error) {
 	return dims, nil
 }
 
-// ParseWrap reads which of n dimensions are rings: "all", or a list of x, y, z and numbers
-// from 1.
+// ParseWrap reads which of n dimensions are rings: "all", or a list of x, y,
+// z and numbers from 1.
 func ParseWrap(text string, n int) (wrap []bool, ok bool) {
 	if text == "all" {
 		return slices.Repeat([]bool{true}, n), true
@@ -59,19 +59,19 @@ func ParseWrap(text string, n int) (wrap []bool, ok bool) {
 	return wrap, true
 }
 
-// Generate makes a mesh with as many hosts on every switch as Spec says.
+// Generate makes a mesh, with spec.Hosts hosts on every switch.
 //
 // Ports, from 1: 1 leads east (x+1), 2 north (y+1), 3 west (x-1), 4 south
-// (y-1); further dimensions have 5 and 6, 7 and 8, ... for +1 and -1; then
-// come the hosts, on a mesh of one dimension as on one of two from port 5 on.
+// (y-1); further dimensions have 5 and 6, 7 and 8, ... for +1 and -1. Then
+// come the hosts, on a mesh of one dimension from port 5 on as on one of two.
 //
-// In a ring the last switch is connected with the first by a cable from the
-// port for +1 to the port for -1. A ring of two switches thus has two cables
-// between them, and a ring of one has none.
+// A cable from the last switch of a ring to the first leads from the port for
+// +1 to the port for -1. So a ring of two switches has two cables between
+// them, and a ring of one has none.
 //
-// Switches are numbered row by row with the first dimension slowest, and
+// Switches are numbered row by row, the first dimension slowest. They are
 // described by their coordinates: "switch 2,3", "host 2,3", and "host 2,3/1"
-// when there are several hosts on a switch.
+// if a switch has several hosts.
 func Generate(spec Spec) (*fabric.Fabric, error) {
 	dims := spec.Dims
 	if len(dims) < 1 || len(dims) > maxDims {
@@ -101,7 +101,7 @@ func Generate(spec Spec) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// directions gives the ports of a mesh switch for +1 and -1 in dimension d.
+// directions returns the ports of a mesh switch for +1 and -1 in dimension d.
 func directions(d int) (plus, minus int) {
 	if d < 2 {
 		return d + 1, d + 3
@@ -110,9 +110,9 @@ func directions(d int) (plus, minus int) {
 }
 
 // Hypercube makes a hypercube: 1<<dim switches whose coordinates are all 0 or
-// 1. Port d+1 leads along dimension d to the switch that differs in that
-// coordinate only, hosts follow from port dim+1 on. Numbering and
-// descriptions are those of a mesh of 2x2x...
+// 1. Port d+1 leads along dimension d, to the switch that differs only in
+// that coordinate; hosts follow from port dim+1. Numbers and descriptions are
+// those of a mesh of 2x2x...
 func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	if most := bits.Len16(uint16(fabric.MaxUnicastLID)) - 1; dim < 1 || dim > most {
 		return nil, fmt.Errorf("hypercube of %d dimensions: want 1 to %d", dim, most)
@@ -125,8 +125,8 @@ func Hypercube(dim, hosts int) (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// generate makes a grid with hosts on all switches, from port firstHost on; ports gives those
-// for +1 and -1 in a dimension.
+// generate makes a grid with hosts on all switches, from port firstHost on.
+// ports returns the ports for +1 and -1 in a dimension.
 func generate(shape Shape, hosts, firstHost int, ports func(d int) (plus, minus int)) (*fabric.Fabric, error) {
 	if most := int(fabric.MaxPortNum) - (firstHost - 1); hosts < 0 || hosts > most {
 		return nil, fmt.Errorf("%d hosts on each switch: want 0 to %d, since a switch has at most %d ports", hosts, most, fabric.MaxPortNum)
@@ -159,10 +159,10 @@ func generate(shape Shape, hosts, firstHost int, ports func(d int) (plus, minus 
 	return p.Fabric()
 }
 
-// coordinates is "2,3".
+// coordinates returns text like "2,3".
 func coordinates(at []int) string { return join(at, ',') }
 
-// times is "16x16".
+// times returns text like "16x16".
 func times(dims []int) string { return join(dims, 'x') }
 
 func join(numbers []int, separator byte) string {

@@ -10,8 +10,8 @@ import (
 )
 
 // Dir is a direction on a grid: 2*d towards greater coordinates of dimension
-// d, 2*d+1 towards smaller ones. On a mesh of two dimensions East, North, West
-// and South are the paper's names of them.
+// d, 2*d+1 towards smaller ones. East, North, West and South are the paper's
+// names on a mesh of two dimensions.
 type Dir int8
 
 // The directions of the first two dimensions, and none.
@@ -27,27 +27,27 @@ const (
 func Plus(d int) Dir  { return Dir(2 * d) }
 func Minus(d int) Dir { return Dir(2*d + 1) }
 
-// Dim is the dimension that d is a direction of.
+// Dim returns the dimension of d.
 func (d Dir) Dim() int { return int(d) >> 1 }
 
-// Positive returns true if d leads to greater coordinates (or back to 0 by the cable that
-// closes a ring).
+// Positive returns true if d leads to greater coordinates (or back to 0 by
+// the cable that closes a ring).
 func (d Dir) Positive() bool { return d&1 == 0 }
 
-// Opposite is the direction back.
+// Opposite returns the direction back.
 func (d Dir) Opposite() Dir { return d ^ 1 }
 
-// Shape describes the sizes of a grid. Its positions are numbered row by row, the first
-// dimension slowest.
+// Shape describes the sizes of a grid. Its positions are numbered row by row,
+// the first dimension slowest.
 type Shape struct {
 	// Dims is the number of positions along each dimension, 2 or more each;
 	// {1} for a single switch.
 	Dims []int
-	// Wrap says by dimension whether it is a ring. A ring has 3 or more
-	// positions: of two positions, several cables are parallel links.
+	// Wrap is true for dimensions that are rings. A ring has 3 or more
+	// positions: with two, its cables are parallel links.
 	Wrap []bool
 
-	step []int // by dimension: how far apart positions are that differ by 1
+	step []int // by dimension: what a step by 1 adds to the position
 }
 
 func newShape(dims []int, wrap []bool) Shape {
@@ -60,7 +60,7 @@ func newShape(dims []int, wrap []bool) Shape {
 	return s
 }
 
-// Positions is the product of Dims.
+// Positions returns the product of Dims.
 func (s Shape) Positions() int {
 	n := 1
 	for _, size := range s.Dims {
@@ -69,7 +69,8 @@ func (s Shape) Positions() int {
 	return n
 }
 
-// Next is the position next to one in direction d, -1 past the edge of a mesh.
+// Next returns the position next to one in direction d, -1 past the edge of a
+// mesh.
 func (s Shape) Next(position int, d Dir) int {
 	dim := d.Dim()
 	size, step := s.Dims[dim], s.step[dim]
@@ -88,10 +89,10 @@ func (s Shape) Next(position int, d Dir) int {
 	return position + (y-x)*step
 }
 
-// coord is the coordinate of a position in dimension d.
+// coord returns the coordinate of a position in dimension d.
 func (s Shape) coord(position, d int) int { return position / s.step[d] % s.Dims[d] }
 
-// coords is all coordinates of a position.
+// coords returns all coordinates of a position.
 func (s Shape) coords(position int) []int {
 	at := make([]int, len(s.Dims))
 	for d := range at {
@@ -103,12 +104,12 @@ func (s Shape) coords(position int) []int {
 // Coordinates writes the coordinates of a position as "2,3".
 func (s Shape) Coordinates(position int) string { return coordinates(s.coords(position)) }
 
-// rings is how many dimensions are rings.
+// rings returns the number of dimensions that are rings.
 func (s Shape) rings() int {
 	return text.CountIf(s.Wrap, func(ring bool) bool { return ring })
 }
 
-// String is the shape: "16x16 mesh", "8x8 torus" when all dimensions are
+// String names the shape: "16x16 mesh", "8x8 torus" if all dimensions are
 // rings, "4x4x8 mesh, dimension 3 wrapped", "5-cube" for five dimensions of
 // size 2, "line of 7", "ring of 7", "single switch".
 func (s Shape) String() string {
@@ -139,27 +140,28 @@ func (s Shape) String() string {
 	return times(s.Dims) + " mesh, dimensions " + text.List(wrapped, "and") + " wrapped"
 }
 
-// Grid is a switch graph as an n-dimensional mesh or torus: the coordinates of
-// every switch and the direction of every port.
+// Grid is a switch graph as an n-dimensional mesh or torus, with the
+// coordinates of every switch and the direction of every port.
 type Grid struct {
 	Fabric *fabric.Fabric
 	Shape
-	// Missing lists what a full grid has and the fabric does not.
+	// Missing lists the switches and cables that a full grid has and the
+	// fabric lacks.
 	Missing []Fault
-	// Extra is the cables that DetectOptions.LeaveOut left out, each by its port
-	// on the switch with the lower GUID.
+	// Extra lists the cables that DetectOptions.LeaveOut left out, each by
+	// its port on the switch with the lower GUID.
 	Extra []fabric.PortID
 
 	coords []int16         // by switch and dimension
 	at     []fabric.NodeID // by position: the switch there, or NoNode
-	dir    []Dir           // by PortID: where a switch's cable to another switch leads, else NoDir
-	start  []int32         // by switch and direction, one more: its part of ports
-	ports  []fabric.PortID // of a switch, by direction, then by number
+	dir    []Dir           // by PortID: direction of a cable between switches, else NoDir
+	start  []int32         // by switch and direction: its part of ports; one more at the end
+	ports  []fabric.PortID // the ports of each switch, by direction, then by number
 }
 
-// Fault is a switch or a cable that is missing in a grid.
+// Fault is a switch or a cable that a grid lacks.
 type Fault struct {
-	// At is the position: of the missing switch, or of the end of the missing
+	// At is the position of the missing switch, or of the end of the missing
 	// cable from which Dir leads to greater coordinates.
 	At []int
 	// Dir is NoDir for a switch, else the direction of the cable.
@@ -190,13 +192,13 @@ func newGrid(f *fabric.Fabric, dims []int, wrap []bool, coords []int16, dir []Di
 	return g
 }
 
-// Coord is the coordinates of switch s.
+// Coord returns the coordinates of switch s.
 func (g *Grid) Coord(s fabric.NodeID) []int16 {
 	n := len(g.Dims)
 	return g.coords[int(s)*n : (int(s)+1)*n : (int(s)+1)*n]
 }
 
-// Position numbers the positions row by row, the first dimension slowest.
+// Position returns the position of switch s.
 func (g *Grid) Position(s fabric.NodeID) int {
 	at := 0
 	for d, x := range g.Coord(s) {
@@ -205,22 +207,22 @@ func (g *Grid) Position(s fabric.NodeID) int {
 	return at
 }
 
-// At is the switch at a position, NoNode where it is missing.
+// At returns the switch at a position, NoNode if it is missing.
 func (g *Grid) At(position int) fabric.NodeID { return g.at[position] }
 
-// Dir is the direction in which port p of a switch leads, NoDir for ports
-// that do not lead to another switch.
+// Dir returns the direction in which port p of a switch leads, NoDir for
+// ports that do not lead to another switch.
 func (g *Grid) Dir(p fabric.PortID) Dir { return g.dir[p] }
 
-// Ports is the ports of switch s that lead in direction d: one for each of the
-// parallel links, by number; none where the cable is missing.
+// Ports returns the ports of switch s that lead in direction d, ascending:
+// one for each parallel link, none if the cable is missing.
 func (g *Grid) Ports(s fabric.NodeID, d Dir) []fabric.PortID {
 	i := int(s)*2*len(g.Dims) + int(d)
 	return g.ports[g.start[i]:g.start[i+1]]
 }
 
-// Neighbor is the switch next to s in direction d, whether or not a cable leads
-// there: NoNode past the edge of a mesh and where a switch is missing.
+// Neighbor returns the switch next to s in direction d, with or without a
+// cable: NoNode past the edge of a mesh and if the switch is missing.
 func (g *Grid) Neighbor(s fabric.NodeID, d Dir) fabric.NodeID {
 	if at := g.Next(g.Position(s), d); at >= 0 {
 		return g.at[at]
@@ -238,8 +240,8 @@ func (g *Grid) Wraps(p fabric.PortID) bool {
 	return d.Positive() && x == g.Dims[d.Dim()]-1 || !d.Positive() && x == 0
 }
 
-// findMissing fills in Missing: the switches, and the cables between switches
-// that are there, by position, then by direction.
+// findMissing sets Missing: switches, and cables between switches, by
+// position, then by direction.
 func (g *Grid) findMissing() {
 	fault := func(position int, dir Dir) {
 		g.Missing = append(g.Missing, Fault{At: g.Shape.coords(position), Dir: dir})
@@ -257,7 +259,7 @@ func (g *Grid) findMissing() {
 	}
 }
 
-// Faults is Missing in words.
+// Faults describes Missing in words.
 func (g *Grid) Faults() []string {
 	words := make([]string, len(g.Missing))
 	for i, m := range g.Missing {
@@ -289,5 +291,5 @@ func (g *Grid) beside(position int) string {
 	return ", next to " + text.List(names, "and")
 }
 
-// coordinatesOf is the coordinates of s as text.
+// coordinatesOf returns the coordinates of s as text.
 func (g *Grid) coordinatesOf(s fabric.NodeID) string { return g.Coordinates(g.Position(s)) }

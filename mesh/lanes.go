@@ -10,27 +10,26 @@ import (
 )
 
 const (
-	// maxSLBits is how many yes-or-no questions an SL can answer.
+	// maxSLBits is the number of bits of an SL.
 	maxSLBits = 4
-	// datelineRing is the length from which a ring needs a dateline. In a ring
-	// of three no shortest path has two hops, so no channel of the ring waits
-	// for another.
+	// datelineRing is the least length of a ring that needs a dateline. In a
+	// ring of three no shortest path has two hops, so no channel of the ring
+	// waits for another.
 	datelineRing = 4
 )
 
-// lanes determines the SLs of paths, and the VLs of their hops.
+// lanes gives the SLs of paths and the VLs of their hops.
 //
-// Bit i of an SL says whether the path crosses the cable that closes the ring
-// of dimension rings[i]: the dateline of Dally and Seitz (IEEE Trans.
-// Computers 1987). The next bit says which of the orders the path takes, when
-// there are two. A hop takes VL v of its order, order o's VLs being 2o and
-// 2o+1 with datelines, and o without, where v is the bit of the hop's
-// dimension, 0 in other dimensions.
+// Bit i of an SL is set if the path crosses the cable that closes the ring of
+// dimension rings[i]: the dateline of Dally and Seitz (IEEE Trans. Computers
+// 1987). The next bit is the path's order, if there are two. With datelines
+// order o has VLs 2o and 2o+1, and a hop takes VL 2o plus the bit of its
+// dimension, 0 in dimensions without one. Without datelines it takes VL o.
 //
-// A switch chooses the VL by input port, output port and SL, and never learns on which
-// VL the packet came (IBA 7.6.6); so the packet cannot change to the other VL
-// when it crosses the dateline, as Dally and Seitz have it, but is on one of
-// the two for the whole dimension, and the SL must know beforehand.
+// A switch chooses the VL by input port, output port and SL, and does not know
+// on which VL the packet came (IBA 7.6.6). So a packet cannot change its VL at
+// the dateline, as in Dally and Seitz; it stays on one of the two for the whole
+// dimension, and the SL must be known before.
 //
 // No channels wait for each other in a cycle:
 //
@@ -45,17 +44,16 @@ const (
 //     the one that is k/2 - 1, rounded up. The other direction is the mirror
 //     image.
 //
-// The channels into and out of hosts have all VLs to themselves in no cycle:
-// nothing comes before the former and nothing after the latter. They use VL 0
-// (X15).
+// The channels into and out of hosts are in no cycle: nothing comes before
+// channels from hosts and nothing after channels to hosts. They use VL 0 (X15).
 type lanes struct {
 	g      *Grid
 	rings  []int   // dimensions with a dateline, ascending
 	orders [][]Dir // as in paths
 }
 
-// datelines lists the dimensions that need a dateline when paths are the
-// shortest.
+// datelines lists the dimensions that need a dateline if paths are shortest
+// paths.
 func datelines(g *Grid) []int {
 	var rings []int
 	for d, size := range g.Dims {
@@ -66,7 +64,7 @@ func datelines(g *Grid) []int {
 	return rings
 }
 
-// vls is the number of VLs.
+// vls returns the number of VLs.
 func (l *lanes) vls() int {
 	n := len(l.orders)
 	if len(l.rings) > 0 {
@@ -75,7 +73,7 @@ func (l *lanes) vls() int {
 	return n
 }
 
-// slBits is how many bits of the SL have a meaning.
+// slBits returns how many bits of the SL are used.
 func (l *lanes) slBits() int {
 	n := len(l.rings)
 	if len(l.orders) > 1 {
@@ -84,8 +82,8 @@ func (l *lanes) slBits() int {
 	return n
 }
 
-// sl2vl is the tables of all ports. They depend on the output port and the SL
-// only.
+// sl2vl returns the tables of all ports. They depend only on the output port
+// and the SL.
 func (l *lanes) sl2vl() *lft.SL2VL {
 	f := l.g.Fabric
 	s := lft.NewSL2VL(f, lft.ConstantVL(0))
@@ -110,7 +108,7 @@ func (l *lanes) sl2vl() *lft.SL2VL {
 	return s
 }
 
-// pathSLs is the SLs of all of p's paths. Switches whose coordinates are equal
+// pathSLs returns the SLs of all of p's paths. Switches with equal coordinates
 // in all dimensions with a dateline share a row.
 func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	f, g := l.g.Fabric, l.g
@@ -131,7 +129,7 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	}
 	rows := make([][]fabric.SL, len(groups))
 	err := eachSwitch(ctx, len(groups), func() func(fabric.NodeID) {
-		bySlot := make([]fabric.SL, len(l.orders)*g.Positions()+1) // the last for LIDs that lead nowhere
+		bySlot := make([]fabric.SL, len(l.orders)*g.Positions()+1) // last: LIDs without a position
 		return func(i fabric.NodeID) {
 			l.slotSLs(p, groups[i][0], bySlot)
 			rows[i] = make([]fabric.SL, int(f.MaxLID())+1)
@@ -150,14 +148,14 @@ func (l *lanes) pathSLs(ctx context.Context, p *paths) (*lft.PathSLs, error) {
 	return sls, nil
 }
 
-// slotSLs fills in the SLs of the paths from switch s by slot: a bit for each ring
+// slotSLs sets the SLs of the paths from switch s, by slot: a bit for each ring
 // whose closing cable the path crosses, and the order.
 func (l *lanes) slotSLs(p *paths, s fabric.NodeID, bySlot []fabric.SL) {
 	positions := l.g.Positions()
 	for o, order := range l.orders {
 		for at := range positions {
 			sl := fabric.SL(o) << len(l.rings)
-			odd := p.odd[l.g.Position(s)]        // of where the path is
+			odd := p.odd[l.g.Position(s)]        // of the path's current switch
 			for i := 0; i < len(order); i += 2 { // both directions of a dimension
 				d := order[i].Dim()
 				ring := slices.Index(l.rings, d)
@@ -178,20 +176,20 @@ func (l *lanes) slotSLs(p *paths, s fabric.NodeID, bySlot []fabric.SL) {
 	}
 }
 
-// ByDirection is the SL-to-VL tables in which a switch's port has its
-// direction's VL for all SLs and all input ports; vls is how many data VLs the
-// ports have. With 2n and more on a grid of n dimensions each direction has a
-// VL of its own, in the order of the text (Zhou, Liu and Chung, section 3.2): the positive
-// direction of dimension d has VL d, the negative one n+d. With fewer, but two or more, positive directions share VL 0 and negative ones VL 1 (Fig. 6(c) and
-// 8(c): north and east VL 0, south and, for the second "east" of the text,
-// west VL 1, E-X2). With one VL, and on the ports of hosts and to hosts, all is
-// VL 0.
+// ByDirection returns SL-to-VL tables in which a switch's port has the VL of
+// its direction for all SLs and all input ports. vls is the number of data VLs
+// of ports. With 2n or more, on a grid of n dimensions, each direction has its
+// own VL, in the order of the text (Zhou, Liu and Chung, section 3.2): the
+// positive direction of dimension d has VL d, the negative one n+d. With fewer,
+// but two or more, positive directions share VL 0 and negative ones VL 1 (Fig.
+// 6(c) and 8(c): north and east VL 0, south and, for the second "east" of the
+// text, west VL 1, E-X2). With one VL, and on cables of hosts, all is VL 0.
 //
-// The VL follows from the port alone, so that no cable ever has packets of two
-// VLs: the network behaves as with one VL, and tables have the credit loops
-// that they have on one (X17, E-X13).
+// The VL follows from the port alone, so no cable ever has packets of two VLs.
+// The network behaves as with one VL, and tables have the same credit loops as
+// on one (X17, E-X13).
 //
-// The error is lft.CheckVLCount's.
+// Errors are lft.CheckVLCount's.
 func ByDirection(g *Grid, vls int) (*lft.SL2VL, error) {
 	if err := lft.CheckVLCount(vls); err != nil {
 		return nil, err
@@ -218,8 +216,9 @@ func ByDirection(g *Grid, vls int) (*lft.SL2VL, error) {
 	return s, nil
 }
 
-// ByDirectionNESW is ByDirection with the VLs of four in the order of the labels of Fig. 8(e), north
-// 0, east 1, south 2 and west 3, on grids of two dimensions (E-X5). Its network behaves alike.
+// ByDirectionNESW is ByDirection for grids of two dimensions, with the four VLs
+// in the order of the labels of Fig. 8(e): north 0, east 1, south 2, west 3
+// (E-X5). The network behaves the same.
 func ByDirectionNESW(g *Grid, vls int) (*lft.SL2VL, error) {
 	s, err := ByDirection(g, vls)
 	if err != nil {

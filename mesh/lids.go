@@ -6,33 +6,33 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// LIDs returns the LID assignment of Zhou, Liu and Chung (section 3.1) for a grid:
-// base LIDs by PortID, from which coordinates can be read; 0 for ports that are
-// not end ports. lmc is by PortID. LIDs can be used as lft.LIDOptions.MeshBases.
+// LIDs returns the LID assignment of Zhou, Liu and Chung (section 3.1) for a
+// grid: base LIDs by PortID that encode coordinates, 0 for ports that are no
+// end ports. lmc is by PortID. It can be used as lft.LIDOptions.MeshBases.
 //
 // The paper prints x*m + y + 1 for the host of N(x,y) in a mesh of m columns
-// and n rows. That is unique for m >= n only: in a mesh of 2x3, N(0,2) and
-// N(1,0) would both have 3 (E-X1). So this is x*n + y + 1, the same on the
-// paper's square examples: one more than Grid.Position, which counts row by
-// row, the first dimension slowest, on a grid of any number of dimensions.
+// and n rows. That is unique only for m >= n: in a mesh of 2x3, N(0,2) and
+// N(1,0) would both have 3 (E-X1). So this is x*n + y + 1, which agrees with
+// the paper's square examples: Grid.Position + 1, which counts row by row,
+// the first dimension slowest, on a grid of any number of dimensions.
 //
-// The host by the lowest port of a switch has the LID position+1, the next one
-// positions+position+1, and so on. Switches follow after as many blocks as the
-// switch with the most hosts has hosts. Where a switch or a host is missing its
-// LID stays unused, so that the rule holds for all others. With an LMC of k the
-// blocks of LIDs of hosts begin at (position+1) << k (X4). Those of switches,
-// which have LMC 0 as a rule, follow closely, and are spaced likewise when any
-// of them has an LMC. Ports of CAs that are cabled to no switch come last.
+// The host on the lowest port of a switch has LID position+1, the next one
+// positions+position+1, and so on. Switches follow after as many blocks as
+// the switch with most hosts has hosts. The LIDs of missing switches and
+// hosts stay unused, so that the rule holds for all others. With an LMC of k
+// the LIDs of hosts start at (position+1) << k (X4). Those of switches, which
+// usually have LMC 0, follow without gaps, and are spaced likewise if any
+// switch has an LMC. Ports of CAs without a cable to a switch come last.
 //
-// It returns an error when the last LID would be greater than a LID can be,
-// since switches differ too much in how many hosts they have.
+// It returns an error if the last LID would be too great, since switches
+// differ too much in their number of hosts.
 func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 	f := g.Fabric
 	if len(lmc) != f.NumPorts() {
 		return nil, fmt.Errorf("LMCs of %d ports, the fabric has %d", len(lmc), f.NumPorts())
 	}
 	hostLMC, switchLMC := uint8(0), uint8(0)
-	block := make([]int, f.NumPorts()) // by port of a CA on a switch: how many hosts are on lower ports
+	block := make([]int, f.NumPorts()) // by CA port: how many hosts are on lower ports of its switch
 	blocks := 0
 	for _, s := range f.Switches() {
 		switchLMC = max(switchLMC, lmc[f.PortBase(s)])
@@ -49,7 +49,7 @@ func (g *Grid) LIDs(lmc []uint8) ([]fabric.LID, error) {
 	if switchLMC > 0 {
 		firstSwitch = (firstSwitch + 1<<switchLMC - 1) >> switchLMC << switchLMC
 	}
-	next := firstSwitch + g.Positions()<<switchLMC // for CAs on no switch
+	next := firstSwitch + g.Positions()<<switchLMC // for CAs without a cable to a switch
 	next = (next + 1<<hostLMC - 1) >> hostLMC << hostLMC
 
 	base := make([]fabric.LID, f.NumPorts())

@@ -12,74 +12,68 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// maxRepairVLs is how many VLs a repair takes at most unless Options.VLs
-// says otherwise: what most switches have.
+// maxRepairVLs is how many VLs a repair takes at most by default: what most
+// switches have.
 const maxRepairVLs = 8
 
 // repair completes base, the XY routing of a grid with missing cables and
-// switches. In its tables NoPath stands where XY's path is broken, all the way
-// back to where it starts: a broken entry. Entries that exist stay as they are.
-// Every broken entry gets the first hop of a detour, over cables that
-// Options.NoWrap allows, wherever such cables lead to the LID. repair takes base
-// over; where nothing is broken or nothing can be mended it returns it unchanged.
+// switches. A broken entry is NoPath: XY's path from there is broken. All other
+// entries stay. Every broken entry gets the first hop of a detour, if cables
+// that Options.NoWrap allows lead to the LID. repair changes base and returns
+// it; if nothing is broken, or nothing can be mended, base is unchanged.
 //
 // # The turn rule
 //
-// A turn is what a packet does at a switch between two cables: straight on, or
-// from one direction into another one, but never back. A packet that makes a
-// turn holds a buffer of the first cable while it waits for one of the second,
-// so the turns in use are the edges of the channel dependency graph, and a
-// credit loop is a cycle of turns (Dally and Seitz, IEEE Trans. Computers
-// 1987). XY's rule is that no path turns from a later dimension into an earlier
-// one, anywhere. The rule of a repair is:
+// A turn is the step of a packet at a switch from one cable to another: straight
+// on, or into another direction, but never back. A packet that makes a turn
+// holds a buffer of the first cable while it waits for one of the second. So the
+// turns in use are the edges of the channel dependency graph, and a credit loop
+// is a cycle of turns (Dally and Seitz, IEEE Trans. Computers 1987). In XY no
+// path turns from a later dimension into an earlier one. In a repair:
 //
-//   - On the VL of XY every turn that an existing XY path makes is allowed.
-//   - A detour may make any other turn, wherever, as long as all turns made on
-//     its VL can be put in an order in which every path makes them: a turn
-//     that would close a cycle is refused, now and later. A cable that is
-//     missing breaks the cycles around it, and so the turns next to it are
-//     mostly free.
-//   - A path that finds no detour on one VL takes another one, on which only the
-//     detours count that take it, with their XY part: SL k is VL k, for the
-//     whole path.
+//   - On XY's VL every turn that an existing XY path makes is allowed.
+//   - A detour may make any other turn, as long as all turns made on its VL can be put in an order
+//     in which every path makes them: a turn that closes a cycle is refused, now and later. A
+//     missing cable breaks the cycles around it, so most turns next to it are free.
+//   - A path that finds no detour on one VL takes another, on which only detours (with their XY
+//     part) count: SL k is VL k, for the whole path.
 //
-// A topological order of all turns on each VL is kept up to date while turns
-// are added (see waits), so that no step of the search ever has a credit loop
-// to take back. The sources are all switches, which includes their own port 0,
-// so the proof holds for management traffic as well; channels from and to
-// hosts come first and last and are in no cycle. Parallel links are the same
-// way for all this: cycles through parallel cables would be cycles of ways.
+// A topological order of all turns on each VL is kept up to date while turns are
+// added (see waits), so the search never has to undo a credit loop. Paths begin
+// at all switches, which includes their own port 0, so the proof holds for
+// management traffic as well. Channels from and to hosts come first and last and
+// are in no cycle. Parallel cables count as one way: cycles through them would
+// be cycles of ways.
 //
 // # Detours
 //
-// Forwarding goes by destination: a detour to a LID is a hop from a switch with
-// a broken entry to one that has an entry already, XY's or a detour's, and from
-// there on it is that switch's path. So the detours to one destination are
-// trees, which grow from the switches that XY still connects, by the number of
-// hops, then by position. A hop that needs no new turn is preferred to one that
-// needs one and saves up to newTurn hops: each new turn forbids others, and
-// the ones next to what is missing serve all paths that come by.
+// Forwarding is by destination: a detour to a LID is a hop from a switch with a
+// broken entry to one that has an entry already, XY's or a detour's, and then
+// follows that switch's path. So the detours to one destination are trees. They
+// grow from the switches that XY still connects, by the number of hops, then by
+// position. A hop that needs a new turn is taken only if it saves more than
+// newTurn hops: each new turn forbids others, and the turns next to what is
+// missing serve all paths that come by.
 //
 // Whether one VL is enough depends on which turns come first, and sometimes
-// nothing helps: a mesh of 3x3 without its middle switch is a ring of eight;
+// nothing helps. A mesh of 3x3 without its middle switch is a ring of eight;
 // each way round has two corners where XY does not turn, of which one must stay
-// forbidden; the two ways round never share such a corner; and so some pair has
-// a forbidden corner on both. To find out is hard in general, so the search is
-// repeated: with different turns preferred (those with one direction in common,
+// forbidden; the two ways never share such a corner; so some pair has a
+// forbidden corner on both. To find out is hard in general, so the search is
+// repeated: with different preferred turns (those with one direction in common,
 // which gives the turn models of Glass and Ni, J. ACM 1994, away from faults),
-// and each time with the destination first at which it failed. The fewest VLs
-// win; a last round shortens detours on these VLs. The number of rounds is
-// bounded by the work, not by time, so that the result is always the same.
+// and each time first with the destination at which it failed. The fewest VLs
+// win; a last round shortens detours on these VLs. Work, not time, bounds the
+// number of rounds, so that the result is always the same.
 //
-// If XY needs no VLs of its own and detours need only one VL, the result has no SL-to-VL
-// tables: any subnet manager that loads tables from a file can use it. If XY has VLs for
-// rings, these and their SLs stay unchanged, and detours take VLs and SLs
-// above them.
+// If XY needs no VLs of its own and detours need only one VL, the result has no
+// SL-to-VL tables: any subnet manager that loads tables from a file can use it.
+// If XY has VLs for rings, these and their SLs stay, and detours take VLs and
+// SLs above them.
 //
-// It returns a *lft.DomainError that names a pair when the VLs or SLs do not
-// suffice, and ctx's error. One round takes O(switches x broken entries) at
-// worst, in practice little more than O(switches^2) for the columns and O(1) a
-// broken entry.
+// Errors: a *lft.DomainError that names a pair if there are too few VLs or SLs,
+// and ctx's. One round takes O(switches x broken entries) at worst, in practice
+// little more than O(switches^2) for the columns and O(1) for a broken entry.
 func repair(ctx context.Context, g *Grid, base *lft.Routing, opt lft.Options) (*lft.Routing, error) {
 	r, err := newRepairer(g, base, opt)
 	if err != nil {
@@ -118,27 +112,27 @@ func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
 
 func (r *repairer) name(s int32) fabric.Name { return r.g.Fabric.Name(r.node[s]) }
 
-// column is the entries of all switches for the LIDs that a switch delivers. XY sends
-// these alike.
+// column is the entries of all switches for the LIDs that a switch delivers. XY
+// routes these alike.
 type column struct {
 	to     int32 // the switch
 	lids   []fabric.LID
-	xy     []Dir   // by switch: where XY leads, NoDir where it is broken and at the destination
-	broken []int32 // switches that have no entry and cables to the destination
+	xy     []Dir   // by switch: XY's direction, NoDir if broken and at the destination
+	broken []int32 // switches without an entry, but with cables to the destination
 }
 
 // repairer finds detours.
 type repairer struct {
 	*arcs
 	g       *Grid
-	columns []column // by the position of the destination
-	broken  int      // entries of all columns, those of a column counted once
-	shared  bool     // whether detours may take XY's own VL
-	turns   *waits   // XY's turns; none unless shared
-	order   []int32  // all arcs, a topological order of turns
-	firstVL int      // of detours
+	columns []column // sorted by the position of the destination
+	broken  int      // how many entries are broken; a column's LIDs count once
+	shared  bool     // detours may take XY's own VL
+	turns   *waits   // XY's turns; none if not shared
+	order   []int32  // all arcs, in a topological order of the turns
+	firstVL int      // for detours
 	firstSL int
-	limit   int // of VLs for detours, XY's included when it is shared
+	limit   int // greatest number of VLs for detours, with XY's if shared
 
 	tree
 	stuckFrom, stuckTo int32
@@ -163,7 +157,7 @@ func newRepairer(g *Grid, base *lft.Routing, opt lft.Options) (*repairer, error)
 	return r, nil
 }
 
-// firstFreeSL is one more than the highest SL of any path.
+// firstFreeSL returns 1 more than the highest SL of any path.
 func firstFreeSL(sls *lft.PathSLs) int {
 	if sls == nil {
 		return 1
@@ -177,7 +171,7 @@ func firstFreeSL(sls *lft.PathSLs) int {
 	return free
 }
 
-// readColumns makes the columns, and lists the broken entries of each.
+// readColumns sets columns, with the broken entries of each.
 func (r *repairer) readColumns(t *lft.Tables) {
 	f := r.g.Fabric
 	lids := make([][]fabric.LID, len(r.node))
@@ -210,7 +204,7 @@ func (r *repairer) readColumns(t *lft.Tables) {
 	}
 }
 
-// readTurns finds XY's turns.
+// readTurns adds XY's turns to turns.
 func (r *repairer) readTurns() {
 	for i := range r.columns {
 		c := &r.columns[i]
@@ -242,7 +236,7 @@ func (r *repairer) write(base *lft.Routing, found *detours) {
 		return
 	}
 	for _, out := range f.Channels() {
-		m := *base.SL2VL.At(0, out) // XY's depend on the output port only
+		m := *base.SL2VL.At(0, out) // XY's maps depend on the output port only
 		for i := range used {
 			m[r.firstSL+i] = fabric.VL(r.firstVL + i)
 		}
@@ -250,9 +244,9 @@ func (r *repairer) write(base *lft.Routing, found *detours) {
 	}
 }
 
-// writePorts returns how many VLs the detours take.
+// writePorts writes the detours' entries, and returns how many VLs they take.
 func (r *repairer) writePorts(t *lft.Tables, found *detours) (vls int) {
-	turn := make([]int, len(r.head)) // by arc: LIDs so far, which take turns on parallel links
+	turn := make([]int, len(r.head)) // by arc: number of LIDs so far, for taking parallel links in turn
 	for i, hops := range found.hops {
 		for _, h := range hops {
 			vls = max(vls, int(h.vl)+1)

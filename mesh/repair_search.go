@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// newTurn is how many hops longer a path may be to save a new turn, and
-	// otherTurn how many more if the turn is not one of those preferred.
+	// newTurn is how many hops longer a path may be to save a new turn, otherTurn
+	// how many more if the turn is not a preferred one.
 	newTurn   = 2
 	otherTurn = 4
-	// rounds is how often the search is repeated with the same preference, for
-	// each number of VLs.
+	// rounds is how many times the search is repeated for each preference and
+	// number of VLs.
 	rounds = 8
-	// roundsWork bounds the broken entries that all searches for a number of
-	// VLs visit together; wholeRounds does so where so much is
-	// broken that it would be less than this many whole searches.
+	// roundsWork bounds the broken entries that all searches for a number of VLs
+	// visit. If so much is broken that this is less than wholeRounds whole
+	// searches, these are the bound.
 	roundsWork  = 1 << 19
 	wholeRounds = 4
 )
@@ -29,16 +29,15 @@ type detours struct {
 	vls  []*waits
 }
 
-// hop is the first hop of a detour: from a switch, the way, and the VL that
-// the whole path takes, counted from the first one for detours.
+// hop is the first hop of a detour: from a switch in a direction, and the VL of
+// the whole path, counted from the first VL for detours.
 type hop struct {
 	from int32
 	way  Dir
 	vl   uint8
 }
 
-// search finds detours on as few VLs as it can, nil when the limit does not
-// suffice.
+// search finds detours on as few VLs as it can; nil if limit is not enough.
 func (r *repairer) search(ctx context.Context) (*detours, error) {
 	order := text.Indices[int32](r.columns, func(c column) bool { return len(c.broken) > 0 })
 	best, _, err := r.try(ctx, order, NoDir, r.limit)
@@ -65,7 +64,7 @@ func (r *repairer) search(ctx context.Context) (*detours, error) {
 	return best, r.shorten(ctx, best)
 }
 
-// repeat tries with each of the preferences in turn.
+// repeat calls try with each of the preferences in turn.
 func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours, error) {
 	r.work = 0
 	orders := make([][]int32, r.dirs+1) // by preferred direction, NoDir first
@@ -88,8 +87,8 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 	return nil, nil
 }
 
-// try goes through the columns in an order and takes up to vls VLs. Where
-// it fails it returns the place in the order.
+// try grows the detours of the columns in an order, on up to vls VLs. If it
+// fails, it returns the place in the order.
 func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
 	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn
 	r.vls = []*waits{r.newVL()}
@@ -112,15 +111,15 @@ func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) 
 	return found, 0, nil
 }
 
-// newVL is the dependencies of a VL, none so far.
+// newVL returns the dependency graph of a new VL, which is empty.
 func (r *repairer) newVL() *waits {
 	w := newWaits(r.arcs, 1)
 	w.keepAcyclic(r.order)
 	return w
 }
 
-// shorten grows all columns again, on the turns of all together and more where
-// they make paths shorter. A column for which that fails keeps its detours.
+// shorten grows all columns again. It may use all turns made so far, and new ones
+// that make paths shorter. A column that fails keeps its detours.
 func (r *repairer) shorten(ctx context.Context, found *detours) error {
 	r.vls = found.vls
 	r.prefer, r.newTurn, r.otherTurn = NoDir, 0, 0
@@ -138,26 +137,26 @@ func (r *repairer) shorten(ctx context.Context, found *detours) error {
 // tree grows the detours to one destination.
 type tree struct {
 	vls       []*waits
-	prefer    Dir // turns with this direction in them are preferred
+	prefer    Dir // prefer turns with this direction
 	newTurn   int
 	otherTurn int
-	work      int   // broken entries visited
-	failed    int32 // column
+	work      int   // how many broken entries were visited
+	failed    int32 // the column that try failed at
 
 	c      *column
-	way    []Dir     // by switch: where its path leads
-	length []int32   // by switch: hops to the destination, -1 when not known yet
-	clear  []uint16  // by switch with a length: the VLs on which no turn of its path is new
+	way    []Dir     // by switch: direction of its path
+	length []int32   // by switch: hops to the destination, -1 if not known yet
+	clear  []uint16  // by switch with a length: the VLs on which its path has no new turn
 	queue  [][]int32 // by cost: arcs from switches without a way
-	cost   int       // that the queue is at
+	cost   int       // the cost that is being looked at
 	hops   []hop
 	path   []int32
 }
 
-// all is the set of the VLs.
+// all returns the set of all VLs.
 func (r *repairer) all() uint16 { return 1<<len(r.vls) - 1 }
 
-// allowed is the VLs on which the turn from arc into direction d is made.
+// allowed returns the VLs that already have the turn from arc into direction d.
 func (r *repairer) allowed(arc int32, d Dir) uint16 {
 	set := uint16(0)
 	for vl, w := range r.vls {
@@ -168,7 +167,8 @@ func (r *repairer) allowed(arc int32, d Dir) uint16 {
 	return set
 }
 
-// growDetours finds the hops of all broken entries of a column, or returns false.
+// growDetours finds the hops of all broken entries of a column. It returns false
+// if one finds none.
 func (r *repairer) growDetours(c *column) bool {
 	r.c = c
 	copy(r.way, c.xy)
@@ -209,7 +209,7 @@ func (r *repairer) growDetours(c *column) bool {
 	return false
 }
 
-// measure finds the length of an XY path.
+// measure sets the length of an XY path.
 func (r *repairer) measure(s int32) {
 	r.path = r.path[:0]
 	for ; r.length[s] < 0; s = r.head[r.arc(s, r.way[s])] {
@@ -223,7 +223,7 @@ func (r *repairer) measure(s int32) {
 	}
 }
 
-// clearFrom is the VLs on which a path that begins with arc makes no new turn.
+// clearFrom returns the VLs on which a path that begins with arc has no new turn.
 func (r *repairer) clearFrom(arc int32) uint16 {
 	v := r.head[arc]
 	if v == r.c.to {
@@ -249,7 +249,7 @@ func (r *repairer) offer(arc int32) {
 	r.queue[cost] = append(r.queue[cost], arc)
 }
 
-// addDetour makes an arc the first hop of a detour, when its turns are allowed.
+// addDetour makes an arc the first hop of a detour, if its turns are allowed.
 func (r *repairer) addDetour(arc int32) {
 	clear := r.clearFrom(arc)
 	if clear == 0 {
@@ -269,9 +269,9 @@ func (r *repairer) addDetour(arc int32) {
 	}
 }
 
-// allow adds the turns of a path that begins with arc on a VL, as a set: first
-// of those on which the rest of the path has no new turn. It is empty when
-// cycles forbid it on all VLs.
+// allow adds the turns of a path that begins with arc to one VL, and returns that
+// as a set. It tries first the VLs on which the rest of the path has no new turn.
+// The set is empty if all VLs would get a cycle.
 func (r *repairer) allow(arc int32) uint16 {
 	clear := r.clear[r.head[arc]]
 	for _, rest := range []uint16{clear, r.all() &^ clear} {

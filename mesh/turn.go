@@ -10,48 +10,47 @@ import (
 )
 
 // The turn models of Glass and Ni (The turn model for adaptive routing, JACM
-// 1994) forbid just the turns that every cycle of channels on an open mesh
-// needs: a path takes directions of one set first, in any order, then
-// directions of another, and never returns to the first.
+// 1994) forbid just enough turns that no cycle of channels is left on an open
+// mesh: a path first takes directions of one set, in any order, then directions
+// of another, and never returns to the first.
 //
 // Zhou, Liu and Chung argue with negative-first (Fig. 4), whose adaptive form
-// gives multicast trees that deliver twice; forwarding tables, however, are not
-// adaptive. Here each engine has a deterministic form: a list of
-// directions, in which a path makes all hops in one direction before the next. Negative-first
-// has W, S, E, N (X7), with which the paths from one source are a tree, as they
-// are with XY (E-X9).
+// gives multicast trees that deliver twice; but forwarding tables are not
+// adaptive. Here each engine has a deterministic form: a list of directions; a
+// path makes all hops in one direction before the next. Negative-first has W, S,
+// E, N (X7); with it the paths from one source are a tree, as with XY (E-X9).
 //
-// Where a cable or a switch on that path is missing, the adaptive form's
-// freedom serves to find another. A table knows no history, so a switch from
-// which the second set alone leads to the destination takes that, for any
-// sender, and any other switch takes the first set; each by a shortest way,
-// directions by the list where several are. Paths that are whole stay what they
-// were: they are such ways. What cannot be reached so has NoPath in all switches
-// that cannot reach it.
+// If a cable or a switch on that path is missing, the freedom of the adaptive
+// form serves to find another. A table has no history. So a switch from which
+// the second set alone leads to the destination takes that, for any sender, and
+// any other switch takes the first set; each by a shortest way, of several by
+// the first in the list. Whole paths are such ways, and stay. A LID has NoPath
+// in all switches that cannot reach it so.
 //
-// They are engines for open grids. On tori they refuse unless Options.NoWrap
+// These engines are for open grids. They refuse tori unless Options.NoWrap
 // leaves the cables that close rings unused.
 
-// TurnModel is an engine that routes by one of them.
+// TurnModel is an engine that routes by a turn model.
 type TurnModel uint8
 
 const (
 	// NegativeFirst takes negative directions first: in two dimensions west and
-	// south, then east and north. Its deterministic form takes the negative
+	// south, then east and north. Its deterministic form has the negative
 	// directions by dimension, then the positive ones.
 	NegativeFirst TurnModel = iota
-	// WestFirst goes west first, then to any other direction. In n dimensions it
-	// is all-but-one-negative-first: the negative directions of all dimensions but
-	// the last come first. Its deterministic form is west, then north or south,
-	// then east: those negative directions by dimension, then the last dimension,
-	// then the positive directions of the others, from the last to the first.
+	// WestFirst goes west first, then in all other directions. In n dimensions
+	// it is all-but-one-negative-first: the negative directions of all
+	// dimensions but the last come first. Its deterministic form is west, then
+	// north or south, then east: these negative directions by dimension, then
+	// the last dimension, then the positive directions of the others, from the
+	// last to the first.
 	WestFirst
-	// NorthLast goes north last, after all other directions. In n dimensions it is
-	// all-but-one-positive-last: the positive directions of all dimensions but the
-	// first come last. Its deterministic form is south, then east or west, then
-	// north: the negative directions of those dimensions from the last to the
-	// second, then the first dimension, then the positive directions by
-	// dimension.
+	// NorthLast goes north last, after all other directions. In n dimensions it
+	// is all-but-one-positive-last: the positive directions of all dimensions
+	// but the first come last. Its deterministic form is south, then east or
+	// west, then north: the negative directions of these dimensions from the
+	// last to the second, then the first dimension, then the positive directions
+	// by dimension.
 	NorthLast
 )
 
@@ -60,11 +59,11 @@ func (m TurnModel) Name() string {
 	return [...]string{"negative-first", "west-first", "north-last"}[m]
 }
 
-// Guarantee is NoCreditLoop; on grids without missing cables or switches all
-// pairs reach each other as well, by shortest paths of an open mesh.
+// Guarantee is NoCreditLoop. On grids without missing cables or switches all
+// pairs also reach each other, by shortest paths of an open mesh.
 func (TurnModel) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
-// Route takes what XY takes on a whole grid; where parts are missing also
+// Route takes as long as XY on a whole grid; if parts are missing also
 // O(switches x (switches x directions + LIDs)).
 func (m TurnModel) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	g, err := detectFor(m.Name(), f, opt)
@@ -81,13 +80,13 @@ func (m TurnModel) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options)
 
 // turns is the deterministic form of a turn model.
 type turns struct {
-	order []Dir // of the path
-	// first is how many directions of order are the first set; the others
-	// are the second.
+	order []Dir // of a path
+	// first is how many directions of order are the first set; the others are
+	// the second.
 	first int
 }
 
-// turns is that of a grid with dims dimensions.
+// turns returns the deterministic form for dims dimensions.
 func (m TurnModel) turns(dims int) turns {
 	var negative, positive []Dir // by dimension
 	for d := range dims {
@@ -130,16 +129,17 @@ func routeTurns(ctx context.Context, m TurnModel, g *Grid, opt lft.Options) (*lf
 	return &lft.Routing{Engine: m.Name(), Fabric: g.Fabric, Tables: tables}, nil
 }
 
-// bypasses finds ways to one destination after the other: scratch of a worker.
+// bypasses finds paths to one destination after the other. It is the scratch
+// memory of a worker.
 type bypasses struct {
 	*paths
 	turns  turns
-	hops   []int32         // by switch: to the destination, -1 for no way
-	second []fabric.NodeID // that reach it by the second set alone, nearest first
-	first  []fabric.NodeID // that reach it otherwise, nearest first
+	hops   []int32         // by switch: hops to the destination, -1 without a way
+	second []fabric.NodeID // switches that reach it by the second set alone, nearest first
+	first  []fabric.NodeID // other switches that reach it, nearest first
 }
 
-// to fills the entries that are NoPath for the LIDs of switch t.
+// to sets the NoPath entries for the LIDs of switch t.
 func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
 	lids := b.lids[b.g.Position(t)]
 	if len(lids) == 0 {
@@ -153,7 +153,7 @@ func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
 	for i := 0; i < len(b.second); i++ {
 		b.second = b.behind(b.second[i], b.turns.order[b.turns.first:], b.second)
 	}
-	// Those nearest to t first, of both lists.
+	// Visit the switches of both lists, those nearest to t first.
 	b.first = b.first[:0]
 	for i, j := 0, 0; i < len(b.second) || j < len(b.first); {
 		var u fabric.NodeID
@@ -174,8 +174,8 @@ func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
 	}
 }
 
-// behind appends the switches to list that have no way yet, and come to u by
-// a hop in one of the directions.
+// behind appends to list the switches without a way that reach u by a hop in one
+// of the directions.
 func (b *bypasses) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []fabric.NodeID {
 	for _, way := range dirs {
 		s := b.next(u, way.Opposite())
@@ -187,8 +187,8 @@ func (b *bypasses) behind(u fabric.NodeID, dirs []Dir, list []fabric.NodeID) []f
 	return list
 }
 
-// enter fills the entries of switch s that are NoPath with the first of the
-// directions that leads nearer to the destination. Parallel links take turns.
+// enter sets the NoPath entries of switch s to the first of the directions that
+// leads nearer to the destination. Parallel links take turns.
 func (b *bypasses) enter(s fabric.NodeID, dirs []Dir, lids []fabric.LID, row []fabric.PortNum) {
 	if row[lids[0]] != fabric.NoPath {
 		return

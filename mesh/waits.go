@@ -8,18 +8,19 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// arcs numbers the ways between neighbouring switches of a grid. Switches are
-// known by their place in the order of positions here, so that nothing depends
-// on GUIDs; the arc from switch s in direction d is s*ways+d, however many
-// parallel cables it has. Arcs without a cable keep their number.
+// arcs numbers the ways between neighbouring switches of a grid. Here switches
+// are numbered in the order of positions, so that nothing depends on GUIDs. The
+// arc from switch s in direction d is s*dirs+d, for any number of parallel
+// cables. Arcs without a cable keep their number.
 type arcs struct {
 	dirs  int32
-	head  []int32         // by arc: the switch that it leads to, -1 without a cable
+	head  []int32         // by arc: the switch at its end, -1 without a cable
 	node  []fabric.NodeID // by switch
-	index []int32         // by NodeID: the switch
+	index []int32         // by NodeID: the number of the switch
 }
 
-// newArcs leaves out the cables that close rings when noWrap says so.
+// newArcs numbers the arcs of g. With noWrap it leaves out the cables that close
+// rings.
 func newArcs(g *Grid, noWrap bool) *arcs {
 	n, dirs := g.Fabric.NumSwitches(), 2*len(g.Dims)
 	a := &arcs{dirs: int32(dirs), head: make([]int32, n*dirs), index: make([]int32, n)}
@@ -39,18 +40,18 @@ func newArcs(g *Grid, noWrap bool) *arcs {
 	return a
 }
 
-// arc is the one from switch s in direction d.
+// arc returns the arc from switch s in direction d.
 func (a *arcs) arc(s int32, d Dir) int32 { return s*a.dirs + int32(d) }
 
-// next is the arc that leads on in direction d from where an arc leads.
+// next returns the arc in direction d from the end of an arc.
 func (a *arcs) next(arc int32, d Dir) int32 { return a.arc(a.head[arc], d) }
 
-// neighbors lists the switches that cables join with s.
+// neighbors lists the switches with a cable to s.
 func (a *arcs) neighbors(s int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(a.head[s*a.dirs:(s+1)*a.dirs]), func(to int32) bool { return to < 0 })
 }
 
-// into is the arc that leads to switch s in direction d, -1 without a cable.
+// into returns the arc that leads to switch s in direction d, -1 without a cable.
 func (a *arcs) into(s int32, d Dir) int32 {
 	from := a.head[a.arc(s, d.Opposite())]
 	if from < 0 {
@@ -59,15 +60,15 @@ func (a *arcs) into(s int32, d Dir) int32 {
 	return a.arc(from, d)
 }
 
-// waits is a channel dependency graph: which channels a packet that holds a
-// channel may wait for. A channel is an arc and a VL. Parallel cables count as
-// one: what is safe so is safe with each of them for itself.
+// waits is a channel dependency graph: the channels that a packet in a channel
+// may wait for. A channel is an arc and a VL. Parallel cables count as one: if
+// that graph has no cycle, there is none with each cable for itself.
 type waits struct {
 	*arcs
 	graph.Rows
 	vls int
-	// acyclic has the same edges, and adds none that closes a cycle; nil for a graph that may have
-	// cycles.
+	// acyclic has the same edges, and refuses edges that close a cycle; nil for a
+	// graph that may have cycles.
 	acyclic *graph.Acyclic
 	list    []int32
 }
@@ -83,13 +84,13 @@ func newWaits(a *arcs, vls int) *waits {
 	return &waits{arcs: a, vls: vls, Rows: graph.NewRows(base, int(a.dirs)*vls)}
 }
 
-// keepAcyclic makes add refuse cycles from now on. order is as of sorted, of all
-// channels.
+// keepAcyclic makes add refuse cycles from now on. order is a topological order
+// of all channels.
 func (w *waits) keepAcyclic(order []int32) {
 	w.acyclic = graph.NewAcyclic(&w.Rows, graph.NewOrder(order), w.before, math.MaxInt)
 }
 
-// clone is a copy that cycles may be added to.
+// clone returns a copy, in which add does not refuse cycles.
 func (w *waits) clone() *waits {
 	c := newWaits(w.arcs, w.vls)
 	copy(c.Bits, w.Bits)
@@ -100,7 +101,7 @@ func (w *waits) channels() int { return len(w.head) * w.vls }
 
 func (w *waits) channel(arc int32, vl int) int32 { return arc*int32(w.vls) + int32(vl) }
 
-// onward is the channel with a VL that leads on in direction d from where a channel leads.
+// onward returns the channel on VL vl in direction d from the end of a channel.
 func (w *waits) onward(channel int32, d Dir, vl int) int32 {
 	return w.channel(w.next(channel/int32(w.vls), d), vl)
 }
@@ -120,12 +121,13 @@ func (w *waits) before(channel int32) []int32 {
 	return w.list
 }
 
-// sorted lists the channels in a topological order, without those on cycles and those
+// sorted lists the channels in a topological order, without those on cycles or
 // reachable from cycles.
 func (w *waits) sorted() []int32 { return graph.TopologicalOrder(w.channels(), w.Next()) }
 
-// add makes a channel wait for the one with a VL that leads on in direction d. After keepAcyclic
-// it changes nothing and returns false if that closes a cycle.
+// add makes a channel wait for the channel on VL vl in direction d from its end.
+// After keepAcyclic it returns false, and changes nothing, if that closes a
+// cycle.
 func (w *waits) add(channel int32, d Dir, vl int) bool {
 	if w.acyclic != nil {
 		return w.acyclic.Try(channel, w.onward(channel, d, vl))
@@ -134,7 +136,7 @@ func (w *waits) add(channel int32, d Dir, vl int) bool {
 	return true
 }
 
-// cycle returns channels each of which waits for the next one, and the last for the
+// cycle returns channels of which each waits for the next, and the last for the
 // first; nil if there are none.
 func (w *waits) cycle() []int32 {
 	order := w.sorted()
@@ -145,8 +147,8 @@ func (w *waits) cycle() []int32 {
 	for _, ch := range order {
 		sorted[ch] = true
 	}
-	// Each of the others is waited for by one of them: back from any, until one
-	// comes again.
+	// For each channel left, another one left waits: go back from any, until one
+	// is met again.
 	before, next := make([]int32, w.channels()), w.Next()
 	at := int32(-1)
 	for ch := range int32(w.channels()) {

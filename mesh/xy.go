@@ -9,63 +9,61 @@ import (
 )
 
 // XY is dimension-order routing on meshes, tori and hypercubes: the routing of
-// Zhou, Liu and Chung (section 3.2) for any number of dimensions, with hosts
-// and parallel links in any number.
+// Zhou, Liu and Chung (section 3.2) for any number of dimensions, hosts and
+// parallel links.
 //
 // A path changes the first coordinate until it is the destination's, then the
 // second, and so on. The paper prints four cases by the signs of the two
-// differences; its cases 3 and 4 have y go the wrong way (E-X3), its list of
+// differences; in its cases 3 and 4 y goes the wrong way (E-X3), its list of
 // ports names east twice where the second one is west (E-X2), and its table has
-// no entry for a switch's own host. Here y always moves towards the
-// destination, and LIDs of ports on the switch itself leave by the port to them. The
-// paper's LID x*m+y+1, which its tables divide by m again, is not unique
-// (E-X1), see Grid.LIDs; these tables use coordinates, whatever the LIDs.
-// All LIDs of a position, the switch's own included, follow the same path, except
-// for the choice between parallel links.
+// no entry for a switch's own host. Here y always moves towards the destination,
+// and LIDs of ports on the switch itself leave by the port to them. The paper's
+// LID x*m+y+1, which its tables divide by m again, is not unique (E-X1), see
+// Grid.LIDs; these tables use coordinates, for any LIDs. All LIDs of a position,
+// the switch's own included, follow the same path, except for the choice between
+// parallel links.
 //
 // # Rings
 //
-// On a ring a path goes the shorter way round. Of the paths that go exactly
-// half way round, those that leave the ring at a switch whose coordinates have
-// an even sum go towards greater coordinates, the others towards smaller ones;
-// only coordinates in rings of even length count in this sum. On rings too the paths from
-// one source to all destinations are a tree, so that mft.Union and similar
-// schemes can follow them, unless parallel cables divide the destinations.
+// On a ring a path goes the shorter way. Of the paths that go exactly half way
+// round, those that leave the ring at a switch whose coordinates have an even sum
+// go towards greater coordinates, the others towards smaller ones; only
+// coordinates in rings of even length count in the sum. So on rings too the paths
+// from one source are a tree, which mft.Union and similar schemes can follow,
+// unless parallel cables divide the destinations.
 //
-// Channels of a ring can wait for each other in a cycle, so each ring of four
-// positions or more takes two VLs: see datelines. It takes a bit of the SL for
-// each such dimension; an SL has four. A ring of three has no path that goes
-// two hops in it, and so no cycle.
+// Channels of a ring can wait for each other in a cycle, so rings of four or more
+// positions take two VLs: see datelines. Each such dimension takes a bit of the
+// SL, which has four. In a ring of three no path has two hops, so there is no
+// cycle.
 //
-// With Options.NoWrap the cables that close rings are not used, only
-// VL 0 is needed, and paths are those of a mesh.
+// With Options.NoWrap the cables that close rings are not used, VL 0 is enough,
+// and paths are those of a mesh.
 //
 // # Several LIDs on a port
 //
-// With an LMC of 1 or more the LIDs at odd distances from the base LID are
-// routed in the opposite order of the dimensions, YX, so that a sender has two
-// paths; where all coordinates differ on a grid of two dimensions, they share
-// no link between switches. Both orders on one VL would close cycles, so the
-// second one has VLs of its own, and the next bit of the SL tells the order: on
-// a mesh it is SL 0 and VL 0 for XY, SL 1 and VL 1 for YX. If Options.VLs is too
-// small for both, all LIDs use XY. On a grid of one dimension both orders
-// are the same.
+// With an LMC of 1 or more, LIDs at odd distances from the base LID are routed in
+// the opposite order of the dimensions, YX, so that a sender has two paths. On a
+// grid of two dimensions these share no link between switches if all coordinates
+// differ. Both orders on one VL would close cycles, so the second one has VLs of
+// its own, and the next bit of the SL gives the order: on a mesh SL 0 and VL 0
+// for XY, SL 1 and VL 1 for YX. If Options.VLs is too small for both, all LIDs
+// use XY. On a grid of one dimension both orders are the same.
 //
 // # Missing cables and switches
 //
-// The path of dimension order is the only one. Where a cable or a switch on it
-// is missing, all switches from which the path leads there have NoPath for the
-// LID, so that packets are dropped where they set out, and the checker names
-// the pairs. With Options.Repair they are routed around what is missing, and
-// then all LIDs of a port go by one order; see repair.
+// Dimension order allows one path. If a cable or a switch on it is missing, all
+// switches on the path before that have NoPath for the LID: packets are dropped
+// where they set out, and the checker names the pairs. Options.Repair routes them
+// around what is missing; then all LIDs of a port go by one order; see repair.
 type XY struct{}
 
-// Name is "xy". OpenSM's name for it is dor.
+// Name is "xy"; OpenSM's name is dor.
 func (XY) Name() string { return "xy" }
 
-// Guarantee is NoCreditLoop. On a grid without missing cables or switches,
-// all pairs reach each other as well, and paths are shortest ones unless
-// Options.NoWrap forbids those.
+// Guarantee is NoCreditLoop. On a grid without missing cables or switches, all
+// pairs also reach each other, by shortest paths unless Options.NoWrap forbids
+// these.
 func (XY) Guarantee() lft.Guarantee { return lft.NoCreditLoop }
 
 // Route takes O(switches x (positions + LIDs)).
@@ -88,10 +86,10 @@ func (e XY) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.
 	return r, nil
 }
 
-// maxNotes limits how many missing parts, and how many pairs, are named.
+// maxNotes bounds how many missing parts, and how many pairs, are named.
 const maxNotes = 8
 
-// broken names pairs of CA ports that have no path, by the first LID of the
+// broken names pairs of CA ports without a path, by the first LID of the
 // destination.
 func broken(f *fabric.Fabric, t *lft.Tables) []string {
 	var notes []string
@@ -126,7 +124,7 @@ func (g *Grid) notes() []string {
 	return notes
 }
 
-// detectFor finds the grid that an engine is to route on.
+// detectFor finds the grid for an engine.
 func detectFor(engine string, f *fabric.Fabric, opt lft.Options) (*Grid, error) {
 	g, err := Detect(f, DetectOptions{Origin: opt.Origin, Dims: opt.Dims})
 	if err != nil {
@@ -164,8 +162,8 @@ func routeXY(ctx context.Context, g *Grid, opt lft.Options) (*lft.Routing, error
 	return r, nil
 }
 
-// dimensionOrder is the list of directions of XY routing, last dimension
-// first when reversed.
+// dimensionOrder returns the directions of XY routing in order; if reversed, the
+// last dimension first.
 func dimensionOrder(dims int, reversed bool) []Dir {
 	var order []Dir
 	for d := range dims {
@@ -177,7 +175,7 @@ func dimensionOrder(dims int, reversed bool) []Dir {
 	return order
 }
 
-// planLanes decides how many VLs XY routing takes.
+// planLanes chooses the VLs of XY routing.
 func planLanes(g *Grid, opt lft.Options) (*lanes, error) {
 	n := len(g.Dims)
 	l := &lanes{g: g, orders: [][]Dir{dimensionOrder(n, false)}}

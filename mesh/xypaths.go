@@ -10,48 +10,46 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// paths is direction-order routing on a grid: a path takes all the hops that
-// it needs in the first direction of a list, then all in the next one, and so
-// on. East, west, north, south is XY routing, west, south, east, north is
-// negative-first.
+// paths is direction-order routing on a grid: a path makes all hops that it needs
+// in the first direction of a list, then all in the next one, and so on. East,
+// west, north, south is XY routing; west, south, east, north is negative-first.
 //
-// In each dimension a path goes one way only: on an open one towards the
-// destination, on a ring by the shorter way. Half way round an even ring both
-// are short; then paths that leave the ring at a position with an even sum of
-// coordinates go towards greater ones, the others towards smaller ones, where
-// the coordinates in rings of even length count. Half of the positions in a ring
-// are even, and so each direction gets half of these paths. Of a ring of 4i
-// positions each channel carries the same, of one of 4i+2 positions neighbouring
-// channels differ, by the paths of one position.
+// In each dimension a path goes one way: on an open one towards the destination,
+// on a ring the shorter way. Half way round an even ring both are short: then
+// paths that leave the ring at a position with an even sum of coordinates go
+// towards greater ones, the others towards smaller ones; only coordinates in
+// rings of even length count. Half of the positions in a ring are even, so each
+// direction gets half of these paths. In a ring of 4i positions all channels
+// carry the same; in one of 4i+2 positions neighbouring channels differ by the
+// paths of one position.
 //
 // Where a path leaves a ring follows from its source and from the destination's
-// coordinates in this dimension and those before it. So paths of one source that
-// have part of their destinations' coordinates in common have that part of the
-// way in common, and the paths of one source are a tree, as multicast along them
-// needs it. A tree takes from the balance: what goes to one position in a ring
-// goes one way, wherever it goes on to, and in rings of 4i+2 positions that
+// coordinates up to this dimension. So paths of one source to destinations with
+// these coordinates in common share that part of the way: they are a tree, as
+// multicast along them needs. That costs balance: all that goes to one position
+// in a ring goes one way, wherever it goes on to. In rings of 4i+2 positions that
 // leaves an odd number of such bundles for two ways.
 //
-// Whatever the list, on open dimensions no channels can wait for each other in
-// a cycle: a packet that holds a channel waits for one of the same direction
-// further on, or for one of a direction that is later in the list.
+// For any list, on open dimensions no channels can wait for each other in a
+// cycle: a packet in a channel waits for one of the same direction further on, or
+// of a direction that is later in the list.
 type paths struct {
 	g      *Grid
-	ring   []bool  // by dimension: whether the cables that close it are used
-	orders [][]Dir // the list of directions; that of slot i is orders[i/positions]
-	tied   []bool  // by dimension: whether it is a ring of even length, with paths half way round
-	odd    []uint8 // by position: the parity of the sum of its coordinates in these
+	ring   []bool  // by dimension: the cables that close it are used
+	orders [][]Dir // lists of directions; slot i has orders[i/positions]
+	tied   []bool  // by dimension: a ring of even length, with paths half way round
+	odd    []uint8 // by position: the parity of the sum of its coordinates in tied dimensions
 
-	// A slot is a position as the destination of one of orders: the number of
-	// the order times Positions, plus the position. LIDs that lead nowhere
-	// have one more slot.
+	// A slot is a position as the destination of one of orders: the order's
+	// number times Positions, plus the position. LIDs that lead nowhere have one
+	// more slot.
 	slot []int32          // by LID
 	lids [][]fabric.LID   // by slot, ascending
 	exit []fabric.PortNum // by LID: the port that delivers it at its position
 }
 
-// newPaths prepares the routing of all LIDs of g's fabric by orders: a LID
-// that is n above its port's base LID goes by orders[n%len(orders)].
+// newPaths prepares the routing of all LIDs by orders: a LID that is n above its
+// port's base LID goes by orders[n%len(orders)].
 func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 	p := &paths{g: g, ring: make([]bool, len(g.Dims)), tied: make([]bool, len(g.Dims)), orders: orders, odd: make([]uint8, g.Positions())}
 	for d, size := range g.Dims {
@@ -71,8 +69,8 @@ func newPaths(g *Grid, noWrap bool, orders ...[]Dir) *paths {
 	return p
 }
 
-// inside returns true if the grid continues from s in direction way, by a cable
-// that may be used.
+// inside returns true if s is not at an edge in direction way. With noWrap a ring
+// has edges, too.
 func (p *paths) inside(s fabric.NodeID, way Dir) bool {
 	d := way.Dim()
 	if p.ring[d] {
@@ -82,8 +80,8 @@ func (p *paths) inside(s fabric.NodeID, way Dir) bool {
 	return way.Positive() && x < p.g.Dims[d]-1 || !way.Positive() && x > 0
 }
 
-// next is the switch that a hop from s in direction way leads to, NoNode for
-// none.
+// next returns the switch that a hop from s in direction way leads to, NoNode if
+// there is none.
 func (p *paths) next(s fabric.NodeID, way Dir) fabric.NodeID {
 	if !p.inside(s, way) || len(p.g.Ports(s, way)) == 0 {
 		return fabric.NoNode
@@ -113,8 +111,8 @@ func (p *paths) findSlots() {
 	}
 }
 
-// toward returns the direction from coordinate x to y of dimension d and the number of hops,
-// for paths whose other coordinates are those of switch s.
+// toward returns the direction from coordinate x to y of dimension d and the
+// number of hops, for paths whose other coordinates are those of switch s.
 func (p *paths) toward(s fabric.NodeID, d, x, y int) (Dir, int) {
 	odd := uint8(0)
 	if p.tied[d] {
@@ -123,7 +121,7 @@ func (p *paths) toward(s fabric.NodeID, d, x, y int) (Dir, int) {
 	return p.around(d, x, y, odd)
 }
 
-// around is toward by the parity of the other coordinates in tied dimensions.
+// around is toward with the parity of the other coordinates in tied dimensions.
 func (p *paths) around(d, x, y int, odd uint8) (Dir, int) {
 	plus := y - x
 	if !p.ring[d] {
@@ -142,11 +140,11 @@ func (p *paths) around(d, x, y int, odd uint8) (Dir, int) {
 	return Plus(d), plus
 }
 
-// tables fills the forwarding tables. An entry is NoPath when a cable or switch
-// anywhere on the path is missing, so that packets which cannot arrive do not
-// set out; broken counts these entries. Rows are independent of each other:
-// the result does not depend on the number of CPUs. It takes O(switches x
-// (positions + LIDs)), with parallel links times their number.
+// tables makes the forwarding tables. An entry is NoPath if a cable or switch
+// anywhere on its path is missing, so that packets that cannot arrive do not set
+// out; broken counts these entries. Rows do not depend on each other, so the
+// result does not depend on the number of CPUs. It takes O(switches x (positions
+// + LIDs)), with parallel links times their number.
 func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err error) {
 	f := p.g.Fabric
 	t = lft.NewTables(f.NumSwitches(), f.MaxLID())
@@ -167,8 +165,9 @@ func (p *paths) tables(ctx context.Context) (t *lft.Tables, broken int, err erro
 	return t, broken, err
 }
 
-// dropBroken makes NoPath of the entries from which the path ends at a switch that has
-// none, and counts all entries without a path that a whole grid would have.
+// dropBroken sets entries to NoPath if the path from there ends at a switch
+// without an entry. It returns the number of entries that a whole grid would have
+// and this one lacks.
 func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 	f := p.g.Fabric
 	var broken atomic.Int64
@@ -179,7 +178,7 @@ func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 			if len(lids) == 0 {
 				return
 			}
-			tree.FindTree(t, lids[0]) // the others pass the same switches
+			tree.FindTree(t, lids[0]) // the other LIDs pass the same switches
 			clear(arrives)
 			for _, s := range tree.Order {
 				arrives[s] = true
@@ -198,7 +197,7 @@ func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 	return int(broken.Load()), err
 }
 
-// eachSwitch calls what newWork returns for every switch, on all CPUs.
+// eachSwitch calls the function of newWork for every switch, on all CPUs.
 func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.NodeID)) error {
 	_, err := par.ForEachWith(ctx, 0, switches, newWork, func(work func(fabric.NodeID), s int) error {
 		work(fabric.NodeID(s))
@@ -207,25 +206,26 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 	return err
 }
 
-// row makes one row of the tables at a time: scratch of a worker.
+// row makes one row of the tables at a time. It is the scratch memory of a
+// worker.
 //
-// Directions are numbered by their rank, the place in the list of their order. The
-// first direction of a path is the one with the least rank of those that it needs.
+// Directions are ranked by their place in their order. The first direction of a
+// path is the one with the least rank of those that it needs.
 type row struct {
 	*paths
-	again   bool     // leave what is NoPath, so that no load is counted for it
-	unit    []uint64 // by PortID of switches: what a path adds to the load
-	wants   []int8   // by coordinate of the dimension at hand
-	first   []int8   // by position: rank of the first direction, that after all at the switch itself
+	again   bool     // entries with NoPath stay, and their LIDs count no load
+	unit    []uint64 // by PortID of switches: the load of a path
+	wants   []int8   // by coordinate of the current dimension: rank of its direction
+	first   []int8   // by position: rank of the first direction; len(order) at the switch itself
 	choices []choice // by direction
-	weight  []uint64 // by direction and coordinate: what a LID adds to the load of one of the choices
+	weight  []uint64 // by direction and coordinate: the load of a LID at that coordinate
 }
 
 // choice is the parallel links of a switch in one direction.
 type choice struct {
 	ports []fabric.PortID
 	load  []uint64 // by index in ports
-	turn  int      // for LIDs without load
+	turn  int      // for dealing out LIDs without load
 }
 
 func newRow(p *paths, unit []uint64) *row {
@@ -234,11 +234,11 @@ func newRow(p *paths, unit []uint64) *row {
 		choices: make([]choice, dirs), weight: make([]uint64, dirs*longest)}
 }
 
-// fill makes the row of switch s, whose entries are NoPath at first. LIDs that leave in
-// a direction with parallel links are divided over these: a LID counts as often as a
-// path to it comes by, as long as all switches have as many hosts, and goes where that
-// leaves the least load in proportion to the link's capacity. LIDs of switches carry no
-// load and are dealt in turn.
+// fill makes the row of switch s, which must have only NoPath. It divides LIDs
+// that leave in a direction with parallel links over these: a LID counts as many
+// times as paths to it come by if all switches have equally many hosts, and goes
+// where that leaves the least load in proportion to the link's capacity. LIDs of
+// switches have no load and are dealt in turn.
 func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 	g := r.g
 	for way := range r.choices {
@@ -270,7 +270,7 @@ func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 	}
 }
 
-// enter fills the entries of LIDs at a position that a direction leads to.
+// enter sets the entries for the LIDs at a position to ports in direction way.
 func (r *row) enter(lids []fabric.LID, at int, way Dir, to []fabric.PortNum) {
 	c := &r.choices[way]
 	if len(c.ports) == 0 {
@@ -293,11 +293,10 @@ func (r *row) enter(lids []fabric.LID, at int, way Dir, to []fabric.PortNum) {
 	}
 }
 
-// directions finds the rank of the first direction from s to every position. It
-// proceeds from the coordinates of the first dimension to those of the first two,
-// and so on. In the first dimension in which s does not have
-// its destination's coordinate, a path leaves a ring at a switch whose other coordinates
-// are those of s.
+// directions finds the rank of the first direction from s to every position: from
+// the coordinates of the first dimension to those of the first two, and so on. In
+// the first dimension in which s differs from the destination, a path leaves a
+// ring at a switch with s's other coordinates.
 func (r *row) directions(s fabric.NodeID, order []Dir) {
 	arrived := int8(len(order))
 	r.first[0] = arrived
@@ -320,8 +319,8 @@ func (r *row) directions(s fabric.NodeID, order []Dir) {
 	}
 }
 
-// least is the port with the least load after weight more is put on it, and
-// puts it there.
+// least returns the index of the port with the least load once weight is added,
+// and adds it.
 func (r *row) least(c *choice, weight uint64) int {
 	best, least := 0, ^uint64(0)
 	for i, p := range c.ports {
@@ -333,10 +332,10 @@ func (r *row) least(c *choice, weight uint64) int {
 	return best
 }
 
-// countBehind counts for the destinations with each coordinate in the dimension of
-// way the switches whose paths to them leave s in that direction: those behind s in
-// this dimension, with any coordinates in the dimensions that paths are through with
-// by then, which have before positions.
+// countBehind sets, for each coordinate in the dimension of way, the number of
+// switches whose paths to destinations with it leave s in that direction: those
+// behind s in this dimension, with any coordinates (before positions) in the
+// dimensions that paths have finished by then.
 func (r *row) countBehind(s fabric.NodeID, way Dir, before uint64) {
 	d := way.Dim()
 	size := r.g.Dims[d]

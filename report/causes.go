@@ -10,14 +10,15 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// How much of causes is printed without Options.Verbose.
+// Limits of what is printed about causes without Options.Verbose.
 const (
-	fewCauses  = 3  // of one rule that are printed each by itself
-	shownLines = 8  // of a list
-	shownHops  = 12 // of a witness
+	fewCauses  = 3  // this many causes of a rule are printed singly
+	shownLines = 8  // greatest number of lines of a list
+	shownHops  = 12 // greatest number of hops of a witness
 )
 
-// causesOf returns the causes of the findings of r, each finding by itself where they were not grouped.
+// causesOf returns the causes of r's findings. If r has none, each finding is its own
+// cause.
 func causesOf(r *verify.Result) []verify.Cause {
 	if r.Causes != nil {
 		return r.Causes
@@ -30,9 +31,8 @@ func causesOf(r *verify.Result) []verify.Cause {
 	return list
 }
 
-// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause are
-// below its text, and the first of them is the finding whose message is that text, if there is
-// one.
+// WriteFindings prints findings like Text, the gravest first. Findings with the same Cause
+// are printed below its text; if the message of one of them is that text, it comes first.
 func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	r, at := &verify.Result{Findings: list}, make(map[string]int)
 	for i := range list {
@@ -57,8 +57,8 @@ func WriteFindings(w io.Writer, list []verify.Finding, opt Options) {
 	writeCauses(w, r, &opt, func(*verify.Cause) bool { return true })
 }
 
-// writeCauses prints the causes that are wanted, the most harmful first. Many of one rule are
-// one list, and with Options.Verbose all findings are printed.
+// writeCauses prints the wanted causes, the most harmful first. Many causes of one rule
+// become one list; with Options.Verbose all findings are printed.
 func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verify.Cause) bool) {
 	type kind struct {
 		rule     string
@@ -88,7 +88,7 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 			writeCause(w, r, opt, c, printed)
 		}
 	}
-	for i := range r.Findings { // those that stand for others are of many causes
+	for i := range r.Findings { // findings that stand for many others belong to no single cause
 		x := &r.Findings[i]
 		if opt.Verbose && x.IsRest() && !printed[i] && wanted(&verify.Cause{Rule: x.Rule, Severity: x.Severity, Waiver: x.Waiver}) {
 			writeFinding(w, x, 0)
@@ -96,10 +96,10 @@ func writeCauses(w io.Writer, r *verify.Result, opt *Options, wanted func(*verif
 	}
 }
 
-// writeList prints causes of the same rule: a line for each of the first shownLines.
+// writeList prints causes of one rule as a list of up to shownLines lines.
 func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause) {
 	count, lost := int64(0), int64(0)
-	counted := make(map[int]bool) // by finding: several causes may have one
+	counted := make(map[int]bool) // by finding: several causes may have the same
 	for _, c := range list {
 		for _, n := range c.Pairs {
 			lost += n
@@ -131,7 +131,8 @@ func writeList(w io.Writer, r *verify.Result, opt *Options, list []*verify.Cause
 	}
 }
 
-// followsOf returns the lines about what follows from a cause, and about the switches at which it is.
+// followsOf returns lines about the consequences of a cause, and about the switches
+// concerned.
 func followsOf(c *verify.Cause, opt *Options) []string {
 	if len(c.Switches) == 0 {
 		return c.Follows
@@ -145,7 +146,8 @@ func followsOf(c *verify.Cause, opt *Options) []string {
 	return append(slices.Clone(c.Follows), "at "+text.List(at, "and")+rest)
 }
 
-// writeCause prints one cause and what follows from it, and enters the findings that it prints.
+// writeCause prints a cause and its consequences. It marks the findings that it prints in
+// printed.
 func writeCause(w io.Writer, r *verify.Result, opt *Options, c *verify.Cause, printed map[int]bool) {
 	first := &r.Findings[c.Findings[0]]
 	if c.Text == first.Message && len(c.Findings) == 1 && c.Follows == nil {

@@ -39,11 +39,11 @@ type (
 	}
 )
 
-// maxOutput bounds the text of a test case, bytes. GitLab takes files below 30 MB (Unit
+// maxOutput bounds a text of a test case in bytes. GitLab takes files below 30 MB (Unit
 // test reports, docs.gitlab.com), and a rule may have two texts.
 const maxOutput = 200 << 10
 
-// caseText is the text of a test case: as many of the texts as have room, and how many do not.
+// caseText joins texts up to maxOutput, and adds how many are left out.
 func caseText(texts []string) string {
 	var b strings.Builder
 	for i, text := range texts {
@@ -56,10 +56,10 @@ func caseText(texts []string) string {
 	return b.String()
 }
 
-// JUnit prints a result as JUnit XML: each rule is a test case, which fails if
-// the rule is undecided or has findings of Options.FailOn or worse. Milder and waived findings are
-// the output of the case. Viewers refuse elements of many
-// megabytes, so the findings of a rule are cut after maxOutput bytes.
+// JUnit prints a result as JUnit XML: each rule is a test case. It fails if the rule is
+// undecided or has findings of Options.FailOn or worse; milder and waived findings are the
+// output of the case. Viewers refuse elements of many megabytes, so each text is cut after
+// maxOutput bytes.
 func JUnit(w io.Writer, r *verify.Result, opt Options) error {
 	suite := junitSuite{Name: opt.subject()}
 	names := text.Each(opt.rules(), func(rule verify.Rule) string { return rule.Name })

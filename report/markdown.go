@@ -10,18 +10,18 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// What fits into a job summary of GitHub, which takes 1 MiB from a step and shows
-// nothing of a longer one (Workflow commands for GitHub Actions, docs.github.com). Half
-// of it is left to others.
+// Limits for a job summary of GitHub, which takes 1 MiB from a step and shows nothing of a
+// longer one (Workflow commands for GitHub Actions, docs.github.com). Half of it is left to
+// others.
 const (
 	maxMarkdown = 512 << 10 // bytes
-	maxMessage  = 1000      // of a finding, bytes
+	maxMessage  = 1000      // of a finding's text, bytes
 )
 
-// Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures, and a
-// table of undecided rules and of the causes of findings, the gravest first, as many as fit
-// into a job summary. Descriptions of nodes can be any text: they are escaped, so that they
-// show as they are and are not Markdown or HTML.
+// Markdown prints a result as a section in GitHub's Markdown: the verdict, the figures, and
+// a table of undecided rules and of the causes of findings, the gravest first, as many as
+// fit into a job summary. Descriptions of nodes can be any text: they are escaped, so that
+// they are not read as Markdown or HTML.
 func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 	var b bytes.Buffer
 	failed, waived := 0, 0
@@ -83,7 +83,7 @@ func Markdown(w io.Writer, r *verify.Result, opt Options) error {
 	return err
 }
 
-// literal makes text that a Markdown table shows as it is.
+// literal escapes text so that a Markdown table shows it unchanged.
 func literal(s string) string { return literals.Replace(s) }
 
 var literals = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\n", " ", "\r", " ", `\`, "&#92;", "`", "&#96;", "*", "&#42;",

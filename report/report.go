@@ -1,7 +1,6 @@
-// Package report prints what verify found: text for people, JSON for scripts,
-// SARIF 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job
-// summaries. All forms are the same bytes for the same result. It makes no promise to other
-// modules.
+// Package report prints what verify found: as text for people, JSON for scripts, SARIF
+// 2.1.0 for code scanning, JUnit XML for CI systems, Markdown for GitHub's job summaries.
+// The same result gives the same bytes. It makes no promise to other modules.
 package report
 
 import (
@@ -20,12 +19,12 @@ import (
 // Form is a way to print a verify.Result.
 type Form struct {
 	Name    string
-	Located bool // has the file and line of findings
+	Located bool // it gives the file and line of findings
 	// Write prints a result. Errors are those of w.
 	Write func(w io.Writer, r *verify.Result, opt Options) error
 }
 
-// Forms are all ways to print a result.
+// Forms lists all forms.
 var Forms = []Form{
 	{Name: "text", Write: Text},
 	{Name: "json", Write: func(w io.Writer, r *verify.Result, opt Options) error {
@@ -48,38 +47,37 @@ func FormByName(name string) (*Form, error) {
 	return nil, fmt.Errorf("format %q: want one of %s", name, strings.Join(names, ", "))
 }
 
-// Options describe where a result comes from, and which findings are failures.
+// Options describe the source of a result, and which findings are failures.
 type Options struct {
 	Version  string // of ibweave
 	Topology string // name of the topology file
 	Tables   string // name of the file of forwarding tables
-	// Certificate is the name of the certificate that was also checked, ""
-	// for none.
+	// Certificate is the name of the certificate that was also checked, "" for none.
 	Certificate string
 	// Bound is the name of the file of bounds that was also checked, "" for none.
 	Bound    string
-	Verbose  bool            // list in text what is idle
-	Compiled bool            // what was checked are files that compile wrote, and not what switches have
-	FailOn   verify.Severity // findings from here on are failures
+	Verbose  bool            // list idle channels in text
+	Compiled bool            // the files checked are compile's output, not the switches' state
+	FailOn   verify.Severity // findings this severe or worse are failures
 	Never    bool            // nothing is a failure
 	// Rules are the rules that were checked; nil for verify.Rules.
 	Rules []verify.Rule
-	// Shape is the shape of the fabric: lines of text by String, and in JSON the member
-	// shape; nil if it is not asked for.
+	// Shape is the shape of the fabric, printed by String in text and as member shape in
+	// JSON; nil if it is not asked for.
 	Shape fmt.Stringer
-	// Plan is the difference from a cabling plan: lines of text by String, and in JSON the member
-	// plan; nil if it is not asked for.
+	// Plan is the difference from a cabling plan, printed by String in text and as member
+	// plan in JSON; nil if it is not asked for.
 	Plan fmt.Stringer
-	// Groups is sums by groups of hosts, a table by String and in JSON and metrics the member
-	// host_groups; nil when it is not asked for.
+	// Groups has sums by groups of hosts, a table by String, and member host_groups in JSON
+	// and metrics; nil if it is not asked for.
 	Groups fmt.Stringer
-	// Lines are names and texts of further lines, after those about the load.
+	// Lines are names and texts of more lines, after those about the load.
 	Lines [][2]string
-	// Traffic is how good tables are for jobs, which Lines say in words: in JSON the member
-	// traffic; nil if it is not asked for.
+	// Traffic is a judgement of the tables for jobs: member traffic in JSON, and the same
+	// in words in Lines. It is nil if it is not asked for.
 	Traffic any
-	// Place says where in which file a finding is, 1-based; nil, or line 0, for
-	// the beginning of the tables.
+	// Place returns the file and line of a finding, from 1. If Place is nil, or line is 0,
+	// the finding is at the beginning of the tables.
 	Place func(f *verify.Finding) (file string, line int)
 }
 
@@ -91,12 +89,12 @@ func (o *Options) rules() []verify.Rule {
 	return o.Rules
 }
 
-// subject is the name of what was checked: tables, or a topology without any.
+// subject returns the name of what was checked: the tables or, without any, the topology.
 func (o *Options) subject() string {
 	return cmp.Or(o.Tables, o.Topology)
 }
 
-// place is where a finding is.
+// place returns the file and line of a finding.
 func (o *Options) place(f *verify.Finding) (file string, line int) {
 	if o.Place != nil {
 		if file, line = o.Place(f); line > 0 {
@@ -111,11 +109,10 @@ func (o *Options) fails(f *verify.Finding) bool {
 	return !o.Never && f.Waiver == nil && f.Severity >= o.FailOn
 }
 
-// Fails returns true if a result is a failure: if some finding is, or something is
-// undecided.
+// Fails returns true if a result is a failure: a finding is, or a rule is undecided.
 func (o *Options) Fails(r *verify.Result) bool { return !o.Never && r.Fails(o.FailOn) }
 
-// document is a result with what else was asked for.
+// document is a result with the other parts of Options that were asked for.
 type document struct {
 	*verify.Result
 	Shape  fmt.Stringer `json:"shape,omitempty"`
@@ -125,8 +122,7 @@ type document struct {
 	Traffic any `json:"traffic,omitempty"`
 }
 
-// JSON prints v, a result or a document that holds one, with two blanks a
-// level.
+// JSON prints v, a result or a document with one, indented by two blanks.
 func JSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
@@ -134,5 +130,5 @@ func JSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// undecided returns which rule is undecided, and why.
+// undecided names an undecided rule with the reason.
 func undecided(u verify.Undecided) string { return "undecided: " + u.Rule + ": " + u.Reason }

@@ -13,7 +13,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// object is an object of JSON: its members are written in the order of their names.
+// object is a JSON object. Its members are written in the order of their names.
 type object = map[string]any
 
 const (
@@ -21,26 +21,26 @@ const (
 	projectURI  = "https://github.com/ibweave/ibweave"
 )
 
-// What GitHub's code scanning takes of a run (Code scanning limits on SARIF results,
-// and SARIF support for code scanning, docs.github.com).
+// Limits of a run in GitHub's code scanning (Code scanning limits on SARIF results, and SARIF
+// support for code scanning, docs.github.com).
 const (
-	maxResults     = 25_000 // more and the file is refused; the gravest come first
-	maxSteps       = 1_000  // of a witness: more are not shown, from 10,000 on refused
-	maxLogical     = 100    // of a location
+	maxResults     = 25_000 // of a run: files with more are refused; the gravest come first
+	maxSteps       = 1_000  // of a witness: more are not shown, from 10,000 the file is refused
+	maxLogical     = 100    // locations of a finding
 	maxDescription = 1024   // characters; help has the whole text
 )
 
-// SARIF prints a result as a SARIF 2.1.0 log with one run. A finding is
-// located in the file of tables, or where Options.Place says, and, by GUID, at its
-// ports or its switch; its witness is a code flow, a step for each channel.
+// SARIF prints a result as a SARIF 2.1.0 log with one run. A finding is located in the file of
+// tables, or as Options.Place says, and by GUID at its ports or switch. Its witness is a code
+// flow with a step for each channel.
 //
-// There are three fingerprints: finding/v1 is equal for findings of the same rule about
-// the same switch and LID. finding/v2 is the finding's own, which does not depend on
-// LIDs, and so is primaryLocationLineHash, the only one that GitHub looks at.
+// There are three fingerprints. finding/v1 is equal for findings of one rule about the same
+// switch and LID. finding/v2 is the finding's own, which does not depend on LIDs;
+// primaryLocationLineHash, the only one that GitHub uses, is made from it.
 //
-// What is undecided is a result of the kind open, which stands for too little information
-// to say whether there is a problem (3.27.9), and whose level must be none; since viewers
-// may hide those, it is a notification of the run as well.
+// An undecided rule is a result of the kind open, which means too little information to find a
+// problem (3.27.9); its level must be none. Since viewers may hide that, the run has a
+// notification as well.
 func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	artifacts, rules, results := []object{}, []object{}, []object{}
 	for _, name := range []string{opt.Topology, opt.Tables} {
@@ -86,17 +86,17 @@ func SARIF(w io.Writer, r *verify.Result, opt Options) error {
 	if err := JSON(&b, object{"$schema": sarifSchema, "version": "2.1.0", "runs": []object{run}}); err != nil {
 		return err
 	}
-	_, err := w.Write(text.PrintableJSON(b.Bytes())) // viewers show strings as they are
+	_, err := w.Write(text.PrintableJSON(b.Bytes())) // viewers do not escape strings
 	return err
 }
 
-// sarifUndecided returns an undecided rule as a result. index has the indices of rules by name.
+// sarifUndecided returns an undecided rule as a result. index gives the index of rules by name.
 func sarifUndecided(u verify.Undecided, message object, index map[string]int, opt *Options) object {
 	i, ok := index[u.Rule]
 	if !ok {
 		i = -1
 	}
-	print := hashOf("undecided %s %s", u.Rule, u.Reason) // the same in each run
+	print := hashOf("undecided %s %s", u.Rule, u.Reason) // does not differ between runs
 	return object{
 		"ruleId": u.Rule, "ruleIndex": i, "kind": "open", "level": "none", "message": message,
 		"locations":           []object{{"physicalLocation": physical(opt.subject(), 1)}},
@@ -105,12 +105,12 @@ func sarifUndecided(u verify.Undecided, message object, index map[string]int, op
 	}
 }
 
-// physical is a line of a file.
+// physical returns a location: a line of a file.
 func physical(file string, line int) object {
 	return object{"artifactLocation": object{"uri": fileURI(file)}, "region": object{"startLine": line}}
 }
 
-// logical is a switch or port, by GUID and number; its name may be "".
+// logical returns a switch or port, named by GUID and number; name may be "".
 func logical(name, qualified string) object {
 	at := object{"fullyQualifiedName": qualified, "kind": "resource"}
 	if name != "" {
@@ -119,7 +119,7 @@ func logical(name, qualified string) object {
 	return at
 }
 
-// sarifFinding is a finding as a result. index is by rule.
+// sarifFinding returns a finding as a result. index gives the index of rules by name.
 func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) object {
 	var where []object
 	switch {
@@ -130,7 +130,7 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) object 
 				qualified += fmt.Sprintf("/%d", e.Port)
 			}
 			name := e.Name.Text
-			if e.Label != "" { // for the technician; GUID and number are beside it
+			if e.Label != "" { // the port's label; GUID and number are in qualified
 				name = e.String()
 			}
 			where = append(where, logical(name, qualified))
@@ -181,7 +181,7 @@ func sarifFinding(f *verify.Finding, index map[string]int, opt *Options) object 
 	return result
 }
 
-// cut shortens a description to what viewers take, at a blank.
+// cut shortens a description at a blank to maxDescription.
 func cut(s string) string {
 	if len(s) <= maxDescription {
 		return s
@@ -190,14 +190,14 @@ func cut(s string) string {
 	return s[:strings.LastIndexAny(s, " \n")] + " ..."
 }
 
-// hashOf is the hash of a text in hexadecimal.
+// hashOf returns the hash of a text in hexadecimal.
 func hashOf(format string, args ...any) string {
 	h := fnv.New64a()
 	fmt.Fprintf(h, format, args...)
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// fileURI is a file name as a URI reference.
+// fileURI returns a file name as a URI reference.
 func fileURI(name string) string {
 	u := url.URL{Path: filepath.ToSlash(name)}
 	if filepath.IsAbs(name) {

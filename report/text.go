@@ -14,8 +14,8 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Text prints a result for people: how large the fabric is, the causes of errors and warnings, what is
-// undecided, the figures, notes and what is waived, and the verdict.
+// Text prints a result for people: the size of the fabric, the causes of errors and warnings,
+// undecided rules, the figures, notes and waived causes, and the verdict.
 func Text(w io.Writer, r *verify.Result, opt Options) error {
 	b := new(text.Sheet)
 	size(b, r)
@@ -51,7 +51,7 @@ func Text(w io.Writer, r *verify.Result, opt Options) error {
 	return err
 }
 
-// WriteUndecided prints each reason with the rules that it leaves undecided.
+// WriteUndecided prints each reason with the rules that are undecided for it.
 func WriteUndecided(w io.Writer, r *verify.Result) {
 	for i, u := range r.Undecided {
 		same := func(v verify.Undecided) bool { return v.Reason == u.Reason }
@@ -68,7 +68,7 @@ func WriteUndecided(w io.Writer, r *verify.Result) {
 	}
 }
 
-// size prints how large the fabric is.
+// size prints the size of the fabric.
 func size(b *text.Sheet, r *verify.Result) {
 	f := &r.Fabric
 	switches := text.CountGrouped(f.Switches, "switch", "switches")
@@ -80,7 +80,7 @@ func size(b *text.Sheet, r *verify.Result) {
 		text.CountGrouped(f.Links, "link", "links"), f.MaxLID)
 }
 
-// figures prints a line for each thing that was counted.
+// figures prints a line for each kind of figure.
 func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	u, m := &r.Unicast, &r.Management
 	lines := func(name string, what fmt.Stringer) {
@@ -97,7 +97,7 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	partitions(r, opt.Verbose, b)
 	if opt.Tables == "" && (opt.Shape != nil || opt.Bound != "" || r.Partitions != nil) {
 		bounds(r, b)
-		return // no tables, and so no routes
+		return // without tables there are no routes
 	}
 	by := ""
 	if u.MaxDetour > 0 {
@@ -107,7 +107,8 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 	if u.Aggregation > 0 {
 		unreachable += fmt.Sprintf(" and %s with an aggregation node at an end", text.Grouped(u.Aggregation))
 	}
-	// decided returns what stands behind figures of rules of which one is undecided, since there may be more.
+	// decided returns a remark to add to figures if one of their rules is undecided: there may
+	// be more.
 	decided := func(rules ...string) string {
 		if slices.ContainsFunc(r.Undecided, func(u verify.Undecided) bool { return slices.Contains(rules, u.Rule) }) {
 			return "; at least, as a rule is undecided"
@@ -130,7 +131,7 @@ func figures(b *text.Sheet, r *verify.Result, opt *Options) {
 		b.Row("balance", "%s on the most loaded link, %s, and %.1f on average",
 			text.CountGrouped(r.Balance.MaxRoutes, "route", "routes"), l, r.Balance.MeanRoutes)
 	}
-	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else it is that link, or as loaded as it
+	if m := r.Balance.MaxRelative; m != nil && m.Rate != m.Fastest { // else the line above tells it
 		b.Row("", "%s on %s, %s, take the most time, as %s on %s",
 			text.CountGrouped(m.Routes, "route", "routes"), m.Link, m.Rate, text.Grouped(int64(math.Round(m.Load))), m.Fastest)
 	}
@@ -215,7 +216,7 @@ var idleWords = map[string]string{
 	verify.IdleUnused:      "that the tables could use",
 }
 
-// idle prints how many channels have no routes, by reason, and with Verbose each of them.
+// idle prints the number of channels without routes, by reason; with Verbose also each of them.
 func idle(r *verify.Result, opt *Options, b *text.Sheet) {
 	list := r.Balance.Idle
 	if len(list) == 0 {
@@ -235,8 +236,8 @@ func idle(r *verify.Result, opt *Options, b *text.Sheet) {
 	}
 }
 
-// bounds prints lower bounds of the load, and how far the load is above them. It leaves out the
-// bound for shortest paths if the tables have longer ones.
+// bounds prints lower bounds of the load, and how much the load exceeds them. It leaves out the
+// bound for shortest paths if the tables have longer paths.
 func bounds(r *verify.Result, b *text.Sheet) {
 	if r.Bound == nil {
 		return
@@ -276,14 +277,13 @@ func bounds(r *verify.Result, b *text.Sheet) {
 	}
 }
 
-// WriteFinding prints one finding and its witness, a line for each channel, as
-// Text does. A message that ends with the channels of the witness is cut
-// before them.
+// WriteFinding prints a finding and its witness, a line for each channel, as Text does. It cuts
+// a message that ends with the witness's channels before them.
 func WriteFinding(w io.Writer, f *verify.Finding) {
 	writeFinding(w, f, len(f.Witness))
 }
 
-// writeFinding is WriteFinding with the first channels of the witness.
+// writeFinding is WriteFinding with only the first most channels of the witness.
 func writeFinding(w io.Writer, f *verify.Finding, most int) {
 	message := f.Message
 	if len(f.Witness) > 0 {
@@ -310,8 +310,7 @@ func writeFinding(w io.Writer, f *verify.Finding, most int) {
 	}
 }
 
-// verdict prints the last line: the verdict, and how many causes of findings there are and how
-// much is undecided.
+// verdict prints the last line: the verdict, and the numbers of causes and of undecided rules.
 func verdict(b *text.Sheet, r *verify.Result) {
 	var count verify.Tally
 	waived := int64(0)

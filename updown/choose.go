@@ -13,49 +13,49 @@ import (
 )
 
 const (
-	// allTops is the most switches that are all tried on top.
+	// allTops is the greatest number of switches that are all tried on top.
 	allTops = 64
 	// legalityWork bounds the words that one count of what an order bars looks at,
-	// trialWork those of all counts of grown orders, and searchWork what the improvement
-	// of an order looks at. flowWork bounds the links that all flows together visit, as
-	// far as someFlows and minTargets allow.
+	// trialWork those of all counts of grown orders, searchWork those of improving one
+	// order. flowWork bounds the links that all flows visit, except that someFlows
+	// orders and minTargets targets always count.
 	legalityWork = 1 << 23
 	trialWork    = 1 << 22
 	searchWork   = 1 << 21
 	flowWork     = 1 << 21
 	minTargets   = 32
 	// someLeaves is how many leaves are tried on top of a tree, someStarts how many
-	// orders are improved, and someFlows of how many orders the loads are found
-	// though flowWork does not allow it.
+	// orders are improved, and someFlows for how many orders the loads are always
+	// found.
 	someLeaves = 8
 	someStarts = 4
 	someFlows  = 8
 )
 
-// ChooseOrder grows the order from roots. Without roots it searches an order that
-// bars no shortest path between hosts, and where there seems to be none, one with
+// ChooseOrder grows the order from roots. Without roots it looks for an order that
+// bars (makes illegal) no shortest path between hosts; if it finds none, for one with
 // which the greatest load can be small.
 //
 // In a tree the order goes by levels, with a leaf on top (see levelled.newOrder): all
-// paths between leaves go up levels and down again, and those of the leaf on top
-// only go down. With a spine on top every other spine would lie below the leaves:
-// all traffic between leaves would squeeze through one spine, although its paths are
-// as short as any.
+// paths between leaves go up levels and down again; those of the leaf on top only go
+// down. With a spine on top all other spines would lie below the leaves: all traffic
+// between leaves would go through one spine, although its paths are as short as any.
 //
-// In other fabrics orders are grown from single switches. In an order that grows from one
-// switch by distance, every switch has an upward link towards that switch, and
-// whatever lies between two switches at the same distance can be used in both
-// directions. On a mesh a corner on top makes the negative-first turn model, whose
-// legal paths are all minimal. The best of these orders are improved by moving single
-// switches.
+// In other fabrics orders are grown from single switches, by distance. Then every
+// switch has an upward link towards the first one, and paths between two switches at
+// the same distance can be used in both directions. On a mesh a corner on top gives
+// the negative-first turn model, whose legal paths are all minimal. The best of these
+// orders are improved by moving single switches.
 //
-// Each of these steps has fabrics that need it. Without the orders by levels 24 channels are idle on trees of
-// radix 24 without 80 of their cables; without moving switches the greatest load is 13 % more on a dragonfly
-// of 5 groups, and 10 % on a damaged HyperX; without judging loads 5 % where spines have hosts.
+// Each of these steps has fabrics that need it. Without orders by levels 24 channels
+// are idle on trees of radix 24 without 80 of their cables. Without moving switches
+// the greatest load is 13 % more on a dragonfly of 5 groups, 10 % on a damaged HyperX;
+// without judging loads 5 % if spines have hosts.
 //
-// The first order that bars nothing is taken. Otherwise orders are compared by the
-// routes between hosts that are longer than a shortest path; then by the sum of the fourth
-// powers of the loads, when traffic divides evenly over the legal ports of each switch.
+// It takes the first order that bars nothing. Otherwise it compares orders by the
+// number of routes between hosts that are longer than a shortest path; then by the sum
+// of the fourth powers of the loads, with traffic divided evenly over the legal ports
+// of each switch.
 func ChooseOrder(ctx context.Context, f *fabric.Fabric, roots []fabric.NodeID) (*Order, error) {
 	if f.NumSwitches() == 0 || len(roots) > 0 {
 		return NewOrder(f, roots), nil
@@ -109,8 +109,8 @@ func (l *legality) growAll(ctx context.Context) ([]candidate, error) {
 	return grown, err
 }
 
-// thin keeps at most n elements of a list, evenly spaced, including the first and the last. n
-// must be at least 2.
+// thin keeps at most n elements of a list, evenly spaced, including the first and the
+// last. n must be at least 2.
 func thin[T any](list []T, n int) []T {
 	if len(list) <= n {
 		return list
@@ -122,7 +122,7 @@ func thin[T any](list []T, n int) []T {
 	return kept
 }
 
-// OrderFor is opt.Order, or that of ChooseOrder.
+// OrderFor returns opt.Order, or the order of ChooseOrder.
 func OrderFor(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (*Order, error) {
 	if opt.Order != nil {
 		return OrderOf(&lft.Routing{Fabric: f, Order: opt.Order})
@@ -130,7 +130,7 @@ func OrderFor(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (*Order, 
 	return ChooseOrder(ctx, f, opt.Roots)
 }
 
-// chooseDirections is OrderFor with the directions that the order gives links.
+// chooseDirections returns the directions of links by OrderFor.
 func chooseDirections(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (*directions, error) {
 	o, err := OrderFor(ctx, f, opt)
 	if err != nil {
@@ -139,15 +139,15 @@ func chooseDirections(ctx context.Context, f *fabric.Fabric, opt *lft.Options) (
 	return newDirections(f, o), nil
 }
 
-// candidate is an order, with a count of what it bars.
+// candidate is an order with the count of what it bars.
 type candidate struct {
 	*Order
 	bars
 }
 
-// chooseBest compares the orders by which the fewest paths are longer than a shortest path, by the
-// sum of the fourth powers of the loads. Where all would be too much work, it leaves out some of
-// those after the first someFlows.
+// chooseBest takes the orders with the fewest routes longer than a shortest path, and
+// returns the one with the least sum of the fourth powers of the loads. If that is too
+// much work, it leaves out some orders after the first someFlows.
 func (x *network) chooseBest(ctx context.Context, list []candidate) (*Order, error) {
 	longer := slices.MinFunc(list, func(a, b candidate) int { return cmp.Compare(a.longer, b.longer) }).longer
 	list = slices.DeleteFunc(list, func(c candidate) bool { return c.longer > longer })
@@ -162,9 +162,9 @@ func (x *network) chooseBest(ctx context.Context, list []candidate) (*Order, err
 	return list[slices.Index(powers, slices.Min(powers))].Order, err
 }
 
-// listTops lists the switches worth trying on top, the most central first: all of
-// a small fabric, one of each kind of a large one, where kinds are told apart by the
-// number of hosts, of neighbours, and the sum of distances to all others.
+// listTops lists the switches worth trying on top, the most central first: all of a
+// small fabric, one of each kind of a large one. Switches of a kind have equally many
+// hosts and neighbours, and equal sums of distances to all others.
 func (x *network) listTops() []fabric.NodeID {
 	n := len(x.hosts)
 	type kind struct {

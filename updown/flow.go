@@ -6,12 +6,13 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flow divides the traffic of all hosts to some targets over the legal ports of an order, at each
-// switch in proportion to their rates. It is scratch of one worker.
+// flow divides the traffic of all hosts to targets over the legal ports of an order;
+// each switch divides it in proportion to their rates. It is the scratch memory of a
+// worker.
 type flow struct {
 	*network
 	targets []fabric.NodeID
-	busy    []float64 // by switch: routes to the target at hand that arrive
+	busy    []float64 // by switch: routes to the current target that arrive
 	load    []float64 // by link
 }
 
@@ -19,8 +20,8 @@ func (x *network) newFlow(targets []fabric.NodeID) *flow {
 	return &flow{network: x, targets: targets, busy: make([]float64, len(x.hosts)), load: make([]float64, len(x.to))}
 }
 
-// sumPowers is the sum of the fourth powers of the loads of links with an order, relative to their
-// rates; infinite if a path is longer than 254 links.
+// sumPowers returns the sum of the fourth powers of the links' loads under order o,
+// relative to their rates; infinite if a path is longer than 254 links.
 func (x *flow) sumPowers(o *Order) (sum float64) {
 	tree := newTree(newDirections(x.f, o))
 	for _, t := range x.targets {
@@ -44,7 +45,7 @@ func (x *flow) sumPowers(o *Order) (sum float64) {
 	return sum
 }
 
-// divide sends on what arrives at a switch.
+// divide divides what arrives at switch s over its legal ports.
 func (x *flow) divide(tree *tree, s fabric.NodeID) {
 	rank := tree.d.order.Rank
 	sum := 0.0

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// improveAll improves each order by itself. It gives the best of each, then those on the way to
-// them: with less of them barred the greatest load may be greater.
+// improveAll improves each order. It returns the best version of each, then the
+// earlier versions: an order that bars less may have a greater load.
 func (l *legality) improveAll(ctx context.Context, list []candidate) (better []candidate, err error) {
 	steps := make([][]candidate, len(list))
 	_, parts := graph.Components(len(l.hosts), l.f.Neighbors)
@@ -29,9 +29,9 @@ func (l *legality) improveAll(ctx context.Context, list []candidate) (better []c
 	return append(better, before...), nil
 }
 
-// improve moves one switch after the other to where the order bars less: right before or
-// after one of its neighbours. It tries those first with most to gain, as long as
-// searchWork allows. It lists the order and each better one, the best last.
+// improve moves single switches to just before or after a neighbour, where the order
+// bars less. It tries first the switches with most to gain, within searchWork. It
+// returns the given order and each better one, the best last.
 func (l *legality) improve(ctx context.Context, best candidate, parts int) (steps []candidate) {
 	steps = []candidate{best}
 	c := l.newCounter()
@@ -65,8 +65,8 @@ func (l *legality) improve(ctx context.Context, best candidate, parts int) (step
 	return steps
 }
 
-// move is the order with a switch before the one that has the rank to now. It is nil if the
-// switch is there.
+// move returns the order with switch s moved before the switch that has rank to now;
+// nil if that changes nothing.
 func (o *Order) move(s fabric.NodeID, to int32) *Order {
 	from := o.Rank[s]
 	if to > from {
@@ -83,8 +83,8 @@ func (o *Order) move(s fabric.NodeID, to int32) *Order {
 	return m
 }
 
-// connects returns true if all switches except one in each connected part of the fabric have an upward
-// link.
+// connects returns true if each switch has an upward link, except one in each
+// connected part.
 func (o *Order) connects(f *fabric.Fabric, parts int) bool {
 	for s, rank := range o.Rank {
 		if !slices.ContainsFunc(f.Neighbors(fabric.NodeID(s)), func(v fabric.NodeID) bool { return o.Rank[v] < rank }) {

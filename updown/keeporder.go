@@ -12,14 +12,14 @@ import (
 
 var _ lft.IncrementalEngine = Engine{}
 
-// KeepOrder is the earlier order for the switches of f. A switch that is new comes after
-// the one that has most neighbours in common with it, so that it is of as much use;
-// without such a switch it comes last. Where a switch has lost its last upward cable,
-// it comes last, or after the first of its neighbours that has a place. Where both bar much, and
-// the order of ChooseOrder less, it is that one.
+// KeepOrder returns the earlier order for the switches of f. A new switch comes after
+// the switch with most neighbours in common, to be of as much use; last if there is
+// none. A switch that lost its last upward cable comes last, or after its first
+// neighbour in the order. If the better of these bars much, and the order of
+// ChooseOrder less, it returns that one.
 func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	n := f.NumSwitches()
-	// Twice the rank, so that new switches find a place after any.
+	// was is twice the rank, which leaves room for a new switch after each.
 	was := make([]int32, n)
 	last := int32(0)
 	for s, rank := range ranks {
@@ -43,10 +43,10 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 		return kept.Rank, true
 	}
 	sunk := sinkRootless(f, byRank, kept.Rank, of, components)
-	// Of the switches next to those that have a rank, the first comes next. If the
-	// order serves, that is it. The components have nothing to do with each other: each
-	// takes the ranks that its switches had, so that one which is alone for a while
-	// comes back to its own.
+	// Of the switches next to those with a rank, the first in the old order comes
+	// next: this gives the old order again if it works. Each component takes the ranks
+	// that its switches had, independent of the others, so that a switch that is alone
+	// for a while gets its rank back.
 	ranksOf := make([][]int32, components)
 	for rank, s := range byRank {
 		ranksOf[of[s]] = append(ranksOf[of[s]], int32(rank))
@@ -60,13 +60,13 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	return chooseRepaired(f, grown, sunk).Rank, true
 }
 
-// maxSqueeze is how many times what is left of shortest next hops may have been there, for any
-// switch and destination, with an order that is kept.
+// maxSqueeze bounds what a kept order may cost: for any switch and destination, all
+// shortest next hops divided by those that the order leaves.
 const maxSqueeze = 1.2
 
-// chooseRepaired returns the one of a grown and a sunk order that bars less; sunk may be
-// nil. If it bars much, chooseRepaired returns the order of ChooseOrder if that bars less. Even then most
-// entries can stay: those that both orders allow.
+// chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If the
+// better one bars much and the order of ChooseOrder bars less, it returns that order.
+// Even then most entries can stay: those that both orders allow.
 func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	c := newNetwork(f).newLegality().newCounter()
 	best, least := grown, c.count(grown, anyBars)
@@ -85,8 +85,8 @@ func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 	return chosen
 }
 
-// sinkRootless moves switches without an upward link to the end, except the first of each component.
-// It returns nil if more switches than components then lack an upward link.
+// sinkRootless moves switches without an upward link to the end, except the first of
+// each component. It returns nil if some of them still have none.
 func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []int32, components int) *Order {
 	first := make([]bool, components)
 	var stay, sink []fabric.NodeID
@@ -106,8 +106,8 @@ func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []in
 	return o
 }
 
-// findSimilar returns the switch with a rank that has most neighbours in common with s, counting
-// parallel cables; of equal ones the highest. It is NoNode if there is none.
+// findSimilar returns the switch with a rank that has most neighbours in common with
+// s, counting parallel cables; among equal ones the highest; NoNode if there is none.
 func findSimilar(f *fabric.Fabric, ranks []int32, s fabric.NodeID) fabric.NodeID {
 	common := make([]int32, len(ranks))
 	best := fabric.NoNode

@@ -12,15 +12,15 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// network is the switch graph on which orders are judged. Parallel cables are one link, whose rate is
-// the sum of theirs.
+// network is the switch graph on which orders are judged. Parallel cables are one link
+// with the sum of their rates.
 type network struct {
 	f     *fabric.Fabric
 	dist  *fabric.HopMatrix
-	hosts []float64 // by switch; 1 for each if no switch has hosts
+	hosts []float64 // by switch; all 1 if no switch has hosts
 	first []int32   // by switch: its part of to and rate
 	to    []fabric.NodeID
-	rate  []float64 // in fastest cables
+	rate  []float64 // in units of the fastest cable
 }
 
 func newNetwork(f *fabric.Fabric) *network {
@@ -50,8 +50,8 @@ func newNetwork(f *fabric.Fabric) *network {
 	return x
 }
 
-// listTargets lists the switches with hosts, most of them if there are more: a random sample,
-// the same one every time, since a stride could pick one column of a mesh.
+// listTargets lists the switches with hosts. If they are more than most, it lists a
+// random sample of most, always the same: a stride could pick one column of a mesh.
 func (x *network) listTargets(most int) []fabric.NodeID {
 	list := text.Indices[fabric.NodeID](x.hosts, func(h float64) bool { return h > 0 })
 	if len(list) > most {
@@ -63,24 +63,26 @@ func (x *network) listTargets(most int) []fabric.NodeID {
 	return list
 }
 
-// legality counts what orders bar, for 64 targets at a time. It is read only once made.
+// legality counts what orders bar (make illegal), for 64 targets at a time. It never
+// changes.
 type legality struct {
 	*network
 	targets []fabric.NodeID
-	words   int // of a set of targets
-	// at gives, for each distance and switch, the set of targets at that distance, and busy those of
-	// them to which a shortest path from a host passes the switch.
+	words   int // how many 64-bit words a set of targets has
+	// at is, by distance and switch, the set of targets at that distance; busy is the
+	// part of it to which a shortest path from a host passes the switch.
 	at, busy [][]uint64
 }
 
 // bars measures what an order bars.
 type bars struct {
-	longer float64 // routes between hosts that have no shortest path left
-	// hops counts the shortest next hops that are lost, more where few are left: the sum over
-	// switches and routes of what there was, in fastest cables, times the square of its
-	// ratio to what is left, less 1.
+	longer float64 // routes between hosts without a legal shortest path
+	// hops measures how many shortest next hops are lost, with more weight where few
+	// are left: the sum over switches and routes of all x (squeeze^2 - 1). Here all is
+	// the rate of all shortest next hops, in fastest cables, and squeeze is all divided
+	// by the rate of those left.
 	hops float64
-	// squeeze is the greatest of these ratios.
+	// squeeze is the greatest of these quotients.
 	squeeze float64
 }
 
@@ -90,10 +92,10 @@ func (b bars) compare(c bars) int {
 	return cmp.Or(cmp.Compare(b.longer, c.longer), cmp.Compare(b.hops, c.hops))
 }
 
-// anyBars is more than any order bars.
+// anyBars is above the bars of any order.
 var anyBars = bars{longer: math.Inf(1)}
 
-// newLegality takes as many targets as memory allows.
+// newLegality prepares counts for as many targets as legalityWork allows.
 func (x *network) newLegality() *legality {
 	n := len(x.hosts)
 	diameter := 0
@@ -138,22 +140,22 @@ func (x *network) newLegality() *legality {
 	return l
 }
 
-// set is that of a switch.
+// set returns the bits of switch s in a set of targets for all switches.
 func (l *legality) set(all []uint64, s int) []uint64 { return all[s*l.words : (s+1)*l.words] }
 
-// counter counts what orders bar. It is scratch of one worker.
+// counter counts what orders bar. It is the scratch memory of a worker.
 type counter struct {
 	*legality
 	*Order
 	bars
-	// By switch: targets that are farther by legal paths than the distance at hand, those that
-	// are as far, and those that are one link nearer; and of these two those to which the switch
+	// By switch, for the current distance: the targets that are farther by legal paths,
+	// as far, and one link nearer; and the parts of the last two to which the switch
 	// only goes down.
 	farther, here, near, hereDown, nearDown []uint64
 
-	open  []uint64  // by link of the switch at hand: targets that may take it
-	tally []float64 // by switch: hops of which it is either end
-	work  int       // links looked at since the beginning
+	open  []uint64  // by link of the current switch: targets that may take it
+	tally []float64 // by switch: the next hops lost at it and to it
+	work  int       // links looked at so far
 }
 
 func (l *legality) newCounter() *counter {
@@ -165,8 +167,8 @@ func (l *legality) newCounter() *counter {
 	return c
 }
 
-// count counts what an order bars: O(links x diameter x targets / 64), and more where it bars
-// something. It stops as soon as it is as much as in worst.
+// count returns what an order bars. It stops once that is as much as worst. It takes
+// O(links x diameter x targets / 64), and more if the order bars something.
 func (c *counter) count(o *Order, worst bars) bars {
 	c.Order, c.bars = o, bars{}
 	clear(c.near)
@@ -198,7 +200,8 @@ func (c *counter) count(o *Order, worst bars) bars {
 	return c.bars
 }
 
-// findHere finds here, and takes it from farther.
+// findHere sets here: the targets in farther that are in reach now. It removes them
+// from farther.
 func (c *counter) findHere() {
 	for s := range fabric.NodeID(len(c.hosts)) {
 		links := c.to[c.first[s]:c.first[s+1]]
@@ -216,7 +219,7 @@ func (c *counter) findHere() {
 	}
 }
 
-// leads is the targets that packets from s may take a link for, as far as s may send there at all.
+// leads returns the targets, in word w, that packets from s may take the link to v for.
 func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	k := int(v)*c.words + w
 	if c.Rank[v] < c.Rank[s] {
@@ -225,8 +228,8 @@ func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	return c.nearDown[k]
 }
 
-// countWord counts the shortest next hops from s that are lost, for the 64 targets of word w
-// of the bit sets: for those at distance h from s.
+// countWord counts the lost shortest next hops of s, for the targets of word w of the
+// bit sets that are at distance h from s.
 func (c *counter) countWord(h int, s fabric.NodeID, w int) {
 	k, rank := int(s)*c.words+w, c.Rank[s]
 	links := c.to[c.first[s]:c.first[s+1]]
@@ -258,7 +261,7 @@ func (c *counter) countWord(h int, s fabric.NodeID, w int) {
 	}
 }
 
-// countTarget counts for one target to which s has shortest next hops that are lost.
+// countTarget counts the lost shortest next hops of s for one target.
 func (c *counter) countTarget(s fabric.NodeID, w, bit int, near []uint64) {
 	from := c.first[s]
 	all, left := 0.0, 0.0
@@ -275,7 +278,7 @@ func (c *counter) countTarget(s fabric.NodeID, w, bit int, near []uint64) {
 	hosts := c.hosts[c.targets[w*64+bit]]
 	if left == 0 {
 		if c.hosts[s] == 0 {
-			return // it counts where packets would come from
+			return // it counts only at switches with hosts
 		}
 		c.longer += float64(c.hosts[s] * hosts)
 		c.squeeze = math.Inf(1)
@@ -293,5 +296,5 @@ func (c *counter) countTarget(s fabric.NodeID, w, bit int, near []uint64) {
 	}
 }
 
-// countWork is the words that one count looks at.
+// countWork returns how many words one count looks at.
 func (l *legality) countWork() int { return max(1, len(l.at)*l.words*(len(l.to)+len(l.hosts))) }

@@ -11,12 +11,12 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// treeShare is the least share of cables between neighbouring levels in a tree.
+// A tree has at least this share of its cables between neighbouring levels.
 const treeShare = 0.9
 
-// levelOrders yields orders by the levels of a tree, with different leaves on top: those
-// from which most switches can be reached by going up, then those without hosts. It
-// yields nothing for fabrics that are not nearly trees.
+// levelOrders yields orders by the levels of a tree, with different leaves on top:
+// first those with most switches above them, among equal ones those without hosts.
+// It yields nothing for fabrics that are not nearly trees.
 func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 	level := levels.Of(f)
 	if slices.Max(level) == 0 || levels.Share(f, level) < treeShare {
@@ -47,7 +47,7 @@ func levelOrders(f *fabric.Fabric) iter.Seq[*Order] {
 	}
 }
 
-// levelled is the levels of a fabric that is nearly a tree.
+// levelled is a fabric that is nearly a tree, with its levels.
 type levelled struct {
 	f     *fabric.Fabric
 	level []int32                   // by switch, 0 for leaves
@@ -61,12 +61,12 @@ func newLevelled(f *fabric.Fabric, level []int32) *levelled {
 }
 
 // newOrder makes an order for a tree, which may lack some cables, with a leaf on
-// top. Then come all switches that can be reached from it by going up levels, the nearest
-// first; then, one by one, the switch of the highest level next to those in the order.
+// top. Then come all switches above it, the nearest first; then, one by one, the
+// highest switch with a neighbour in the order.
 //
-// On a full tree that reverses only the channels between the leaf and those switches. No
-// shortest path between other leaves uses two of these one after the other, and all
-// switches, also those at the top, have a legal path to each other.
+// On a full tree that reverses only the channels between the leaf and the switches
+// above it. No shortest path between other leaves uses two of these in a row, and
+// all switches, also those at the top, have legal paths to each other.
 func (x *levelled) newOrder(top fabric.NodeID) *Order {
 	n := len(x.level)
 	cone := graph.NewSearch[fabric.NodeID](n)

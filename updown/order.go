@@ -12,22 +12,21 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Order is a strict total order of the switches: the direction of every link
-// follows from it, up towards the switch that comes first.
+// Order is a strict total order of the switches. It gives every link a direction: up
+// towards the switch that comes first.
 type Order struct {
 	// Rank is by NodeID: 0 for the switch on top, each rank once.
 	Rank []int32
-	// Switch is by rank, the inverse of Rank.
+	// Switch is the inverse of Rank: the switch with each rank.
 	Switch []fabric.NodeID
 }
 
-// NewOrder grows an order from roots. The first root is on top; each further
-// one is joined to those before it by the switches of a shortest path, which
-// come next; then come all other switches by their distance from the switches
-// so far, equal ones by GUID. What the roots do not reach is grown from its
-// switch with the lowest GUID, and so on. So every switch but the first of
-// its connected part has an upward link, and everything can be reached by
-// going up to the top and down again.
+// NewOrder grows an order from roots. The first root is on top. Each further root is
+// joined to the switches so far by a shortest path, whose switches come next. Then
+// come all other switches by their distance from the switches so far, equal ones by
+// GUID. A part that no root reaches is grown from its switch with the lowest GUID, and
+// so on. So every switch but the first of its connected part has an upward link, and
+// paths up to the top and down reach everything.
 func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	n := f.NumSwitches()
 	o := &Order{Rank: slices.Repeat([]int32{-1}, n), Switch: make([]fabric.NodeID, 0, n)}
@@ -50,8 +49,8 @@ func NewOrder(f *fabric.Fabric, roots []fabric.NodeID) *Order {
 	return o
 }
 
-// OrderOf returns the Order with the ranks of the routing. It returns an error if they
-// are not those of a strict order.
+// OrderOf returns the Order with the ranks of the routing, or an error if they are no
+// strict order.
 func OrderOf(r *lft.Routing) (*Order, error) {
 	list, err := lft.SwitchesByRank(r.Fabric, r.Order)
 	if err != nil {
@@ -60,7 +59,7 @@ func OrderOf(r *lft.Routing) (*Order, error) {
 	return &Order{Rank: r.Order, Switch: list}, nil
 }
 
-// rankSwitches is the order in which a list has all switches. It keeps the list.
+// rankSwitches returns the order that a list of all switches gives. It keeps the list.
 func rankSwitches(list []fabric.NodeID) *Order {
 	o := &Order{Rank: make([]int32, len(list)), Switch: list}
 	for r, s := range list {
@@ -69,7 +68,7 @@ func rankSwitches(list []fabric.NodeID) *Order {
 	return o
 }
 
-// add appends those of the switches that have no rank yet.
+// add appends the switches that have no rank yet.
 func (o *Order) add(list ...fabric.NodeID) {
 	for _, s := range list {
 		if o.Rank[s] < 0 {
@@ -79,7 +78,8 @@ func (o *Order) add(list ...fabric.NodeID) {
 	}
 }
 
-// addByDistance puts what a search has found since at the end, by distance, then GUID.
+// addByDistance appends the switches that a search has found after those with a rank,
+// by distance, then GUID.
 func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
 	found := slices.Clone(search.Order[len(o.Switch):])
 	slices.SortFunc(found, func(a, b fabric.NodeID) int {
@@ -91,8 +91,9 @@ func (o *Order) addByDistance(search *graph.Search[fabric.NodeID]) {
 // errLonger says that a path is longer than a shortest one.
 var errLonger = errors.New("longer than a shortest path")
 
-// HasShortest returns true if legal paths between switches with hosts are shortest paths. Paths of
-// Engine then are shortest, and those that an lft.Incremental keeps of them. The error is that of ctx.
+// HasShortest returns true if legal paths between switches with hosts are shortest
+// paths. Then so are the paths of Engine, and those that an lft.Incremental keeps. The
+// error is ctx's.
 func (o *Order) HasShortest(ctx context.Context, f *fabric.Fabric) (bool, error) {
 	d, dist := newDirections(f, o), f.Distances()
 	hosts := slices.DeleteFunc(f.Switches(), func(s fabric.NodeID) bool { return len(f.HostsOn(s)) == 0 })

@@ -8,18 +8,18 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// RecoverOrder returns an order of f's switches by which all paths of tables, from any source, go up and then
-// down; of several such orders the one most like the order like. It is nil if paths turn from
-// down to up in every order. Tables must have a row for each switch of f.
+// RecoverOrder returns an order of f's switches with which all paths of tables, from
+// any source, go up and then down; of several, the one most like the order like. It
+// returns nil if there is none. Tables must have a row for each switch of f.
 //
-// It gives out the ranks from the last to the first. A switch that gets one is lower than all that
-// have no rank yet, so no packet may pass it from one of these to another. Giving a switch its
-// rank only permits more switches after it, so an order is found if there is one.
+// It gives out the ranks from the last to the first. A switch that gets one is below
+// all without a rank, so no packet may pass it from one of these to another. Each rank
+// given only permits more switches to follow, so an order is found if there is one.
 func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 	passages := listPassages(f, tables)
-	left := f.Switches() // without a rank
-	// Those come first at which packets have the fewest passages between others in left, of several
-	// those with hosts, and then the lowest by the order like.
+	left := f.Switches() // switches without a rank
+	// The next switch is the one that packets pass least between others in left; among
+	// equal ones one with hosts, then the lowest in the order like.
 	compare := func(s, v fabric.NodeID) int {
 		return cmp.Or(cmp.Compare(passages[s].count, passages[v].count),
 			cmp.Compare(min(1, len(f.HostsOn(v))), min(1, len(f.HostsOn(s)))), cmp.Compare(like.Rank[v], like.Rank[s]))
@@ -42,14 +42,14 @@ func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 	return o
 }
 
-// passages is from which neighbours to which packets pass a switch.
+// passages tells between which neighbours packets pass a switch.
 type passages struct {
 	neighbours []fabric.NodeID // ascending
-	taken      []bool          // by places in neighbours: from, then to
-	count      int             // how many are taken
+	taken      []bool          // at from x len(neighbours) + to, by places in neighbours
+	count      int             // how many of taken are true
 }
 
-// forget takes away the passages from and to a neighbour.
+// forget removes the passages from and to a neighbour.
 func (p *passages) forget(s fabric.NodeID) {
 	n := len(p.neighbours)
 	at, _ := slices.BinarySearch(p.neighbours, s)
@@ -63,10 +63,10 @@ func (p *passages) forget(s fabric.NodeID) {
 	}
 }
 
-// listPassages follows the entries for each LID, by switch.
+// listPassages finds the passages of each switch, by the entries for each LID.
 func listPassages(f *fabric.Fabric, tables *lft.Tables) []passages {
 	list := make([]passages, f.NumSwitches())
-	at := make([]int32, f.NumPorts()) // by port: the place of the switch at its other end, -1 for none
+	at := make([]int32, f.NumPorts()) // by port: place of its peer switch in neighbours, or -1
 	for s := range fabric.NodeID(len(list)) {
 		p := &list[s]
 		p.neighbours = slices.Clone(f.Neighbors(s))

@@ -8,22 +8,21 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SPAM is the spam engine: the unicast half of SPAM (Libeskind-Hadas, Mazzoni
-// and Rajagopalan, Tree-Based Multicasting in Wormhole-Routed Irregular
-// Topologies, 1998), made destination-based. A path goes up any number of
-// links, then down by links outside of a spanning tree, then down by links of
-// the tree.
+// SPAM is the spam engine: the unicast half of SPAM (Libeskind-Hadas, Mazzoni and
+// Rajagopalan, Tree-Based Multicasting in Wormhole-Routed Irregular Topologies, 1998),
+// made destination-based. A path goes up any number of links, then down by links outside
+// of a spanning tree, then down by links of the tree.
 //
-// Directions are those of an Order. The parent of a switch is its upward
-// neighbour with the lowest rank. The paper's order grows from one root (the Centre
-// if none is given) by level, then GUID, so that the tree is a breadth-first
-// tree. With lft.Options.Balanced the order is that of ChooseOrder, which has lower
-// loads: then neighbours on one level are not ordered by GUID, and a channel may go
-// up to a switch farther from the top. All cables between a switch and its parent
-// are tree channels, all others cross channels; the paper has no parallel cables.
+// Directions are those of an Order. The parent of a switch is its upward neighbour with
+// the lowest rank. The paper's order grows from one root (the Centre if none is given)
+// by level, then GUID, so that the tree is breadth-first. With lft.Options.Balanced the
+// order is that of ChooseOrder, which has lower loads: neighbours on one level are then
+// not ordered by GUID, and a channel may go up to a switch farther from the top. All
+// cables between a switch and its parent are tree channels, all others cross channels;
+// the paper has no parallel cables.
 //
-// The paper's router knows by which kind of channel a packet came; a forwarding
-// table does not. For a destination switch t the switches are of three kinds:
+// The paper's router knows by which kind of channel a packet came; a forwarding table
+// does not. For a destination switch t there are three kinds of switches:
 //
 //   - Tree ancestors of t, t among them, go down by tree channels to the next
 //     ancestor.
@@ -32,19 +31,17 @@ import (
 //     extended ancestor.
 //   - All others go up.
 //
-// Only an ancestor sends down by a tree channel, and the next switch is an
-// ancestor, too: after a tree channel come tree channels only. A cross channel
-// down leads to an extended ancestor, which does not go up. So every path has
-// the order up, down cross, down tree from wherever it is begun, and no
-// packet's history matters. Every step up or down changes the rank in the same
-// sense as the steps of its kind before it, so a path ends; it ends at t, since
-// the switch on top is an ancestor of all others. As every path is an up*/down*
-// path of the Order, there is no cycle of channel dependencies, and trees along
-// the Order (SPAMTree) can share the VL.
+// Only an ancestor sends down by a tree channel, and the next switch is an ancestor,
+// too: after a tree channel come only tree channels. A cross channel down leads to an
+// extended ancestor, which does not go up. So every path goes up, down cross, down tree,
+// wherever it begins, and no packet's history matters. Steps up all lower the rank,
+// steps down all raise it, so a path ends; it ends at t, since the switch on top is an
+// ancestor of all others. As every path is an up*/down* path of the Order, channel
+// dependencies have no cycle, and trees along the Order (SPAMTree) can share the VL.
 //
-// In a breadth-first tree an ancestor's path is a shortest one. An extended
-// ancestor may have a shorter path up and down again. It does not take it,
-// since packets may come to it by cross channels.
+// In a breadth-first tree an ancestor's path is a shortest one. An extended ancestor may
+// have a shorter path up and down again. It does not take it, since packets may come to
+// it by cross channels.
 type SPAM struct{}
 
 // Name is "spam". OpenSM has no such engine.
@@ -53,9 +50,10 @@ func (SPAM) Name() string { return "spam" }
 // Guarantee is Reachable and NoCreditLoop.
 func (SPAM) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route grows the order from opt.Roots or the Centre, or takes opt.Order or with opt.Balanced
-// that of ChooseOrder, and spreads each destination over the ports that are equally near it. It
-// takes O(channels) for each destination switch, and the time of lft.Balance.
+// Route takes opt.Order, or that of ChooseOrder with opt.Balanced; else it grows the
+// order from opt.Roots or the Centre. It spreads each destination over the ports that
+// are equally near it. It takes O(channels) for each destination switch, and the time of
+// lft.Balance.
 func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if len(opt.Roots) == 0 && opt.Order == nil && !opt.Balanced && f.NumSwitches() > 0 {
 		opt.Roots = []fabric.NodeID{Centre(f)}
@@ -80,8 +78,8 @@ func (e SPAM) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lf
 	})
 }
 
-// findParents finds the spanning tree of each connected part: by rank, the lowest rank of
-// an upward neighbour, mft.NoParent for the first switch of a part.
+// findParents returns the spanning tree of each connected part: by rank, the lowest rank
+// of an upward neighbour, or mft.NoParent for the first switch of a part.
 func (d *directions) findParents() []int32 {
 	parent := make([]int32, len(d.order.Switch))
 	for r := range parent {
@@ -96,15 +94,15 @@ func (d *directions) findParents() []int32 {
 	return parent
 }
 
-// spamPaths is the paths to one destination switch: scratch of one worker. It
-// knows switches by rank only.
+// spamPaths is the paths to one destination switch. It knows switches by rank, and is
+// the scratch memory of a worker.
 type spamPaths struct {
 	d      *directions
 	parent []int32
 	hops   []uint8          // by rank: links to the destination, Unreachable for none
-	down   []uint8          // by rank: hops of extended ancestors, else Unreachable
-	next   []int32          // by rank: of an ancestor the next one, else mft.NoParent
-	some   []fabric.PortNum // the lists of ports
+	down   []uint8          // by rank: hops of ancestors and extended ones, else Unreachable
+	next   []int32          // by rank: of an ancestor the next one down, else mft.NoParent
+	some   []fabric.PortNum // memory for the results of ports
 }
 
 func newSpamPaths(d *directions, parent []int32) *spamPaths {
@@ -112,8 +110,8 @@ func newSpamPaths(d *directions, parent []int32) *spamPaths {
 	return &spamPaths{d: d, parent: parent, hops: make([]uint8, n), down: make([]uint8, n), next: make([]int32, n)}
 }
 
-// growTo finds hops, down and next for the destination with rank t. It returns
-// false if a path is longer than 254 links.
+// growTo sets hops, down and next for the destination with rank t. It returns false if a
+// path is longer than 254 links.
 func (x *spamPaths) growTo(t int32) bool {
 	x.some = x.some[:0]
 	for r := range x.down {
@@ -158,7 +156,7 @@ func (x *spamPaths) growTo(t int32) bool {
 			least = min(least, x.hops[u])
 		}
 		if least == fabric.Unreachable {
-			continue // not joined to the destination
+			continue // no cables lead to the destination
 		}
 		if least+1 == fabric.Unreachable {
 			return false
@@ -168,8 +166,8 @@ func (x *spamPaths) growTo(t int32) bool {
 	return true
 }
 
-// ports lists the channels that the switch with rank r may use, in ascending
-// order. The list is good until the next growTo.
+// ports lists, ascending, the ports that the switch with rank r may use. The list is
+// valid until the next growTo.
 func (x *spamPaths) ports(r int32) []fabric.PortNum {
 	from := len(x.some)
 	want := x.hops[r] - 1

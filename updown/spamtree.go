@@ -10,31 +10,30 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SPAMTree gives each group one MLID, for all its senders: the part of SPAM's
-// spanning tree that connects its members. The tree follows from the order in
-// lft.Routing.Order (see SPAM), which routings of updn have, too.
+// SPAMTree gives each group one MLID for all its senders: the part of SPAM's
+// spanning tree that connects its members. The tree follows from lft.Routing.Order
+// (see SPAM), which routings of updn have too.
 //
-// In the paper a packet goes to the least common ancestor of its receivers by
-// any allowed path and only then down the tree. On InfiniBand a mask is the same for all
-// arrival ports, so a packet stays on the tree from its sender on: at each
-// switch it climbs further as long as there are receivers elsewhere, and goes
-// down to the receivers below, never above the least common ancestor of all members. A
-// port is in a mask only if it leads to receivers. A part of a tree has only
-// one path between any two switches, so that every sender reaches every
-// receiver once, and no other port.
+// In the paper a packet goes to the least common ancestor of its receivers by any
+// allowed path, and only then down the tree. An InfiniBand mask is the same for all
+// input ports, so a packet stays on the tree from its sender on. At each switch it
+// climbs further if there are receivers elsewhere, at most to the least common
+// ancestor of all members, and goes down to the receivers below. A port is in a mask
+// only if it leads to receivers. The tree has only one path between any two
+// switches, so every sender reaches every receiver once, and no other port.
 //
-// Copies go up, then down, by the order of the routing: with its unicast paths
-// they make no cycle of channel dependencies on one VL.
+// Copies go up, then down, by the order of the routing: with its unicast paths they
+// make no cycle of channel dependencies on one VL.
 //
-// If several cables join a switch to its parent, a group uses the one with
-// the lowest port number of the switch; with Options.Balance groups take turns.
+// If several cables join a switch to its parent, a group uses the one on the
+// switch's lowest port; with Options.Balance groups take turns.
 type SPAMTree struct{}
 
 // Name is "spam".
 func (SPAMTree) Name() string { return "spam" }
 
-// Build takes O(channels) once, and for each group O(members x depth of the
-// tree), and a sort of its switches.
+// Build takes O(channels) once, and for each group O(members x depth of the tree)
+// and a sort of its switches.
 func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -62,7 +61,7 @@ func (s SPAMTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group,
 		if _, err := mft.Attachments(r.Fabric, s.Name(), g); err != nil {
 			return nil, err
 		}
-		all := *g // masks are for packets of any member
+		all := *g // receivers may send, too
 		all.Senders = slices.Concat(g.Senders, g.Receivers)
 		if stuck := w.Join(t, &all); stuck >= 0 {
 			return nil, &mft.RefusedError{Scheme: s.Name(), Group: g.Name,

@@ -11,34 +11,34 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SPAMNetwork is a fabric of SPAM's own routers, as in the paper (section
-// 3): they know by which kind of channel a worm came, choose among the channels
-// that are free, and read the destinations from its header. SPAM and SPAMTree do as much
-// of this as forwarding tables permit.
+// SPAMNetwork is a fabric of the paper's own SPAM routers (section 3): they know by
+// which kind of channel a worm came, choose among the free channels, and read the
+// destinations from its header. SPAM and SPAMTree do as much of this as forwarding
+// tables permit.
 //
-// Processors are the ports of channel adapters, each a leaf of the spanning tree.
-// Of several cables between a switch and its parent the one on the parent's lowest
-// port is the tree channel, the others are cross channels.
+// Processors are the ports of channel adapters, each a leaf of the spanning tree. Of
+// several cables between a switch and its parent, the one on the parent's lowest port
+// is the tree channel, the others are cross channels.
 //
-// A SPAMNetwork does not change, and may be used concurrently.
+// A SPAMNetwork never changes, and may be used concurrently.
 type SPAMNetwork struct {
 	f      *fabric.Fabric
 	root   fabric.NodeID
 	parent []fabric.NodeID // by switch; NoNode for the root
 	level  []int32         // by switch: links of the tree to the root
 	first  []int32         // by switch: place in preorder
-	last   []int32         // by switch: place behind its subtree
+	last   []int32         // by switch: first place after its subtree
 	atTree []fabric.NodeID // by place in preorder: the switch
 	down   []fabric.PortID // by switch: its parent's port to it
-	kind   []ChannelKind   // by PortID: of the channel that leaves by it
+	kind   []ChannelKind   // by PortID: of the channel that leaves there
 	above  []relation      // by target switch, then switch
 }
 
-// ChannelKind is which part of a route a channel can be in.
+// ChannelKind is the part of a route that a channel can be in.
 type ChannelKind uint8
 
-// The kinds, in the order in which a worm takes them. Channels between processors
-// and switches are Up and DownTree.
+// The kinds, in the order in which a worm takes them. Channels from processors are Up,
+// those to processors DownTree.
 const (
 	NoChannel ChannelKind = iota
 	Up
@@ -46,35 +46,35 @@ const (
 	DownTree
 )
 
-// String is in words.
+// String returns the kind in words.
 func (k ChannelKind) String() string {
 	return [...]string{"no channel", "up", "down cross", "down tree"}[k]
 }
 
-// relation is what a switch is to a target.
+// relation is the relation of a switch to a target.
 type relation uint8
 
 const (
 	unrelated relation = iota
 	extended           // an extended ancestor that is no ancestor
-	ancestor           // the target itself, too
+	ancestor           // or the target itself
 )
 
 // SpanningTree is how SPAMNetwork grows its tree.
 type SpanningTree uint8
 
 const (
-	// BreadthFirst gives each switch the lowest of its neighbours that are nearer
-	// to the root. The paper does not say which tree it has; that broadcasts take
-	// less than 14 us needs a shallow one.
+	// BreadthFirst gives each switch as parent the lowest of its neighbours that are
+	// nearer to the root. The paper does not name its tree; a shallow one is needed for
+	// broadcasts that take less than 14 us.
 	BreadthFirst SpanningTree = iota
-	// DepthFirst goes on from each switch to its lowest neighbour that is new.
+	// DepthFirst continues from each switch to its lowest neighbour outside the tree.
 	DepthFirst
 )
 
-// Centre returns the switch whose farthest switch is nearest, the lowest of several: a
-// root for shallow trees. If cables do not connect all switches, it is in a part with the most
-// switches. It is NoNode if there are no switches.
+// Centre returns the switch with the least distance to its farthest switch, the lowest
+// of several: a root for shallow trees. If the fabric is in parts, the switch is in a
+// part with most switches. It is NoNode if there are no switches.
 func Centre(f *fabric.Fabric) fabric.NodeID {
 	best, apart, least := fabric.NoNode, 0, 0
 	for _, s := range f.Switches() {
@@ -94,10 +94,10 @@ func Centre(f *fabric.Fabric) fabric.NodeID {
 }
 
 // NewSPAMNetwork grows the spanning tree from root and classifies all channels. A
-// channel between switches that is not in the tree is up if it leads to a lower
-// level, or on the same level to a lower switch. It takes O(switches x channels)
-// time and a byte for each pair of switches. The error says that cables do not
-// join all switches.
+// channel between switches that is not in the tree is up if it leads to a lower level,
+// or on the same level to a lower switch. It takes O(switches x channels) time and a
+// byte for each pair of switches. It returns an error if cables do not join all
+// switches.
 func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*SPAMNetwork, error) {
 	n := f.NumSwitches()
 	if root < 0 || int(root) >= n {
@@ -159,7 +159,7 @@ func NewSPAMNetwork(f *fabric.Fabric, root fabric.NodeID, tree SpanningTree) (*S
 	return w, nil
 }
 
-// growDeep grows the depth-first tree. It returns the order by level, then number.
+// growDeep grows the depth-first tree. It returns the switches by level, then number.
 func (w *SPAMNetwork) growDeep() *Order {
 	seen := make([]bool, len(w.parent))
 	seen[w.root] = true
@@ -182,7 +182,7 @@ func (w *SPAMNetwork) growDeep() *Order {
 	return rankSwitches(list)
 }
 
-// numberTree puts the tree into preorder, children by their parents' ports.
+// numberTree numbers the tree in preorder, children by their parents' ports.
 func (w *SPAMNetwork) numberTree() {
 	stack := []fabric.NodeID{w.root}
 	for len(stack) > 0 {
@@ -205,8 +205,8 @@ func (w *SPAMNetwork) numberTree() {
 	}
 }
 
-// findAncestors finds the ancestors and extended ancestors of a target: order is the
-// switches by level, then number, so that channels down lead further back.
+// findAncestors finds the ancestors and extended ancestors of target t. order has the
+// switches by level, then number, so that channels down lead to later ones.
 func (w *SPAMNetwork) findAncestors(t fabric.NodeID, order []fabric.NodeID) {
 	row := w.above[int(t)*len(order) : (int(t)+1)*len(order)]
 	for s := t; s != fabric.NoNode; s = w.parent[s] {
@@ -230,13 +230,13 @@ func (w *SPAMNetwork) findAncestors(t fabric.NodeID, order []fabric.NodeID) {
 // Fabric returns the fabric of the network.
 func (w *SPAMNetwork) Fabric() *fabric.Fabric { return w.f }
 
-// Parent is the switch above s in the spanning tree, NoNode for the root.
+// Parent returns the switch above s in the spanning tree, NoNode for the root.
 func (w *SPAMNetwork) Parent(s fabric.NodeID) fabric.NodeID { return w.parent[s] }
 
-// Level is the number of tree links between s and the root.
+// Level returns the number of tree links between s and the root.
 func (w *SPAMNetwork) Level(s fabric.NodeID) int { return int(w.level[s]) }
 
-// Channel is the kind of the channel that leaves by a port.
+// Channel returns the kind of the channel that leaves by a port.
 func (w *SPAMNetwork) Channel(p fabric.PortID) ChannelKind { return w.kind[p] }
 
 // IsAncestor returns true if the tree leads down from s to t, or s is t.
@@ -246,20 +246,21 @@ func (w *SPAMNetwork) IsAncestor(s, t fabric.NodeID) bool {
 
 // Worm is the header of a message.
 type Worm struct {
-	// At is the switch that the worm is routed to: the least common ancestor of
-	// its destinations, or the switch of the only one.
+	// At is the switch that the worm is routed to: the least common ancestor of its
+	// destinations, or the switch of a single one.
 	At fabric.NodeID
 	to []fabric.PortID // switches' ports to the destinations, in preorder
 }
 
-// Destinations are the ports of the channel adapters that get the worm, in the
+// Destinations returns the ports of the channel adapters that get the worm, in the
 // order of the tree.
 func (x *Worm) Destinations(f *fabric.Fabric) []fabric.PortID {
 	return text.Each(x.to, f.Peer)
 }
 
-// NewWorm makes the header for destinations, ports of channel adapters in any
-// order. Errors: none, one twice, or one that no switch has.
+// NewWorm makes the header for destinations, ports of channel adapters in any order. It
+// returns an error for no destination, one given twice, or one without a cable to a
+// switch.
 func (w *SPAMNetwork) NewWorm(to []fabric.PortID) (*Worm, error) {
 	if len(to) == 0 {
 		return nil, errors.New("a worm without destinations")
@@ -286,20 +287,19 @@ func (w *SPAMNetwork) NewWorm(to []fabric.PortID) (*Worm, error) {
 	return x, nil
 }
 
-// Channels tells which channels would accept a worm at once. *sim.Sim implements it.
+// Channels tells which channels would accept a worm now. *sim.Sim implements it.
 type Channels interface {
 	Free(p fabric.PortID, vl fabric.VL) bool
 }
 
-// Route appends the ports by which a worm leaves switch at, which it entered by
-// port in: up to its At one, of those in Allowed the first that is free, and if
-// none is the first, where it then waits. From At on it goes down the tree, and
-// out by all ports behind which it has destinations: the router takes those
-// together (OCRQ).
+// Route appends the ports by which a worm leaves switch at, which it entered by port
+// in. Before its At that is one port: the first free one of Allowed, or the first of
+// all if none is free; there it waits. From At on the worm goes down the tree, by all
+// ports that lead to its destinations: the router takes these together (OCRQ).
 //
-// A worm with several destinations goes on down from the moment that it is at At;
-// Allowed would let it go up past it. It may go down by the cable that it came up
-// by, when a neighbour of its source is a destination.
+// From At on a worm with several destinations only goes down, though Allowed would let
+// it go up. It may go down by the cable that it came up by, if a neighbour of its
+// source is a destination.
 func (w *SPAMNetwork) Route(c Channels, at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	if len(x.to) > 1 && (at == x.At || w.kind[w.f.Peer(in)] == DownTree && w.IsAncestor(x.At, at)) {
 		return w.splitWorm(at, x, to)
@@ -315,8 +315,7 @@ func (w *SPAMNetwork) Route(c Channels, at fabric.NodeID, in fabric.PortID, x *W
 	return to[:min(len(to), from+1)]
 }
 
-// splitWorm appends the ports down from a switch behind which there are destinations,
-// ascending.
+// splitWorm appends, ascending, the ports down from a switch that lead to destinations.
 func (w *SPAMNetwork) splitWorm(at fabric.NodeID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	from := len(to)
 	i, _ := slices.BinarySearchFunc(x.to, w.first[at], func(p fabric.PortID, place int32) int {
@@ -341,12 +340,11 @@ func (w *SPAMNetwork) splitWorm(at fabric.NodeID, x *Worm, to []fabric.PortID) [
 	return to
 }
 
-// Allowed appends the ports that the routing function allows a worm before it
-// splits, the preferred first: that from which the path to At is shortest in the
-// graph, of equals the one to the lowest switch. After up channels all up channels
-// are allowed; after up and down cross channels also down cross channels to
-// extended ancestors of At; and always the tree channel down to an ancestor of At,
-// or to the destination.
+// Allowed appends the ports that the routing function allows a worm before it splits,
+// best first: those from which the path to At is shortest in the graph, among equal
+// ones the one to the lowest switch. After up channels all up channels are allowed;
+// after up and down cross channels also down cross channels to extended ancestors of
+// At; and always the tree channel down to an ancestor of At, or to the destination.
 func (w *SPAMNetwork) Allowed(at fabric.NodeID, in fabric.PortID, x *Worm, to []fabric.PortID) []fabric.PortID {
 	came := w.kind[w.f.Peer(in)]
 	relations := w.above[int(x.At)*len(w.parent) : (int(x.At)+1)*len(w.parent)]

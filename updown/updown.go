@@ -1,18 +1,16 @@
-// Package updown computes up*/down* routings: a path goes up any number of
-// links, then down any number, and never up again (Schroeder et al., Autonet,
-// 1991; Gerla et al., section 2, for Myrinet). A path uses channels that go up before
-// those that go down, and both kinds in the order of the switches they lead
-// to, so no cycle of channel dependencies can exist,
-// whatever the fabric. It makes no promise to other modules.
+// Package updown computes up*/down* routings: a path goes up any number of links, then
+// down any number, and never up again (Schroeder et al., Autonet, 1991; Gerla et al.,
+// section 2, for Myrinet). A path uses channels that go up before those that go down,
+// and both kinds in the order of the switches they lead to. So on any fabric there is
+// no cycle of channel dependencies. It makes no promise to other modules.
 //
-// The direction of a link follows from a strict total order of the switches.
-// OpenSM's updn (osm_ucast_updn.c) lets several roots share the top rank and
-// picks them by the histogram of distances to the end ports; where end ports
-// hang off the spines of a fat tree, too, that makes nearly every switch a
-// root, and links between equal switches are neither up nor down, or pairs of
-// roots cannot be joined. With a strict order every link has a direction, and
-// every switch but the first has an upward link, so that every pair has a
-// legal path: management traffic between any two switches included.
+// The direction of a link follows from a strict total order of the switches. OpenSM's
+// updn (osm_ucast_updn.c) lets several roots share the top rank, and picks them by the
+// histogram of distances to the end ports. If end ports are on the spines of a fat
+// tree, too, nearly every switch becomes a root, and links between roots are neither up
+// nor down, or pairs of roots cannot be joined. With a strict order every link has a
+// direction, and every switch but the first has an upward link, so that every pair has
+// a legal path, also for management traffic between any two switches.
 package updown
 
 import (
@@ -35,17 +33,17 @@ func (Engine) Name() string { return "updn" }
 // Guarantee is Reachable and NoCreditLoop.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route chooses an order with ChooseOrder, or grows it from opt.Roots, and
-// spreads each destination over the legal ports that are equally near it.
+// Route chooses an order with ChooseOrder, or grows it from opt.Roots. It spreads each
+// destination over the legal ports that are equally near it.
 //
-// A forwarding table knows no history: a switch treats what came up to it
-// like what came down. So towards each destination some switches only go down,
-// to switches that only go down; all others may go up, and no switch above
-// sends to them. So every packet keeps to the rule, from whatever source.
+// A forwarding table has no history: a switch treats packets alike, whether they came
+// up or down to it. So towards each destination some switches only go down, to switches
+// that only go down; all others may go up, and no switch above sends to them. So
+// packets from all sources keep to the rule.
 //
-// A switch goes where the destination is nearer. If that is as near both ways, it
-// only goes down if a neighbour above is farther, which may want to send to it; else
-// it may go up and down.
+// A switch goes up or down, whichever is nearer to the destination. If both are as
+// near, it only goes down if a neighbour above is farther, which may want to send to
+// it; else it may go up and down.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if p := opt.Previous; p != nil && p.Order != nil && len(opt.Roots) == 0 {
 		return lft.Reroute(ctx, e, f, opt)
@@ -57,8 +55,8 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	return d.route(ctx, e.Name(), f, d.nextHops(e))
 }
 
-// NextHops lists the legal ports of an order that are equally near the destination; see Route. Its
-// errors name the engine e.
+// NextHops returns lists of the legal ports of an order that are equally near the
+// destination; see Route. Its errors name engine e.
 func NextHops(e lft.Engine, f *fabric.Fabric, order *Order) func() lft.ListNextHops {
 	return newDirections(f, order).nextHops(e)
 }
@@ -84,7 +82,7 @@ func (d *directions) nextHops(e lft.Engine) func() lft.ListNextHops {
 	}
 }
 
-// route balances the routes of an engine over its next hops.
+// route makes balanced tables from next hops.
 func (d *directions) route(ctx context.Context, engine string, f *fabric.Fabric, newList func() lft.ListNextHops) (*lft.Routing, error) {
 	tables, err := lft.Balance(ctx, f, newList)
 	if err != nil {
@@ -97,33 +95,34 @@ func errTooLong(e lft.Engine) error {
 	return &lft.DomainError{Engine: e.Name(), Reason: fmt.Sprintf("a path has more than %d links", fabric.Unreachable-1)}
 }
 
-// directions is the switch graph by rank, upward and downward channels apart.
+// directions is the switch graph by rank, with upward and downward channels apart.
 type directions struct {
 	order *Order
 	up    channels
 	down  channels
-	near  []fabric.NodeID // all ranks, those of one class of upward channels together
+	near  []fabric.NodeID // all ranks, sorted by class of upward channels
 }
 
-// channels lists for each switch, by rank, its channels in one direction and
-// the rank that each leads to.
+// channels lists, by rank, the channels of each switch in one direction, and the ranks
+// that they lead to.
 //
-// Switches whose channels lead to the same switches, one by one, are of one
-// class: a destination that is a channel away for one is so for all, and a tree
-// looks at one of each. The 1,296 lower switches of a fat tree of radix 36 are
-// of little more than 54 classes.
+// Switches whose channels lead to the same switches, one by one, form a class: a
+// destination that is a channel away for one is so for all, and a tree looks at one of
+// each class. The 1,296 lower switches of a fat tree of radix 36 have little more than
+// 54 classes.
 type channels struct {
 	first   []int32 // by rank: its part of to and port
 	to      []int32
 	port    []fabric.PortNum
 	class   []int32 // by rank, from 0
 	classes int
-	// kind is by rank a number of those in a row in directions.near that have in addition the
-	// same ports.
+	// kind is by rank: switches in a row in directions.near have the same kind if they
+	// have the same class and ports.
 	kind []int32
 }
 
-// from gives the channels of the switch with rank r.
+// from returns the ranks that the channels of the switch with rank r lead to, and their
+// ports.
 func (c *channels) from(r int32) (to []int32, port []fabric.PortNum) {
 	return c.ranksFrom(r), c.portsFrom(r)
 }
@@ -161,7 +160,7 @@ func newDirections(f *fabric.Fabric, order *Order) *directions {
 	return d
 }
 
-// findKinds fills in kind.
+// findKinds sets kind.
 func (c *channels) findKinds(near []int32) {
 	c.kind = make([]int32, len(near))
 	for i, r := range near[min(1, len(near)):] {
@@ -173,31 +172,31 @@ func (c *channels) findKinds(near []int32) {
 	}
 }
 
-// tree is the paths to one destination switch: scratch of one worker. It
-// knows switches by rank only.
+// tree is the paths to one destination switch. It knows switches by rank, and is the
+// scratch memory of a worker.
 type tree struct {
 	d        *directions
 	hops     []uint8 // by rank: links to the destination, Unreachable for none
-	down     []uint8 // by rank: the same for switches that only go down, else Unreachable
-	mixed    bool    // some of the others may go down, too
+	down     []uint8 // by rank: hops of switches that only go down, else Unreachable
+	mixed    bool    // other switches may go down, too
 	queue    []int32
-	climb    []uint8          // by class of upward channels: hops of those that go up, 0 for not known yet
+	climb    []uint8          // by class of upward channels: hops of switches that go up, 0 if unknown
 	upward   []choice         // by class of upward channels
 	downward []choice         // by class of downward channels
-	index    []int32          // the lists of choices
-	some     []fabric.PortNum // the lists of ports that are not all of one side
+	index    []int32          // memory for choices
+	some     []fabric.PortNum // memory for lists of some ports
 	sort     *lft.ByDistance
 }
 
-// choice holds those channels of one class, in one direction, that lead to
-// the destination.
+// choice holds the channels of a class, in one direction, that lead to the destination.
 type choice struct {
 	known bool
-	// index[from:to] of the tree are their places in a switch's list; from == to means all.
+	// The tree's index[from:to] has their places in a switch's list; from == to means
+	// all.
 	from, to int32
 }
 
-// newTree is for the switches of d.
+// newTree makes a tree for the switches of d.
 func newTree(d *directions) *tree {
 	n := len(d.order.Switch)
 	return &tree{
@@ -212,8 +211,8 @@ func newTree(d *directions) *tree {
 	}
 }
 
-// growTo finds hops and down for destination t: O(channels). It returns
-// false if a path is longer than 254 links.
+// growTo finds hops and down for destination t in O(channels). It returns false if a
+// path is longer than 254 links.
 func (x *tree) growTo(t fabric.NodeID) bool {
 	x.some, x.index = x.some[:0], x.index[:0]
 	clear(x.climb)
@@ -253,8 +252,9 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 	return true
 }
 
-// growDown finds down as if all switches went down that can, and sets mixed where one that does is
-// no nearer than one above it. It returns false if a path is longer than 254 links.
+// growDown finds down as if all switches that can go down did. It sets mixed if such a
+// switch is no nearer than one above it. It returns false if a path is longer than 254
+// links.
 func (x *tree) growDown(t int32) bool {
 	text.Fill(x.down, fabric.Unreachable)
 	x.mixed = false
@@ -280,8 +280,8 @@ func (x *tree) growDown(t int32) bool {
 	return true
 }
 
-// growByHops is growTo for the destination with rank t by the rule itself, the nearest switches
-// first.
+// growByHops is growTo for the destination with rank t by the rule of IncrementalEngine
+// itself, the nearest switches first.
 func (x *tree) growByHops(t int32) bool {
 	for i := range x.hops {
 		x.hops[i], x.down[i] = fabric.Unreachable, fabric.Unreachable
@@ -316,8 +316,8 @@ func (x *tree) growByHops(t int32) bool {
 	return true
 }
 
-// isDown returns true if a switch only goes down. All that are as near have hops, and all that are
-// nearer have down.
+// isDown returns true if a switch only goes down. It needs hops of all switches as
+// near, and down of all nearer ones.
 func (x *tree) isDown(u int32) bool {
 	h := x.hops[u]
 	if !slices.ContainsFunc(x.d.down.ranksFrom(u), func(v int32) bool { return x.down[v] == h-1 }) {
@@ -328,10 +328,10 @@ func (x *tree) isDown(u int32) bool {
 		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
 }
 
-// side gives the channels in the one direction that the switch with rank r may
-// take, what is known of those of its class, and the hops, by rank, to which
-// they must lead. All but the destination itself have this in common with the
-// others of their class that go in the same direction.
+// side returns the channels in the direction in which the switch with rank r may go, up
+// or down; what is known of its class's choice among these; and hops, by rank, to which
+// they must lead. All but the destination share these with the switches of their class
+// that go in the same direction.
 func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {
 		c = &x.d.up
@@ -341,8 +341,8 @@ func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	return c, &x.downward[c.class[r]], x.down
 }
 
-// countAlike counts the switches at the beginning of a list of ranks that may use channels of the
-// same ports to the same switches. It does not find all.
+// countAlike counts switches at the beginning of a list of ranks that may use the same
+// ports to the same switches. It may miss some.
 func (x *tree) countAlike(list []fabric.NodeID) int {
 	n, first := 1, int32(list[0])
 	if x.mixed {
@@ -356,8 +356,8 @@ func (x *tree) countAlike(list []fabric.NodeID) int {
 	return n
 }
 
-// ports lists the channels that the switch with rank r may use. The list is
-// good until the next growTo.
+// ports lists the ports that the switch with rank r may use. The list is valid until
+// the next growTo.
 func (x *tree) ports(r int32) []fabric.PortNum {
 	if x.mixed {
 		return x.listPorts(r)
@@ -377,7 +377,7 @@ func (x *tree) ports(r int32) []fabric.PortNum {
 	return x.some[from:len(x.some):len(x.some)]
 }
 
-// listPorts is ports without regard to classes.
+// listPorts is ports without classes.
 func (x *tree) listPorts(r int32) []fabric.PortNum {
 	from := len(x.some)
 	for _, c := range []*channels{&x.d.up, &x.d.down} {
@@ -391,7 +391,7 @@ func (x *tree) listPorts(r int32) []fabric.PortNum {
 	return x.some[from:len(x.some):len(x.some)]
 }
 
-// mayStep returns true if packets may go from one rank to another; these must be neighbours.
+// mayStep returns true if packets may go from one rank to another, its neighbour.
 func (x *tree) mayStep(from, to int32) bool {
 	if to > from {
 		return x.down[to] != fabric.Unreachable && x.down[to]+1 == x.hops[from]
@@ -399,7 +399,7 @@ func (x *tree) mayStep(from, to int32) bool {
 	return x.down[from] == fabric.Unreachable && x.hops[to] != fabric.Unreachable && x.hops[to]+1 == x.hops[from]
 }
 
-// findChoice lists the channels that lead to switches with the wanted hops.
+// findChoice returns the choice of channels that lead to ranks with the wanted hops.
 func (x *tree) findChoice(to []int32, hops []uint8, want uint8) choice {
 	from := len(x.index)
 	for i, v := range to {

@@ -1,5 +1,5 @@
-// Package fabrictest makes fabrics for tests, and routes them as compile does. Tests of the rooms
-// that compile imports use it from outside their packages. It makes no promise to other modules.
+// Package fabrictest generates fabrics for tests and routes them as compile does. It is for
+// external tests of the packages that compile imports. It makes no promise to other modules.
 package fabrictest
 
 import (
@@ -14,25 +14,25 @@ import (
 	"github.com/ibweave/ibweave/mesh"
 )
 
-// FatTree is a full tree of switches with radix ports.
+// FatTree generates a full tree of switches with radix ports.
 func FatTree(t short.TB, radix, levels int) *fabric.Fabric {
 	t.Helper()
 	return short.Must(gen.FatTree(gen.FatTreeSpec{Radix: radix, Levels: levels}))(t)
 }
 
-// Grid is a mesh, or a torus if it wraps, with hosts on each switch.
+// Grid generates a mesh, or a torus if wrap is true, with hosts on each switch.
 func Grid(t short.TB, hosts int, wrap bool, dims ...int) *fabric.Fabric {
 	t.Helper()
 	return short.Must(mesh.Generate(mesh.Spec{Dims: dims, Wrap: slices.Repeat([]bool{wrap}, len(dims)), Hosts: hosts}))(t)
 }
 
-// WithLIDs gives all end ports LIDs, the least ones that the LMC of each allows.
+// WithLIDs gives all end ports the lowest LIDs that their LMC allows.
 func WithLIDs(t short.TB, f *fabric.Fabric, lmc int) *fabric.Fabric {
 	t.Helper()
 	return short.Must(lft.AssignLIDs(f, lft.LIDOptions{Policy: lft.DenseLIDs, LMC: lmc}))(t)
 }
 
-// Compile routes a fabric by an engine's name, and checks the tables.
+// Compile routes a fabric with the engine of this name, and verifies the tables.
 func Compile(t short.TB, f *fabric.Fabric, engine string, opt compile.Options) *compile.Result {
 	t.Helper()
 	e := short.Must(compile.EngineByName(engine))(t)

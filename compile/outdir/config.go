@@ -19,9 +19,9 @@ import (
 // installed returns the path of a file of the directory after installation.
 func (c *contents) installed(name string) string { return filepath.Join(c.opt.InstallDir, name) }
 
-// QoSOptions are the lines of opensm.conf with which OpenSM makes the SL-to-VL
-// tables, none when all traffic may use one VL. The error says why only a
-// plugin can bring the routing into OpenSM as it was proven.
+// QoSOptions returns the lines of opensm.conf from which OpenSM makes the SL-to-VL tables,
+// none if all traffic may use one VL. The error is the reason why OpenSM needs the plugin
+// to load this routing as it was verified.
 func QoSOptions(r *compile.Result) ([]string, error) {
 	if r.Plan != nil {
 		return nil, errors.New("OpenSM's file engine loads no multicast tables")
@@ -35,7 +35,7 @@ func QoSOptions(r *compile.Result) ([]string, error) {
 	return dump.QoSOptions(r.Routing.SL2VL)
 }
 
-// lmcOptions are the values of OpenSM's options lmc and lmc_esp0.
+// lmcOptions returns the values of OpenSM's options lmc and lmc_esp0.
 func (c *contents) lmcOptions() (lmc uint8, esp0 string) {
 	f := c.Routing.Fabric
 	esp0 = "FALSE"
@@ -49,8 +49,8 @@ func (c *contents) lmcOptions() (lmc uint8, esp0 string) {
 	return lmc, esp0
 }
 
-// configHead begins a file of lines for opensm.conf. An empty line comes first, since the last line
-// of the site's file may have no end.
+// configHead begins a file of lines for opensm.conf. It starts with an empty line, since
+// the site's file may lack its last line end.
 const configHead = `
 # %s
 # These lines are added to opensm.conf, whose other options stay: of an option that comes
@@ -58,14 +58,13 @@ const configHead = `
 # stop OpenSM and copy it to OpenSM's cache directory, /var/cache/opensm or OSM_CACHE_DIR.
 `
 
-// writeConfig writes the lines of opensm.conf that make OpenSM's file engine load the
-// tables from InstallDir.
+// writeConfig writes lines for opensm.conf: OpenSM's file engine then loads the tables from
+// InstallDir.
 //
-// no_fallback keeps OpenSM from routing by minhop when it cannot load them. LIDs come
-// from guid2lid in OpenSM's cache directory (OSM_CACHE_DIR, else /var/cache/opensm),
-// for which there is no option. OpenSM reads it when it starts; with
-// honor_guid2lid_file it keeps those LIDs also when it takes over as a standby. qos
-// has the lines that make the SL-to-VL tables.
+// no_fallback keeps OpenSM from routing by minhop when it cannot load them. No option names
+// the file of LIDs: at its start OpenSM reads guid2lid in its cache directory
+// (OSM_CACHE_DIR, else /var/cache/opensm). With honor_guid2lid_file it keeps these LIDs
+// also when it takes over as a standby. qos has the lines that make the SL-to-VL tables.
 func (c *contents) writeConfig(w io.Writer, qos []string) error {
 	lmc, esp0 := c.lmcOptions()
 	_, err := fmt.Fprintf(w, configHead+`# The tables are static: when a cable fails, pairs that used it stay unreachable until
@@ -82,9 +81,9 @@ lmc_esp0 %s
 	return err
 }
 
-// PluginConfig is the YAML configuration by which OpenSM's plugin makes what a
-// compiled directory has: the options of its manifest, and, unless it is "", the
-// name of its groups.json, which says who sends to an MGID.
+// PluginConfig returns the YAML configuration with which the plugin makes the same tables
+// as a compiled directory. options are those of its manifest; groups is the path of its
+// groups.json (the senders of each MGID), "" for none.
 func PluginConfig(options map[string]any, groups string) ([]byte, error) {
 	var b []byte
 	for _, key := range slices.Sorted(maps.Keys(options)) {

@@ -20,36 +20,34 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// A file of a directory in the making.
+// file is a file to write.
 type file struct {
 	name  string
 	write func(io.Writer) error
 }
 
-// pendingPrefix names a directory in the making, beside the one it replaces. Behind it
-// come the boot of the machine, a hyphen and a random number. The directory is locked
-// (flock) as long as a process works on it.
+// pendingPrefix begins the name of a directory in the making, which is in the same parent as
+// the one it replaces. The name goes on with the machine's boot ID, a hyphen and a random
+// number. The process that writes it holds a lock (flock).
 const pendingPrefix = ".ibweave-"
 
-// oldInfix comes between the name of a directory in the making and that of the one it
-// replaces, in the name that the latter has for a moment where directories cannot be
-// exchanged.
+// oldInfix is in the name that the replaced directory has for a moment where directories cannot
+// be exchanged: the name of the directory in the making, then oldInfix, then its former name.
 const oldInfix = ".old-"
 
-// foreignAge is how old a directory in the making has to be to count as abandoned if
-// another machine made it, or this one before it was booted: file systems of a network
-// may not share locks. It holds for all of them on systems without locks.
+// foreignAge is the age from which a directory in the making counts as abandoned if its lock
+// cannot be trusted: it is from another machine or boot (network file systems may not share
+// locks), or the system has no locks.
 const foreignAge = 24 * time.Hour
 
 // writeDirectory writes the files of list and their manifest as directory dir. All of it
-// appears at once: a complete directory is made beside dir, synced, and put
-// in its place by one rename (two, the old one first, on a file system that
-// cannot exchange directories, as NFS). A crash at any point leaves dir as it
-// was or as it will be, and at most a hidden directory beside it, which the next
-// call for the same parent removes.
+// appears at once: it makes a complete directory in the same parent, syncs it and puts it in
+// place by one rename (by two, the old one first, if the file system cannot exchange
+// directories, as NFS). A crash leaves dir either as it was or complete, and perhaps a hidden
+// directory, which the next call for the same parent removes.
 //
-// A dir that exists is replaced only if it is empty or holds nothing but the
-// files of its own manifest: what others put there is not ours to delete.
+// A dir that exists is replaced only if it is empty or has only files of its own manifest:
+// files of others must not be deleted.
 func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -79,7 +77,7 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(pending), lock.Close()) }() // what is left, or was replaced
+	defer func() { err = errors.Join(err, os.RemoveAll(pending), lock.Close()) }() // the unfinished or the replaced directory
 	if err := os.Chmod(pending, mode); err != nil {
 		return err
 	}
@@ -112,12 +110,12 @@ func writeDirectory(ctx context.Context, dir string, list []file, m Manifest) (e
 	return files.SyncFolder(parent)
 }
 
-// writersAtOnce bounds the files that are written at the same time: each
-// writer spreads its own work over the CPUs.
+// writersAtOnce is how many files are written at the same time: each writer already uses
+// several CPUs.
 const writersAtOnce = 2
 
-// replaceable returns true if dir exists. It returns an error if dir has files
-// that no compile wrote.
+// replaceable returns true if dir exists. It returns an error if dir has files that no compile
+// wrote.
 func replaceable(dir string, list []file) (exists bool, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +134,7 @@ func replaceable(dir string, list []file) (exists bool, err error) {
 	ours := map[string]bool{ManifestName: true}
 	for name := range m.Files {
 		ours[name] = true
-		ours[strings.TrimSuffix(name, ZstdSuffix)] = true // unpacked for OpenSM
+		ours[strings.TrimSuffix(name, ZstdSuffix)] = true // its name when unpacked for OpenSM
 	}
 	for _, f := range list {
 		ours[f.name] = true
@@ -149,7 +147,7 @@ func replaceable(dir string, list []file) (exists bool, err error) {
 	return true, nil
 }
 
-// swap puts pending in the place of dir; pending is then what was there.
+// swap puts pending in the place of dir. The old dir, if any, is then at pending.
 func swap(pending, dir string, replace bool) error {
 	if !replace {
 		return os.Rename(pending, dir)
@@ -161,7 +159,7 @@ func swap(pending, dir string, replace bool) error {
 		}
 		return nil
 	}
-	if lock, err := lockDirectory(dir); err == nil { // else others have locked it
+	if lock, err := lockDirectory(dir); err == nil { // it fails if another process has the lock
 		defer lock.Close()
 	}
 	old := pending + oldInfix + filepath.Base(dir)
@@ -174,8 +172,7 @@ func swap(pending, dir string, replace bool) error {
 	return os.Rename(old, pending)
 }
 
-// writeFile writes one file, syncs it and returns its SHA-256. It stops when
-// ctx ends.
+// writeFile writes one file, syncs it and returns its SHA-256. It stops when ctx ends.
 func writeFile(ctx context.Context, name string, write func(io.Writer) error) (sum string, err error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
@@ -203,9 +200,8 @@ func (w *sumWriter) Write(b []byte) (int, error) {
 	return w.to.Write(b)
 }
 
-// makePending makes a directory and locks it. It has a name that others look for before
-// it is locked: if one of them takes the lock first, it removes the directory, and
-// makePending makes another one.
+// makePending makes a directory in parent and locks it. Another process may see it before it is
+// locked, take the lock and remove it; makePending then makes another one.
 func makePending(parent string) (dir string, lock *os.File, err error) {
 	for {
 		if dir, err = os.MkdirTemp(parent, pendingPrefix+boot()+"-*"); err != nil {
@@ -224,14 +220,14 @@ func makePending(parent string) (dir string, lock *os.File, err error) {
 	}
 }
 
-// boot names this boot of this machine.
+// boot returns an ID of the machine's current boot.
 func boot() string {
 	id, _ := files.ReadRegular("/proc/sys/kernel/random/boot_id", 64)
 	return string(id[:min(8, len(id))])
 }
 
-// removeAbandoned removes directories in the making that no process works on. It is no
-// error when it cannot: they stay for the next call.
+// removeAbandoned removes directories in the making that no process works on. It ignores
+// errors: what stays is left to the next call.
 func removeAbandoned(parent string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
@@ -246,7 +242,7 @@ func removeAbandoned(parent string) {
 		if (!hasLocks || !strings.HasPrefix(e.Name(), ours)) && time.Since(info.ModTime()) < foreignAge {
 			continue
 		}
-		if _, name, is := strings.Cut(e.Name(), oldInfix); is { // the last one whole, if the new one is missing
+		if _, name, is := strings.Cut(e.Name(), oldInfix); is { // keep the only complete one
 			if _, err := os.Stat(filepath.Join(parent, name)); err != nil {
 				continue
 			}

@@ -1,6 +1,6 @@
-// Package outdir writes and reads compiled directories: the files of a verified
-// routing that OpenSM loads, their manifest, and the commands that install them.
-// It makes no promise to other modules.
+// Package outdir writes and reads compiled directories: the files of a verified routing that
+// OpenSM loads, their manifest, and the commands that install them. It makes no promise to
+// other modules.
 package outdir
 
 import (
@@ -22,8 +22,7 @@ import (
 	"github.com/ibweave/ibweave/sminterface/dump"
 )
 
-// The files of a compiled directory, by the names that OpenSM has for them
-// where it has them.
+// The files of a compiled directory. Those that OpenSM writes too have OpenSM's names.
 const (
 	LFTsName        = "opensm-lfts.dump"
 	LIDMatrixName   = "opensm-lid-matrix.dump"
@@ -43,8 +42,8 @@ const (
 	FARName      = "ibweave.far"
 	AdaptiveName = "adaptive.json"
 	ConfigName   = "opensm.conf"
-	// OrderName has the order of the switches that an up*/down* engine used, for
-	// --previous; compile --roots takes it too.
+	// OrderName has the order of the switches that an up*/down* engine used, for --previous;
+	// compile --roots takes it too.
 	OrderName = "switch-order"
 	// CAOrderName has the hosts in the order in which shift permutations of them are free of
 	// contention, in the form in which OpenSM's ftree writes it.
@@ -54,39 +53,37 @@ const (
 	PluginOpenSMName = "opensm-plugin.conf"
 )
 
-// ZstdSuffix is what the name of a compressed dump ends with.
+// ZstdSuffix ends the names of compressed dumps.
 const ZstdSuffix = ".zst"
 
-// Options are what a caller may ask of Write.
+// Options are the options of Write.
 type Options struct {
-	Options map[string]any // for the manifest: what else made the result
-	// Previous is the SHA-256 of the manifest of the directory whose tables were kept, "" for none.
+	Options map[string]any // for the manifest: the other options that made the result
+	// Previous is the SHA-256 of the manifest of the directory whose tables were kept, "" for
+	// none.
 	Previous string
-	// InstallDir is the absolute path of the directory in opensm.conf.
+	// InstallDir is the absolute path that opensm.conf gives for the directory.
 	InstallDir string
 	// Lean leaves the comments out of dumps.
 	Lean bool
 	// Labels writes the labels of ports into the topology, as ibdiagnet does. ibsim cannot
 	// load such a topology.
 	Labels bool
-	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix.
-	// OpenSM wants them unpacked.
+	// Zstd compresses the dumps of tables, whose names then end in ZstdSuffix. OpenSM wants
+	// them unpacked.
 	Zstd bool
-	// PairSLs writes the path SLs a second time, a line for each pair, as
-	// ibdmchk reads them.
+	// PairSLs writes the path SLs a second time, a line for each pair, as ibdmchk reads them.
 	PairSLs bool
-	// Force writes an opensm.conf for OpenSM's file engine even when that
-	// cannot bring in all that the proof needs.
+	// Force writes an opensm.conf for OpenSM's file engine even if that engine cannot load
+	// all that the proof needs.
 	Force bool
-	// Only restricts tables to these switches; nil means all. There is no
-	// opensm.conf then, since OpenSM would leave the other switches without
-	// tables.
+	// Only restricts tables to these switches; nil means all. There is no opensm.conf then,
+	// since OpenSM would leave the other switches without tables.
 	Only []fabric.NodeID
 }
 
-// Write makes dir of a result, all at once (see writeDirectory), and returns
-// the names of its files. It writes whatever r.Verify says: that is for
-// the caller to read first.
+// Write writes the files of r as directory dir, all at once (see writeDirectory), and returns
+// their names. It does not look at r.Verify: callers must do so before.
 func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]string, error) {
 	if !filepath.IsAbs(opt.InstallDir) {
 		return nil, fmt.Errorf("%s is no absolute path, as opensm.conf needs", opt.InstallDir)
@@ -97,7 +94,7 @@ func Write(ctx context.Context, dir string, r *compile.Result, opt Options) ([]s
 	c := &contents{Result: r, opt: opt, options: opt.manifestOptions(r.Routing.Fabric)}
 	c.addTables()
 	c.addGroups()
-	if opt.Only == nil { // tables of some switches alone have no configurations
+	if opt.Only == nil { // there are no configurations for tables of some switches
 		qos, err := QoSOptions(r)
 		if err == nil || opt.Force {
 			c.add(ConfigName, func(w io.Writer) error { return c.writeConfig(w, qos) })
@@ -133,7 +130,7 @@ func (c *contents) add(name string, write func(io.Writer) error) {
 	c.files = append(c.files, file{name, write})
 }
 
-// addDump adds a file with tables, which is compressed when that is wanted.
+// addDump adds a file with tables, compressed if opt.Zstd is set.
 func (c *contents) addDump(name string, write func(io.Writer) error) {
 	if !c.opt.Zstd {
 		c.add(name, write)
@@ -142,7 +139,8 @@ func (c *contents) addDump(name string, write func(io.Writer) error) {
 	c.add(name+ZstdSuffix, func(w io.Writer) error { return dump.WriteZstd(w, write) })
 }
 
-// addTables adds the fabric, its unicast tables, and what proves and explains them.
+// addTables adds the fabric, its unicast tables, their certificate and the switch and CA
+// orders.
 func (c *contents) addTables() {
 	f, t := c.Routing.Fabric, c.Routing.Tables
 	opt := c.dumpOptions()
@@ -211,8 +209,8 @@ func (c *contents) addGroups() {
 	c.add(PartitionsName, func(w io.Writer) error { return dump.WritePartitions(w, f, p.Trees) })
 }
 
-// writeOrder writes the GUIDs of the switches, the top first. Errors are those of
-// lft.SwitchesByRank and w.
+// writeOrder writes the GUIDs of the switches, the top of the order first. Errors are those
+// of lft.SwitchesByRank and w.
 func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
 	list, err := lft.SwitchesByRank(f, rank)
 	if err != nil {
@@ -226,7 +224,7 @@ func writeOrder(w io.Writer, f *fabric.Fabric, rank []int32) error {
 	return b.Flush()
 }
 
-// manifestOptions adds what Options decide to the other options.
+// manifestOptions returns opt.Options together with the other fields of opt, by flag name.
 func (opt *Options) manifestOptions(f *fabric.Fabric) map[string]any {
 	m := maps.Clone(opt.Options)
 	if m == nil {

@@ -13,23 +13,23 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// The files of OpenSM that are replaced, and the archive that keeps them.
+// The files of OpenSM that an installation replaces, and the archive of the old ones.
 const (
 	siteConfig = "/etc/opensm/opensm.conf"
 	siteLIDs   = "/var/cache/opensm/guid2lid"
 	siteCopy   = "/etc/opensm/before-ibweave.tar"
 )
 
-// mergeLIDs is an awk program that prints the lines of a guid2lid file, and those lines of a
-// second one that have other GUIDs and other LIDs. Of two ports with one LID, OpenSM might take
-// either. All LIDs have the same number of digits.
+// mergeLIDs is an awk program for two guid2lid files. It prints the first one, and those lines
+// of the second that share no GUID and no LID with it: of two ports with one LID, OpenSM might
+// take either. It compares LIDs as text, since all have the same number of digits.
 const mergeLIDs = `NF<3{next}NR==FNR{a[$1]=$2"";b[$1]=$3""}NR>FNR{if($1 in a)next;for(g in a)if($2""<=b[g]&&$3"">=a[g])next}1`
 
-// InstallCommands returns the shell commands that copy a compiled directory with these files to
-// opt.InstallDir, where its configurations expect it, and add lines to the site's opensm.conf,
-// which keeps its other options. plugin adds the lines for the plugin, static those for the static
-// files; each is nil if the directory lacks that configuration. They first archive the files that
-// they replace; undo brings these back. Ports that the fabric lacks keep their LIDs from OpenSM.
+// InstallCommands returns shell commands that copy the compiled directory dir, with these
+// files, to opt.InstallDir, and add lines to the site's opensm.conf, which keeps its other
+// options. plugin adds the lines for the plugin, static those for the static files; each is
+// nil if files lacks that configuration. Both first archive the files that they replace; undo
+// restores these. Ports outside the fabric keep the LIDs that OpenSM gave them.
 func InstallCommands(dir string, files []string, opt Options) (plugin, static, undo []string) {
 	quote := func(s string) string {
 		if s != "" && !strings.ContainsFunc(s, func(c rune) bool {
@@ -43,7 +43,7 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static, u
 	replaced := siteConfig + " " + siteLIDs
 	keep := "tar -cPf " + siteCopy + " --ignore-failed-read " + replaced
 	commands := []string{stop, keep}
-	remove := "tar -tPf " + siteCopy + " >/dev/null && rm -f " + replaced // not without the archive
+	remove := "tar -tPf " + siteCopy + " >/dev/null && rm -f " + replaced // only if the archive is readable
 	undo = []string{stop}
 	if abs, err := filepath.Abs(dir); err != nil || abs != filepath.Clean(opt.InstallDir) {
 		to := quote(opt.InstallDir)
@@ -73,8 +73,8 @@ func InstallCommands(dir string, files []string, opt Options) (plugin, static, u
 	return with(PluginOpenSMName), with(ConfigName), undo
 }
 
-// adaptiveSwitch is the choices of a switch in the JSON form. LIDs without a group have their
-// static port alone.
+// adaptiveSwitch is the JSON form of a switch's choices. LIDs in no group have only their
+// static port.
 type adaptiveSwitch struct {
 	verify.SwitchRef
 	Groups []adaptiveGroup `json:"groups"`
@@ -83,11 +83,11 @@ type adaptiveSwitch struct {
 type adaptiveGroup struct {
 	Group int             `json:"group"`
 	Ports []int           `json:"ports"`
-	LIDs  [][2]fabric.LID `json:"lids"` // from the first to the last of each range
+	LIDs  [][2]fabric.LID `json:"lids"` // first and last LID of each range
 }
 
-// writeAdaptive writes the groups of each switch and the LIDs that use them, as JSON with a line
-// for each switch. It takes tables as adaptive.Widen makes them.
+// writeAdaptive writes the groups of each switch and the LIDs that use them as JSON, a line
+// for each switch. t must have one PLFT, as adaptive.Widen makes it.
 func writeAdaptive(w io.Writer, f *fabric.Fabric, t *adaptive.Tables, only []fabric.NodeID) error {
 	b := bufio.NewWriter(w)
 	b.WriteString(`{"switches": [`)

@@ -29,7 +29,7 @@ const Version = "0.1.0"
 // ManifestName is the file of a compiled directory that lists the others.
 const ManifestName = "manifest.json"
 
-// maxManifest bounds the manifest, in bytes; with all options it has some thousands.
+// maxManifest bounds a manifest in bytes; one with all options has some thousands.
 const maxManifest = 4 << 20
 
 // Manifest describes how a compiled directory was made, and lists its files.
@@ -40,15 +40,15 @@ type Manifest struct {
 	// Previous is the SHA-256 of the manifest of the directory whose tables were kept as
 	// far as possible, "" for none.
 	Previous string `json:"previous,omitempty"`
-	// VirtualLIDs are the LIDs of virtual ports, which no file has, and the GUIDs of the ports
-	// that they are on.
+	// VirtualLIDs maps each LID of a virtual port to the GUID of the physical port that it
+	// is on. No other file has them.
 	VirtualLIDs map[fabric.LID]fabric.GUID `json:"virtual_lids,omitempty"`
-	// Files is the SHA-256 of each file, in hexadecimal, by name.
+	// Files maps the name of each file to its SHA-256 in hexadecimal.
 	Files map[string]string `json:"files"`
 }
 
-// engineName matches names of engines, also of other versions: the name goes into
-// OpenSM's options.
+// engineName matches names of engines, also of other versions. It is strict because the
+// name goes into OpenSM's options.
 var engineName = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // ReadManifest reads the manifest of a compiled directory.
@@ -72,11 +72,10 @@ func ReadManifest(dir string) (*Manifest, error) {
 type Directory struct {
 	*Manifest
 	Path string
-	read map[string]bool // names of files
+	read map[string]bool // names of the files read
 }
 
-// Open reads the manifest of a directory. The error is one of fs.ErrNotExist where there is
-// none.
+// Open reads the manifest of a directory. If there is none, the error is an fs.ErrNotExist.
 func Open(path string) (*Directory, error) {
 	m, err := ReadManifest(path)
 	if err != nil {
@@ -85,8 +84,8 @@ func Open(path string) (*Directory, error) {
 	return &Directory{Manifest: m, Path: path, read: make(map[string]bool)}, nil
 }
 
-// WithVirtualLIDs is the fabric of the directory, as its topology text has it, with the
-// LIDs of virtual ports. The error says what is wrong with them.
+// WithVirtualLIDs returns f, the fabric of the directory's topology text, with the LIDs of
+// virtual ports. It returns an error if these LIDs do not fit f.
 func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
 	if len(d.VirtualLIDs) == 0 {
 		return f, nil
@@ -108,8 +107,8 @@ func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return g, nil
 }
 
-// Find is the path of a file by its form, and whether the manifest has it. A compressed
-// dump may have been unpacked for OpenSM; the manifest has no sum of that.
+// Find returns the path of a file, and true if the manifest lists it. Of a compressed dump
+// that was unpacked for OpenSM, it is the unpacked file; the manifest has no sum of that.
 func (d *Directory) Find(form string) (path string, listed bool) {
 	path = filepath.Join(d.Path, form)
 	if _, listed = d.Files[form]; listed {
@@ -123,8 +122,8 @@ func (d *Directory) Find(form string) (path string, listed bool) {
 	return path, listed
 }
 
-// Read notes that a file was read, and says whether it was changed. hash gives its SHA-256
-// in hexadecimal.
+// Read notes that a file was read. It returns true if the file differs from the manifest:
+// hash returns its SHA-256 in hexadecimal.
 func (d *Directory) Read(path string, hash func() string) (changed bool) {
 	name := filepath.Base(path)
 	if path != filepath.Join(d.Path, name) {
@@ -135,16 +134,16 @@ func (d *Directory) Read(path string, hash func() string) (changed bool) {
 	return listed && sum != hash()
 }
 
-// ChangedFile is the kind of the Problem of a file that was changed since it was compiled.
+// ChangedFile is the kind of a Problem about a file that was changed after its compilation.
 const ChangedFile fabric.ProblemKind = verify.FileChanged
 
-// Changed is a finding about a file of a directory.
+// Changed returns a finding about a changed file of a directory.
 func Changed(severity verify.Severity, format string, args ...any) verify.Finding {
 	return verify.Finding{Rule: verify.FileChanged, Severity: severity, Message: fmt.Sprintf(format, args...), Count: 1}
 }
 
-// CheckRest compares the files that were not read with their sums, and what was unpacked
-// with what was packed. Files are not read into memory.
+// CheckRest checks the files that Read was not called for, and unpacked dumps, against the
+// manifest's sums. It does not hold files in memory.
 func (d *Directory) CheckRest(ctx context.Context) (findings []verify.Finding, undecided []verify.Undecided, err error) {
 	names := slices.Sorted(maps.Keys(d.Files))
 	found := make([]verify.Result, len(names))
@@ -158,7 +157,7 @@ func (d *Directory) CheckRest(ctx context.Context) (findings []verify.Finding, u
 	return findings, undecided, nil
 }
 
-// checkFile compares a file with its sum.
+// checkFile compares a file, and its unpacked form if there is one, with its sum.
 func (d *Directory) checkFile(name string, to *verify.Result) error {
 	path, want := filepath.Join(d.Path, name), d.Files[name]
 	find := func(severity verify.Severity, format string, path string) {
@@ -184,7 +183,7 @@ func (d *Directory) checkFile(name string, to *verify.Result) error {
 	if !packed {
 		return nil
 	}
-	sum, err = sumOf(func(w io.Writer) error { // packed as compile packs it
+	sum, err = sumOf(func(w io.Writer) error { // pack it again as compile does
 		return dump.WriteZstd(w, func(w io.Writer) error { return files.CopyRegular(w, unpacked, maxFile) })
 	})
 	switch {
@@ -205,7 +204,7 @@ func (d *Directory) checkFile(name string, to *verify.Result) error {
 // maxFile bounds a file of a directory, in bytes.
 const maxFile = 64 << 30
 
-// sumOf is the SHA-256 in hexadecimal of what write writes.
+// sumOf returns the SHA-256 in hexadecimal of the bytes that write writes.
 func sumOf(write func(w io.Writer) error) (string, error) {
 	h := sha256.New()
 	err := write(h)

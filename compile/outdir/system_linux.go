@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hasLocks says that lockDirectory locks.
+// hasLocks is true if lockDirectory really locks.
 const hasLocks = true
 
 // lockDirectory opens a directory and locks it until it is closed. The error is
@@ -23,7 +23,7 @@ func lockDirectory(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// exchange exchanges two directories at once.
+// exchange swaps two directories in one atomic step.
 func exchange(a, b string) error {
 	return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
 }

@@ -1,11 +1,9 @@
-// Package adaptive holds what adaptive switches may do with a packet: instead of one output
-// port, a forwarding table has a set of them for each LID. It makes no promise to other
-// modules.
+// Package adaptive holds the tables of adaptive switches: for each LID a set of output
+// ports instead of one. It makes no promise to other modules.
 //
-// A switch has up to some 8 private LFTs (PLFT). An entry of a PLFT has a static port, a state
-// and a group of output ports. The service level of a packet and its input port select the
-// PLFT. A routing with one port everywhere is the special case in which all entries are
-// Static.
+// A switch has up to 8 or so private LFTs (PLFT). An entry of a PLFT has a static port, a
+// state and a group of output ports. A packet's service level and input port select the
+// PLFT. Static routing is the special case in which all entries are Static.
 package adaptive
 
 import (
@@ -28,15 +26,15 @@ type State uint8
 const (
 	Static State = iota // the packet leaves by the static port
 	Free                // by the static port or any port of the group, chosen for each packet
-	HBF                 // by the static port or the port of the group that a hash of the flow gives
+	HBF                 // by the static port or the group's port that a hash of the flow selects
 )
 
 var stateNames = [...]string{Static: "Static", Free: "Free", HBF: "HBF"}
 
-// String is the state as ibdiagnet writes it.
+// String returns the state's name in ibdiagnet's files.
 func (s State) String() string { return stateNames[s] }
 
-// ParseState reads what String writes.
+// ParseState is the inverse of String; false for an unknown name.
 func ParseState(s string) (State, bool) {
 	i := slices.Index(stateNames[:], s)
 	return State(max(i, 0)), i >= 0
@@ -75,7 +73,7 @@ func (s *PortSet) Each(visit func(fabric.PortNum)) {
 // Subgroup is a row of a switch's group table.
 type Subgroup struct {
 	Number int
-	WHBF   int // as the file has it; 0 where it says nothing
+	WHBF   int // weight in ibdiagnet's file; 0 if it is missing
 	Ports  PortSet
 }
 
@@ -85,7 +83,7 @@ type Group struct {
 	Subgroups []Subgroup
 }
 
-// Ports is the union of the subgroups' ports.
+// Ports returns the union of the subgroups' ports.
 func (g *Group) Ports() (s PortSet) {
 	for i := range g.Subgroups {
 		s.Union(g.Subgroups[i].Ports)
@@ -96,12 +94,12 @@ func (g *Group) Ports() (s PortSet) {
 // MaxGroups is the greatest number of groups in the group table of a switch.
 const MaxGroups = 1<<stateShift - 1
 
-// DefaultGroups is how many groups the group table of a switch has by default: NVIDIA's NVOS
-// manual gives 1792 as default and limit (25.02.4002, "nv action change system profile
+// DefaultGroups is how many groups the group table of a switch has by default: 1792, the
+// default and limit in NVIDIA's NVOS manual (25.02.4002, "nv action change system profile
 // adaptive-routing-groups", 128 to 1792).
 const DefaultGroups = 1792
 
-// An entry has the state above the index of its group in the switch's group table.
+// An entry is packed: its state, above the index of its group in the switch's group table.
 const (
 	stateShift = 14
 	groupMask  = 1<<stateShift - 1
@@ -112,24 +110,24 @@ const (
 type Tables struct {
 	// Groups is the group table of each switch, by NodeID; nil for a switch without one.
 	Groups [][]Group
-	// PLFTs is the private LFTs by their number.
+	// PLFTs lists the private LFTs by number.
 	PLFTs []*PLFT
-	// Select gives the PLFT for each packet. It is nil if that is not known, which matters only if
-	// there are several PLFTs.
+	// Select gives the PLFT for each packet. It is nil if that is not known, which matters
+	// only if there are several PLFTs.
 	Select *Selector
 }
 
-// PLFT is the private LFT of one number on all switches.
+// PLFT is the private LFTs with the same number on all switches.
 type PLFT struct {
 	Ports *lft.Tables // the static ports
-	// Lacking marks, by NodeID, the switches that have no PLFT of this number; all their entries have
-	// NoPath. It is nil if every switch has the PLFT, as for number 0.
+	// Lacking marks, by NodeID, the switches that have no PLFT of this number; all their
+	// entries have NoPath. It is nil if every switch has the PLFT, as for number 0.
 	Lacking []bool
 	stride  int
 	choice  []uint16
 }
 
-// NewPLFT makes a PLFT in which all entries are Static and have no group. It keeps ports.
+// NewPLFT makes a PLFT whose entries are all Static, without groups. It keeps ports.
 func NewPLFT(ports *lft.Tables) *PLFT {
 	stride := int(ports.MaxLID()) + 1
 	return &PLFT{Ports: ports, stride: stride, choice: slices.Repeat([]uint16{noGroup}, ports.Switches()*stride)}
@@ -158,14 +156,14 @@ func (p *PLFT) At(s fabric.NodeID, lid fabric.LID) (state State, group int) {
 	return State(e >> stateShift), group
 }
 
-// Row is the entries of a switch by LID, MaxLID+1 of them. Equal entries have the same state
-// and group.
+// Row returns the entries of a switch by LID, from 0 to MaxLID. Entries with the same state
+// and group are equal.
 func (p *PLFT) Row(s fabric.NodeID) []uint16 {
 	return p.choice[int(s)*p.stride : int(s+1)*p.stride]
 }
 
-// Check says why t cannot be tables of f: another number of switches, or entries with groups
-// that the switch does not have.
+// Check returns an error if t cannot be tables of f: the number of switches differs, or an
+// entry has a group that its switch lacks.
 func (t *Tables) Check(f *fabric.Fabric) error {
 	n := f.NumSwitches()
 	if len(t.Groups) != n {
@@ -199,7 +197,7 @@ func (t *Tables) Check(f *fabric.Fabric) error {
 	return nil
 }
 
-// Count counts the entries that leave a choice.
+// Count counts the entries that are Free and HBF.
 func (t *Tables) Count() (free, hbf int64) {
 	var n [1 << (16 - stateShift)]int64
 	for _, p := range t.PLFTs {
@@ -210,7 +208,8 @@ func (t *Tables) Count() (free, hbf int64) {
 	return n[Free], n[HBF]
 }
 
-// WithState returns tables in which all entries with a choice have the given state.
+// WithState returns tables in which all entries with a choice of ports have the given
+// state.
 func (t *Tables) WithState(state State) *Tables {
 	out := *t
 	out.PLFTs = nil
@@ -266,8 +265,8 @@ func (p *PLFT) HasEntry(s fabric.NodeID, lid fabric.LID) bool {
 	return p.Ports.Row(s)[lid] != fabric.NoPath || state != Static
 }
 
-// Selector says which PLFT a packet takes, by switch, input port and SL. Port 0 is the
-// switch's own packets.
+// Selector gives the PLFT of a packet by switch, input port and SL. Input port 0 stands for
+// the switch's own packets.
 type Selector struct {
 	start []int32 // by switch: its first row
 	rows  [][lft.NumSLs]uint8
@@ -286,12 +285,12 @@ func NewSelector(f *fabric.Fabric) *Selector {
 	return x
 }
 
-// Row is the number of the PLFT by SL, for packets that come in by a port.
+// Row returns the PLFT numbers by SL for packets that come in by a port.
 func (x *Selector) Row(s fabric.NodeID, in fabric.PortNum) *[lft.NumSLs]uint8 {
 	return &x.rows[x.start[s]+int32(in)]
 }
 
-// PLFT is the number of the PLFT for a packet. A nil selector gives 0.
+// PLFT returns the number of a packet's PLFT, 0 for a nil selector.
 func (x *Selector) PLFT(s fabric.NodeID, in fabric.PortNum, sl fabric.SL) int {
 	if x == nil {
 		return 0
@@ -299,14 +298,14 @@ func (x *Selector) PLFT(s fabric.NodeID, in fabric.PortNum, sl fabric.SL) int {
 	return int(x.Row(s, in)[sl])
 }
 
-// Choice is the freedom that a switch has with packets to a LID: all ports by which they may leave, including
-// the static one.
+// Choice is a switch's freedom for packets to one LID. Ports are all ports by which they
+// may leave, also the static one.
 type Choice struct {
-	State State // Static where there is one port at most
+	State State // Static if there is at most one port
 	Ports PortSet
 }
 
-// Choice is that of an entry of a private LFT, which the tables and the table need not have.
+// Choice returns the choice of an entry. It has no ports if there is no such PLFT or entry.
 func (t *Tables) Choice(plft int, s fabric.NodeID, lid fabric.LID) (c Choice) {
 	if plft >= len(t.PLFTs) || lid > t.PLFTs[plft].Ports.MaxLID() {
 		return c
@@ -317,14 +316,14 @@ func (t *Tables) Choice(plft int, s fabric.NodeID, lid fabric.LID) (c Choice) {
 	return c
 }
 
-// list is the ports in ascending order.
+// list returns the ports in ascending order.
 func (s *PortSet) list() []int {
 	list := []int{}
 	s.Each(func(p fabric.PortNum) { list = append(list, int(p)) })
 	return list
 }
 
-// String is "Free 4,5,6", or "no path".
+// String returns text like "Free 4,5,6", or "no path".
 func (c Choice) String() string {
 	text := c.State.String()
 	separator := " "

@@ -7,23 +7,23 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// arrivals follows the packets to the LIDs of paths over several lanes: which classes of SLs come by a
-// channel, and on which VLs.
+// arrivals follows packets to the LIDs of p when there are several lanes. It records by
+// channel which classes of SLs come over it, and on which VLs.
 type arrivals struct {
 	p    *paths
-	last fabric.PortID // the port by which packets leave the root; port 0 for its own LID
-	// vls holds, at index channel x classes + class, the VLs as bits.
+	last fabric.PortID // output port for the LIDs at the root switch; port 0 for its own LID
+	// vls holds the VLs as bits, at index channel x classes + class.
 	vls []uint16
 	log []arrival
 }
 
-// arrival is a change of vls.
+// arrival is an entry of the log: a bit that was set in vls.
 type arrival struct {
 	at int32
 	vl uint16
 }
 
-// newArrivals is for the choices of p, without any packet; it uses the memory of x.
+// newArrivals starts without packets, for the choices of p. It reuses x if that is not nil.
 func newArrivals(x *arrivals, p *paths) *arrivals {
 	if x == nil {
 		x = &arrivals{vls: make([]uint16, len(p.w.to)*len(p.w.classes))}
@@ -36,7 +36,8 @@ func newArrivals(x *arrivals, p *paths) *arrivals {
 	return x
 }
 
-// seed sends packets from all switches. turn is called for each dependency, and returns true.
+// seed sends packets from all switches. It calls turn, which returns true, for each
+// dependency.
 func (x *arrivals) seed(turn func(a, b int32) bool) {
 	w := x.p.w
 	for _, s := range x.p.queue[1:] {
@@ -48,8 +49,8 @@ func (x *arrivals) seed(turn func(a, b int32) bool) {
 	}
 }
 
-// inject sends the packets of the switch's own senders by a channel. It returns false if some are
-// not allowed.
+// inject sends by channel c the packets of its switch's own senders. It returns false if
+// turn refuses a dependency or a packet would be dropped.
 func (x *arrivals) inject(c int32, turn func(a, b int32) bool) bool {
 	w, ok := x.p.w, true
 	s := w.from[c]
@@ -62,8 +63,8 @@ func (x *arrivals) inject(c int32, turn func(a, b int32) bool) bool {
 	return ok
 }
 
-// offer sends by channel c all packets that come to the switch it leaves, those of that
-// switch's own senders too. It returns false and changes nothing if turn refuses a
+// offer sends by channel c all packets at the switch it leaves: those that come there and
+// those of its own senders. It returns false and changes nothing if turn refuses a
 // dependency or a packet would be dropped.
 func (x *arrivals) offer(c int32, turn func(a, b int32) bool) bool {
 	mark := len(x.log)
@@ -77,7 +78,7 @@ func (x *arrivals) offer(c int32, turn func(a, b int32) bool) bool {
 	return false
 }
 
-// forward sends by a channel what comes to its switch from others.
+// forward sends by channel c the packets that come to its switch from other switches.
 func (x *arrivals) forward(c int32, turn func(a, b int32) bool) bool {
 	w := x.p.w
 	for out, end := w.out(w.from[c]); out < end; out++ {
@@ -106,7 +107,7 @@ func (x *arrivals) turn(in, c int32, class int, vls uint16, turn func(a, b int32
 	return x.send(c, class, vl, turn)
 }
 
-// send sends packets over a channel and on to the root by all choices there.
+// send sends packets over channel c and on to the root, by all chosen channels there.
 func (x *arrivals) send(c int32, class int, vl fabric.VL, turn func(a, b int32) bool) bool {
 	w := x.p.w
 	at := int(c)*len(w.classes) + class

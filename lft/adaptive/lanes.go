@@ -7,21 +7,22 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// lanes tells which virtual lanes the packets of a routing take. SLs that have the same VL as
-// each other from every input to every output port form a class.
+// lanes gives the virtual lanes of packets. SLs with equal VLs for every pair of input and
+// output port form a class: they need not be told apart.
 type lanes struct {
-	// several is true if there are several lanes and packets may change them. Otherwise packets of each SL
-	// stay on one lane and all lanes are copies of one network; lanes then has one class, on VL 0.
+	// several is true if packets may change lanes. Otherwise the packets of each SL stay on
+	// one lane, and all lanes are copies of one network: lanes then has one class, on VL 0.
 	several bool
 	sl2vl   *lft.SL2VL
 	sls     *lft.PathSLs
-	vls     int               // one more than the highest VL
-	classes []fabric.SL       // by class: an SL of it
+	vls     int               // the highest VL + 1
+	classes []fabric.SL       // by class: one of its SLs
 	class   [lft.NumSLs]uint8 // by SL
 	senders [][]sender        // by switch
 }
 
-// sender is an end port; other ports on its switch that meet the same tables are left out.
+// sender stands for an end port, and for all others on its switch that meet the same
+// tables.
 type sender struct {
 	end fabric.PortID
 	in  fabric.PortNum // the input port of its packets, 0 for port 0 of a switch
@@ -66,7 +67,7 @@ func newLanes(r *lft.Routing) *lanes {
 	return l
 }
 
-// listSenders lists the end ports on a switch.
+// listSenders lists the senders on a switch, its port 0 first.
 func (l *lanes) listSenders(f *fabric.Fabric, s fabric.NodeID) []sender {
 	list := []sender{{end: f.PortBase(s)}}
 	links, _ := f.SwitchLinks(s)
@@ -85,7 +86,8 @@ func (l *lanes) listSenders(f *fabric.Fabric, s fabric.NodeID) []sender {
 	return list
 }
 
-// classesOf is the classes, as bits, that the packets of a sender on switch s to a LID may have.
+// classesOf returns, as bits, the classes that packets of sender x on switch s to a LID may
+// have.
 func (l *lanes) classesOf(x sender, s fabric.NodeID, lid fabric.LID) uint16 {
 	if l.sls != nil {
 		row := l.sls.PortRow(x.end)
@@ -99,7 +101,7 @@ func (l *lanes) classesOf(x sender, s fabric.NodeID, lid fabric.LID) uint16 {
 	return 1<<len(l.classes) - 1
 }
 
-// vl is the lane of packets of a class from an input to an output port of a switch.
+// vl returns the lane of packets of a class that pass a switch from port in to port out.
 func (l *lanes) vl(in fabric.PortNum, out fabric.PortID, class int) fabric.VL {
 	if !l.several {
 		return 0

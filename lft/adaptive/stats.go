@@ -5,16 +5,16 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// Stats measures how much choice tables leave.
+// Stats measures how much choice the tables leave.
 type Stats struct {
-	Entries   int64   `json:"entries"`               // of PLFT 0, with a path to another switch
-	Adaptive  int64   `json:"adaptive"`              // of them, with a choice of ports
-	Ports     float64 `json:"mean_ports"`            // of those with a choice, the static port included
-	Widest    int     `json:"max_ports"`             // of one entry
-	MaxGroups int     `json:"max_groups_per_switch"` // in use
+	Entries   int64   `json:"entries"`               // of PLFT 0 that lead to another switch
+	Adaptive  int64   `json:"adaptive"`              // how many of them have a choice of ports
+	Ports     float64 `json:"mean_ports"`            // ports of such an entry on average, the static one included
+	Widest    int     `json:"max_ports"`             // greatest number of ports of an entry
+	MaxGroups int     `json:"max_groups_per_switch"` // groups that entries use
 }
 
-// Measure counts the choices of the first PLFT.
+// Measure measures the first PLFT.
 func Measure(f *fabric.Fabric, t *Tables) Stats {
 	type counts struct {
 		Stats

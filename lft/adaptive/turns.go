@@ -2,12 +2,13 @@ package adaptive
 
 import "github.com/ibweave/ibweave/internal/graph"
 
-// turns is a graph of nodes: those that packets can have after one another.
+// turns is a dependency graph. A node is a channel on a VL, an edge a turn that packets
+// make.
 type turns struct {
 	graph.Rows
 	*channels
 	vls  int
-	list []int32 // of listBefore
+	list []int32 // the result of listBefore
 }
 
 func newTurns(c *channels, vls int) turns {
@@ -22,7 +23,7 @@ func newTurns(c *channels, vls int) turns {
 	return turns{graph.NewRows(base, int(most)*vls), c, vls, nil}
 }
 
-// listBefore lists the nodes before b. The list holds until the next call.
+// listBefore lists the nodes with an edge to b. The next call overwrites the list.
 func (t *turns) listBefore(b int32) []int32 {
 	t.list = t.list[:0]
 	s := t.from[b/int32(t.vls)]

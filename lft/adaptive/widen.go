@@ -14,28 +14,28 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Widen adds choices to static tables that have no credit loop: groups of ports for all LIDs, in
-// one PLFT for all packets. A port is a candidate for a LID if it leads to a switch with a shorter
-// static path to the LID, so that packets arrive whatever ports they take. It
-// is added if the dependencies between channels, (port, VL), that it causes close no cycle
-// together with those of all other choices, static ports and management packets included.
-// So the result needs no escape path to be free of credit loops.
+// Widen adds choices to static tables without credit loop: groups of ports for all LIDs, in one
+// PLFT for all packets. A port is a candidate for a LID if it leads to a switch with a shorter
+// static path to the LID, so packets arrive whatever ports they take. A candidate is added if
+// its dependencies between channels, (port, VL), close no cycle with those of all other
+// choices, static ports and management packets included. So the result is free of credit loops
+// without escape paths.
 //
-// First, channels are numbered, and ports are added whose dependencies climb from lower to higher
-// numbers. The numbers are those of up*/down* with the order of the routing, which permits all
-// ports that updn or fattree allow, if the static dependencies climb with them. Otherwise
-// they are a topological order of the static dependencies close to these numbers. Then
-// the remaining ports are tried one by one, by LID, and the order changes with them. After that
-// no single port can be added, unless the search has used up searchWork steps. This search leaves out
-// LIDs of switches without hosts, and switches that no host's packets to a LID reach.
+// First, channels are numbered, and ports are added whose dependencies go from lower to higher
+// numbers: they climb. If the static dependencies climb in the numbers of up*/down* with the
+// routing's order, these are taken; they permit all ports that updn or fattree allow. If not,
+// the numbers are a topological order of the static dependencies close to these numbers. Then
+// the other ports are tried one by one, by LID, and the numbers change as needed. After that no
+// single port can be added, unless the search has used up searchWork steps. This search leaves
+// out LIDs of switches without hosts, and switches that no host's packets to a LID pass.
 //
-// A packet keeps its SL. So with several lanes a port is added only if its dependencies close no cycle
-// on any lane that SLs of packets to the LID use there.
+// A packet keeps its SL. So with several lanes, a port must close no cycle on any lane that
+// packets to the LID take there.
 //
-// It takes O(switches x ports) for all LIDs of a leaf together on one lane. With several lanes, or
-// if the static paths of a leaf's LIDs do not fit together, it takes that for each LID. The tables are
-// the same on any number of CPUs and share the static tables with the routing. Errors: a *lft.DomainError
-// for tables with a credit loop and for a switch with more than MaxGroups different sets of ports; ctx's.
+// On one lane it takes O(switches x ports) for all LIDs of a leaf together; with several lanes,
+// or if their static paths do not fit together, for each LID. The tables do not depend on the
+// number of CPUs, and share the routing's static tables. Errors: a *lft.DomainError for tables
+// with a credit loop and for a switch with more than MaxGroups different sets of ports; ctx's.
 func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	w := newWidener(r)
 	ok := false
@@ -71,16 +71,17 @@ func Widen(ctx context.Context, r *lft.Routing) (*Tables, error) {
 	return w.tables(), nil
 }
 
-// searchWork bounds the steps of the searches for ports that do not climb.
+// searchWork bounds the steps of the search for ports that do not climb.
 const searchWork = 1 << 26
 
-// widener holds what the workers share. A node of its graphs is a channel on a VL: channel x VLs + VL.
+// widener holds what workers share. A node of its graphs is a channel on a VL: channel x VLs +
+// VL.
 type widener struct {
 	*lft.Routing
 	*lanes
 	channels
 	roots []root
-	// number is by node its place in order, which static dependencies climb.
+	// number is the place of each node in order. Static dependencies climb in it.
 	number []int32
 	order  *graph.Order[int32]
 	turns  turns
@@ -88,14 +89,14 @@ type widener struct {
 	sets   []portSets // by switch
 }
 
-// channels is the directed cables between switches.
+// channels is the cables between switches, each as two channels.
 type channels struct {
 	first []int32          // by switch: its first channel; one more at the end
 	port  []fabric.PortID  // by channel
 	from  []fabric.NodeID  // by channel
 	to    []fabric.NodeID  // by channel
 	back  []int32          // by channel: the same cable in the other direction
-	at    []int32          // by PortID of a switch: channel, -1 for none
+	at    []int32          // by PortID of a switch: its channel, or -1
 	nums  []fabric.PortNum // by channel: the port's number
 }
 
@@ -103,11 +104,12 @@ type channels struct {
 type root struct {
 	s    fabric.NodeID
 	lids []fabric.LID
-	// split says that the LIDs are widened one by one, and left that candidates are to be tried one by one.
+	// With split, LIDs are widened one by one; left means that candidates remain for the
+	// search.
 	split, left bool
 }
 
-// portSets numbers the sets of ports of a switch as they come.
+// portSets numbers the different sets of ports of a switch in the order in which they come.
 type portSets struct {
 	sync.Mutex
 	index map[PortSet]int
@@ -153,8 +155,9 @@ func newWidener(r *lft.Routing) *widener {
 
 func (w *widener) numNodes() int { return len(w.to) * w.lanes.vls }
 
-// upDownKeys gives the nodes keys that climb along up*/down* paths: first channels that go up, those to
-// the highest switches last, and then those that go down. Without an order of switches all keys are 0.
+// upDownKeys returns keys by node that climb along up*/down* paths: those of channels that go
+// up, the highest switches last, then those of channels that go down. Without an order all keys
+// are 0.
 func (w *widener) upDownKeys() []int32 {
 	keys := make([]int32, w.numNodes())
 	if w.Order == nil {
@@ -172,7 +175,7 @@ func (w *widener) upDownKeys() []int32 {
 	return keys
 }
 
-// setOrder numbers the nodes.
+// setOrder numbers the nodes by their place in order.
 func (w *widener) setOrder(order []int32) {
 	for i, node := range order {
 		w.number[node] = int32(i)
@@ -180,7 +183,7 @@ func (w *widener) setOrder(order []int32) {
 	w.order = graph.NewOrder(order)
 }
 
-// reset takes all groups away, and has each LID looked at by itself.
+// reset removes all groups. After it each LID of a root is widened by itself.
 func (w *widener) reset() {
 	for i := range w.plft.choice {
 		w.plft.choice[i] = noGroup
@@ -190,8 +193,8 @@ func (w *widener) reset() {
 	}
 }
 
-// widenAll adds the ports whose dependencies climb. It returns false and leaves everything
-// unfinished if static dependencies of one LID do not climb.
+// widenAll adds the ports whose dependencies climb. It stops and returns false if static
+// dependencies of one LID do not climb.
 func (w *widener) widenAll(ctx context.Context) (bool, error) {
 	var wrong atomic.Bool
 	_, err := par.ForEachWith(ctx, 0, len(w.roots), w.newPaths, func(p *paths, i int) error {
@@ -233,8 +236,8 @@ func (p *paths) widenOne() (left, ok bool) {
 	return left, true
 }
 
-// collect finds all dependencies between nodes: those of the static ports and of the groups
-// in the PLFT.
+// collect fills in turns with all dependencies of the static ports and of the groups in the
+// PLFT.
 func (w *widener) collect(ctx context.Context) error {
 	type collector struct {
 		*paths
@@ -256,7 +259,7 @@ func (w *widener) collect(ctx context.Context) error {
 	return err
 }
 
-// each visits the LIDs that are widened together.
+// each calls visit with the LIDs that are widened together: all of them, or one at a time.
 func (r *root) each(visit func(lids []fabric.LID)) {
 	if !r.split {
 		visit(r.lids)
@@ -267,7 +270,7 @@ func (r *root) each(visit func(lids []fabric.LID)) {
 	}
 }
 
-// widenRest tries the ports that do not climb, one after the other.
+// widenRest tries the remaining ports, which do not climb, one after the other.
 func (w *widener) widenRest(ctx context.Context) error {
 	if !slices.ContainsFunc(w.roots, func(r root) bool { return r.left }) {
 		return nil
@@ -294,7 +297,7 @@ func (w *widener) widenRest(ctx context.Context) error {
 	return nil
 }
 
-// tables puts the groups of each switch in the order of the LIDs that use them first.
+// tables returns the tables. Groups are numbered in the order of the first LIDs that use them.
 func (w *widener) tables() *Tables {
 	t := &Tables{Groups: make([][]Group, w.Fabric.NumSwitches()), PLFTs: []*PLFT{w.plft}}
 	par.Each(len(t.Groups), func(s int) {
@@ -315,7 +318,7 @@ func (w *widener) tables() *Tables {
 	return t
 }
 
-// paths is the choices for some LIDs of one root: scratch of one worker.
+// paths is the scratch memory of a worker: the choices for some LIDs of one root.
 type paths struct {
 	w      *widener
 	root   fabric.NodeID
@@ -325,10 +328,10 @@ type paths struct {
 	chosen []bool
 	queue  []fabric.NodeID // the switches that deliver, the root first, by depth
 	depth  []int32         // by switch: hops of the static path to the root, -1 for none
-	low    []int32         // by switch: the lowest number of its static channels
-	high   []int32         // by switch: the highest number of the channels that packets come by
+	low    []int32         // by switch: the lowest number of its chosen channels
+	high   []int32         // by switch: the highest number of the channels to it
 	last   []stored        // by switch
-	// carries says, by switch, whether packets from hosts come there.
+	// carries is by switch: packets from hosts come there.
 	carries []bool
 	arrive  *arrivals
 	search  *graph.Acyclic // tries turns that do not climb
@@ -348,11 +351,11 @@ func (w *widener) newPaths() *paths {
 	}
 }
 
-// out is the channels of a switch: from the first one up to the last, which is not among them.
+// out returns the channels of a switch: first, and one more than the last.
 func (w *widener) out(s fabric.NodeID) (first, last int32) { return w.first[s], w.first[s+1] }
 
-// load takes the static ports for LIDs of a root as the choices. It returns false if a switch has no
-// path for some of them.
+// load makes the static ports for LIDs of a root the choices. It returns false if a switch has
+// no path for some of them.
 func (p *paths) load(root fabric.NodeID, lids []fabric.LID) bool {
 	w, f := p.w, p.w.Fabric
 	p.root, p.lids = root, lids
@@ -382,7 +385,7 @@ func (p *paths) load(root fabric.NodeID, lids []fabric.LID) bool {
 	return true
 }
 
-// loadChoices is load with the groups of the PLFT as choices, too.
+// loadChoices is load, plus the groups of the PLFT.
 func (p *paths) loadChoices(root fabric.NodeID, lids []fabric.LID) {
 	p.load(root, lids)
 	for _, s := range p.queue[1:] {
@@ -395,15 +398,15 @@ func (p *paths) loadChoices(root fabric.NodeID, lids []fabric.LID) {
 	}
 }
 
-// isCandidate returns true if a channel is no choice yet and leads nearer.
+// isCandidate returns true if channel c is not chosen yet and leads nearer to the root.
 func (p *paths) isCandidate(c int32) bool {
 	to := p.depth[p.w.to[c]]
 	return !p.chosen[c] && to >= 0 && to < p.depth[p.w.from[c]]
 }
 
-// widenOneLane adds the channels whose dependencies climb, at the farthest switches first, and stores
-// the choices. left says that candidates are left. It returns early with false if static ports
-// of the LIDs do not climb together, or their paths have other lengths.
+// widenOneLane adds the channels whose dependencies climb, at the farthest switches first, and
+// stores the choices. left is true if candidates remain. It returns false early if static ports
+// of the LIDs do not climb together, or their paths differ in length.
 func (p *paths) widenOneLane() (left, ok bool) {
 	w := p.w
 	for i := len(p.queue) - 1; i > 0; i-- {
@@ -431,7 +434,7 @@ func (p *paths) widenOneLane() (left, ok bool) {
 	return left, true
 }
 
-// follow sends packets from all switches by the choices, and calls visit with each dependency.
+// follow sends packets from all switches by the choices, and calls visit for each dependency.
 func (p *paths) follow(visit func(a, b int32)) {
 	p.arrive = newArrivals(p.arrive, p)
 	p.arrive.seed(func(a, b int32) bool {
@@ -440,8 +443,8 @@ func (p *paths) follow(visit func(a, b int32)) {
 	})
 }
 
-// tryAll offers all candidates, those of the farthest switches first. It says whether candidates
-// are left. turn says whether a dependency of two nodes is allowed.
+// tryAll tries all candidates, those of the farthest switches first. turn returns true if a
+// dependency is allowed. left is true if candidates remain.
 func (p *paths) tryAll(turn func(a, b int32) bool) (left bool) {
 	w := p.w
 	for _, s := range p.queue {
@@ -483,7 +486,7 @@ func (p *paths) storeAll() {
 	}
 }
 
-// store writes the choices of a switch into the PLFT. A set of one port needs no group.
+// store writes the choices of a switch into the PLFT. A single port gets no group.
 func (p *paths) store(s fabric.NodeID, set PortSet) {
 	entry := pack(Static, -1)
 	if set.Len() > 1 {
@@ -499,7 +502,7 @@ func (p *paths) store(s fabric.NodeID, set PortSet) {
 	}
 }
 
-// find is the number of a set.
+// find returns the number of a set. A new set gets the next number.
 func (x *portSets) find(set PortSet) int {
 	x.Lock()
 	defer x.Unlock()

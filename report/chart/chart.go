@@ -1,9 +1,8 @@
-// Package chart draws measurements, in SVG and PNG, for a reader who has a report or
-// a paper's figure beside ours: panels side by side, axes with units, intervals of
-// confidence, a legend below each panel, and a caption. Curves differ by colour (the
-// Palette of Okabe and Ito, which colour-blind people tell apart), by marker and
-// by dashes, so that they can be told in black and white too. The same chart gives the
-// same bytes. It makes no promise to other modules.
+// Package chart draws measurements in SVG and PNG, for readers who compare our figure with a
+// report's or a paper's: panels side by side, axes with units, confidence intervals, a legend
+// below each panel, and a caption. Curves differ by colour (the Palette of Okabe and Ito, which
+// colour-blind people can tell apart), by marker and by dashes, so that they differ in black
+// and white too. The same chart gives the same bytes. It makes no promise to other modules.
 package chart
 
 import (
@@ -32,16 +31,16 @@ import (
 // Axis describes a coordinate.
 type Axis struct {
 	Label string `json:"label"`
-	Unit  string `json:"unit,omitempty"` // as in "ns"; "" for a number without one
+	Unit  string `json:"unit,omitempty"` // such as "ns"; "" for a number without unit
 	// Scale is Linear or a logarithm.
 	Scale Scale `json:"scale"`
-	// Names, of a Y axis, are what values stand for: the last one is 1, the one before 2. Categories, of an
-	// x axis, are the names of 1, 2 and so on. Points are not joined then.
+	// Names, for a Y axis, label values: the last one 1, the one before 2. Categories, for an X
+	// axis, label 1, 2 and so on; points are then not joined.
 	Names      []string `json:"names,omitempty"`
 	Categories []string `json:"categories,omitempty"`
 }
 
-// String is the axis' label with its unit.
+// String returns the axis' label with its unit.
 func (a Axis) String() string {
 	if a.Unit == "" {
 		return a.Label
@@ -49,11 +48,10 @@ func (a Axis) String() string {
 	return a.Label + " (" + a.Unit + ")"
 }
 
-// Scale is how values become positions on paper.
+// Scale maps values to positions on paper.
 type Scale string
 
-// The scales. Logarithms have ticks at powers of their base, and show positive
-// values only.
+// The scales. Logarithms have ticks at powers of their base, and show only positive values.
 const (
 	Linear Scale = "linear"
 	Log2   Scale = "log2"
@@ -64,26 +62,25 @@ const (
 type Point struct {
 	X float64 `json:"x"`
 	Y float64 `json:"y"`
-	// Half is half the width of the 95 % confidence interval of Y, in Y's unit;
-	// 0 where there is none, as for what has no chance in it.
+	// Half is half the width of the 95 % confidence interval of Y, in Y's unit; 0 if there is
+	// none, for example if Y does not depend on chance.
 	Half float64 `json:"half,omitempty"`
-	// N is of how many independent values Y is the mean: 0 of what has no chance
-	// in it.
+	// N is the number of independent values whose mean is Y; 0 if Y does not depend on chance.
 	N int `json:"n,omitempty"`
-	// Draws, if any, are these values. Points of other curves with as many draws
-	// have the same networks and groups, in this order.
+	// Draws, if any, are the values that Y is the mean of. Points of other curves with equally
+	// many draws have the same networks and groups, in this order.
 	Draws []float64 `json:"draws,omitempty"`
-	// Unsteady says that Y depends on how long it is measured, since more comes than
-	// goes. Its curve ends here.
+	// Unsteady means that Y depends on how long it is measured, since more packets come than
+	// go. Its curve ends here.
 	Unsteady bool `json:"unsteady,omitempty"`
 }
 
 // Curve is points that belong together, by ascending X.
 type Curve struct {
-	Name   string  `json:"name"` // "" has no line in the legend: another curve of its look has
+	Name   string  `json:"name"` // "" for no line in the legend, if another curve has this Look
 	Points []Point `json:"points"`
-	// Look, if not "", has all curves with it look alike, in colour and marker: a
-	// scheme in all panels, a model and its simulation.
+	// Look, if not "", gives curves the same colour and marker: for example a scheme in all
+	// panels, or a model and its simulation.
 	Look string `json:"-"`
 	Form Form   `json:"-"`
 }
@@ -94,11 +91,11 @@ type Form uint8
 // The forms.
 const (
 	LineAndPoints Form = iota
-	LineOnly           // a model
-	PointsOnly         // measurements of what a line is the model of
+	LineOnly           // for a model
+	PointsOnly         // measurements that a line models
 )
 
-// Level is a value that is claimed: a horizontal line.
+// Level is a claimed value: a horizontal line.
 type Level struct {
 	Name string
 	Y    float64
@@ -111,31 +108,32 @@ type Panel struct {
 	Y      Axis    `json:"y"`
 	Curves []Curve `json:"curves"`
 	Levels []Level `json:"-"`
-	Most   float64 `json:"-"` // 0, or the greatest value that can be: intervals end there
+	Most   float64 `json:"-"` // greatest possible value: intervals end there; 0 for none
 }
 
-// Chart is panels side by side, and below each other where they are more than three.
+// Chart is panels side by side, up to three in a row, more in rows of two.
 type Chart struct {
 	Title   string
 	Panels  []Panel
-	Caption string // below all
+	Caption string // below all panels
 	// Looks are numbered first, so that a scheme looks the same in several charts.
 	Looks []string
 }
 
-// Sizes on paper: of a panel without its legend, and of lines of text.
+// Sizes on paper, of a panel without its legend and of lines of text.
 const (
 	panelWidth  = 9 * vg.Centimeter
 	panelHeight = 7.5 * vg.Centimeter
-	namesWidth  = 4 * vg.Centimeter // more, for names on the Y axis
+	namesWidth  = 4 * vg.Centimeter // added width for names on the Y axis
 	margin      = 0.3 * vg.Centimeter
 	axisName    = 0.7 * vg.Centimeter
-	thumb       = 1.2 * vg.Centimeter // of a curve in a legend
+	thumb       = 1.2 * vg.Centimeter // length of a curve's sample in a legend
 	legendLine  = 0.42 * vg.Centimeter
 	pngDPI      = 120
 )
 
-// Palette is the colours of curves and packets: Okabe and Ito's without its yellow, which is weak on white.
+// Palette has the colours of curves and packets: Okabe and Ito's without yellow, too weak on
+// white.
 var Palette = []color.Color{
 	color.RGBA{0x00, 0x72, 0xb2, 0xff}, // blue
 	color.RGBA{0xd5, 0x5e, 0x00, 0xff}, // vermilion
@@ -144,25 +142,25 @@ var Palette = []color.Color{
 	color.RGBA{0xe6, 0x9f, 0x00, 0xff}, // orange
 	color.RGBA{0x56, 0xb4, 0xe9, 0xff}, // sky
 	color.RGBA{0x00, 0x00, 0x00, 0xff}, // black
-	color.RGBA{0x90, 0x90, 0x90, 0xff}, // grey, which is ours
+	color.RGBA{0x90, 0x90, 0x90, 0xff}, // grey, our addition
 }
 
-// markers are hollow where they can be, so that one on another shows.
+// markers are hollow if possible, so that overlapping ones show.
 var markers = []draw.GlyphDrawer{
 	draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{}, draw.PlusGlyph{},
 }
 
 var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}
 
-// styleOf is the look of the i-th curve of a chart. The numbers of markers and of
-// colours have no common divisor, so 40 curves differ.
+// styleOf returns the look of the i-th curve of a chart. The numbers of markers and of colours
+// have no common divisor, so 40 curves differ.
 func styleOf(i int) (draw.LineStyle, draw.GlyphStyle) {
 	c := Palette[i%len(Palette)]
 	return draw.LineStyle{Color: c, Width: 1.3, Dashes: dashes[i%len(dashes)]},
 		draw.GlyphStyle{Color: c, Radius: 3, Shape: markers[i%len(markers)]}
 }
 
-// look is the key of a curve's style.
+// look returns the key of a curve's style.
 func (c *Curve) look() string {
 	if c.Look != "" {
 		return c.Look
@@ -170,7 +168,7 @@ func (c *Curve) look() string {
 	return c.Name
 }
 
-// looks numbers the looks of all panels, by where they come first.
+// looks numbers the looks of all panels in the order of their first use.
 func (c *Chart) looks() map[string]int {
 	index := map[string]int{}
 	for i, look := range c.Looks {
@@ -186,7 +184,7 @@ func (c *Chart) looks() map[string]int {
 	return index
 }
 
-// grid is how the panels stand.
+// grid returns how many rows and columns of panels there are.
 func (c *Chart) grid() (rows, columns int) {
 	columns = len(c.Panels)
 	if columns > 3 {
@@ -202,12 +200,12 @@ var (
 	legendStyle  = TextStyle(8.5)
 )
 
-// TextStyle is black text of a size, from its upper left corner on.
+// TextStyle returns black text of a size; it starts at its upper left corner.
 func TextStyle(size vg.Length) draw.TextStyle {
 	return draw.TextStyle{Color: color.Black, Font: face(size), XAlign: draw.XLeft, YAlign: draw.YTop, Handler: plot.DefaultTextHandler}
 }
 
-// Wrap splits words into lines that are no wider than width, except for single words that are.
+// Wrap splits words into lines of at most width, except single wider words.
 func Wrap(words string, width vg.Length, style draw.TextStyle) []string {
 	var lines []string
 	line := ""
@@ -231,7 +229,7 @@ func Wrap(words string, width vg.Length, style draw.TextStyle) []string {
 // LineHeight returns the distance between lines of text.
 func LineHeight(style draw.TextStyle) vg.Length { return style.Font.Size * 1.3 }
 
-// FillLines writes lines from a point down.
+// FillLines writes lines downwards from a point.
 func FillLines(canvas draw.Canvas, style draw.TextStyle, at vg.Point, lines []string) {
 	for i, line := range lines {
 		canvas.FillText(style, vg.Point{X: at.X, Y: at.Y - LineHeight(style)*vg.Length(i)}, line)
@@ -244,7 +242,7 @@ type entry struct {
 	lines []string
 }
 
-// legend is the entries below a panel, and how many lines they take.
+// legend returns the entries below a panel, and how many lines they take.
 func (p *Panel) legend() (entries []entry, lines int) {
 	add := func(c *Curve, name string) {
 		e := entry{c, Wrap(name, panelWidth-thumb-3*margin, legendStyle)}
@@ -268,11 +266,11 @@ func (p *Panel) legend() (entries []entry, lines int) {
 // Sheet is a title, a picture below it, and a caption below that.
 type Sheet struct {
 	Title, Caption string
-	// Width has the margins on both sides, Height is that of the picture alone.
+	// Width includes the margins on both sides; Height is the height of the picture alone.
 	Width, Height vg.Length
 }
 
-// Writer writes what paint draws on a canvas: WriteSVG or WritePNG. Errors are those of w and of paint.
+// Writer writes what paint draws: WriteSVG or WritePNG. Errors are those of w and paint.
 type Writer func(w io.Writer, width, height vg.Length, paint func(draw.Canvas) error) error
 
 // Write writes the sheet. paint draws the picture on its part of the canvas.
@@ -292,7 +290,7 @@ func (s *Sheet) Write(w io.Writer, write Writer, paint func(draw.Canvas) error) 
 	})
 }
 
-// sheet is the sizes of the chart; legend is the height of those below panels.
+// sheet returns the sizes of the chart, and the height of legends below panels.
 func (c *Chart) sheet() (s *Sheet, legend vg.Length) {
 	rows, columns := c.grid()
 	width := panelWidth
@@ -306,11 +304,10 @@ func (c *Chart) sheet() (s *Sheet, legend vg.Length) {
 	return &Sheet{c.Title, c.Caption, width*vg.Length(columns) + 2*margin, (panelHeight + legend) * vg.Length(rows)}, legend
 }
 
-// SVG writes the picture as SVG. Errors are those of w, and one for a chart that cannot be
-// drawn: see check.
+// SVG writes the chart as SVG. Errors are those of w and check.
 func (c *Chart) SVG(w io.Writer) error { return c.picture(w, WriteSVG) }
 
-// PNG writes the picture as PNG of 120 dots an inch. Errors are those of SVG.
+// PNG writes the chart as PNG of 120 dots an inch. Errors are those of SVG.
 func (c *Chart) PNG(w io.Writer) error { return c.picture(w, WritePNG) }
 
 func (c *Chart) picture(w io.Writer, write Writer) error {
@@ -331,7 +328,7 @@ func WriteSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return err
 	}
-	// Fonts of the same widths, for readers who do not have Liberation.
+	// More fonts with the same widths, for readers without Liberation.
 	const family = "font-family:Liberation Sans"
 	svg, _ := text.AppendPrintable(nil, b.Bytes())
 	svg = bytes.ReplaceAll(svg, []byte(family), []byte(family+",Arial,Helvetica,sans-serif"))
@@ -339,10 +336,10 @@ func WriteSVG(w io.Writer, width, height vg.Length, paint func(draw.Canvas) erro
 	return err
 }
 
-// svgText is an element of text in gonum's SVG, with its size and its words.
+// svgText matches a text element in gonum's SVG, with its size and words.
 var svgText = regexp.MustCompile(`(?s)<text ([^>]*font-size:([0-9.]+)px[^>]*)>([^<]*)</text>`)
 
-// fixWidth sets the width of a text element to the laid-out width, so that any font fits.
+// fixWidth sets the width of a text element to the laid-out one, so that any font fits.
 func fixWidth(element []byte) []byte {
 	part := svgText.FindSubmatch(element)
 	size, err := strconv.ParseFloat(string(part[2]), 64)
@@ -385,12 +382,12 @@ func (c *Chart) check() error {
 	return nil
 }
 
-// face is a font of a size, without serifs.
+// face returns a sans serif font of a size.
 func face(size vg.Length) font.Font {
 	return font.Font{Typeface: "Liberation", Variant: "Sans", Size: size}
 }
 
-// draw draws the panels, with legends of a height below them.
+// draw draws the panels, with legends of this height below them.
 func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 	index := c.looks()
 	rows, columns := c.grid()
@@ -404,9 +401,8 @@ func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 			return fmt.Errorf("chart %q: %w", c.Title, err)
 		}
 	}
-	// Titles and the names of axes are drawn here: gonum/plot takes the middle of
-	// a logarithmic axis for the middle of its values, and makes room above for the
-	// name that stands there.
+	// Titles and the names of axes are drawn here: gonum/plot places a name at the middle value
+	// of an axis, even of a logarithmic one, and leaves room above for the name there.
 	tiles := draw.Tiles{
 		Rows: rows, Cols: columns, PadX: axisName + 0.4*vg.Centimeter, PadY: 2*axisName + legend,
 		PadLeft: axisName, PadTop: axisName, PadBottom: axisName + legend,
@@ -422,7 +418,7 @@ func (c *Chart) draw(canvas draw.Canvas, legend vg.Length) error {
 			p := &c.Panels[i*columns+k]
 			data := plots[i][k].DataCanvas(at)
 			middle := vg.Point{X: (data.Min.X + data.Max.X) / 2, Y: (data.Min.Y + data.Max.Y) / 2}
-			// Names are longer than the axis, or have a second line farther from it.
+			// Names may be longer than the axis: they get more lines, farther from it.
 			name := func(words string, at, away vg.Point, room vg.Length) {
 				lines := Wrap(words, room, style)
 				at = at.Add(away.Scale(LineHeight(style) * vg.Length(len(lines)-1) / 2))
@@ -445,7 +441,7 @@ func (p *Panel) isJoined(c *Curve) bool {
 	return c.Form != PointsOnly && p.X.Categories == nil && p.Y.Names == nil
 }
 
-// drawLegend writes what the curves of a panel are, from a point down.
+// drawLegend draws the legend of a panel, from a point down.
 func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int) {
 	entries, _ := p.legend()
 	for _, e := range entries {
@@ -472,13 +468,13 @@ func (p *Panel) drawLegend(canvas draw.Canvas, at vg.Point, index map[string]int
 	}
 }
 
-// xys are the points of a curve as gonum/plot takes them.
+// xys has the points of a curve for gonum/plot.
 type xys []Point
 
 func (p xys) Len() int                { return len(p) }
 func (p xys) XY(i int) (x, y float64) { return p[i].X, p[i].Y }
 
-// intervals are the points of a curve with their intervals.
+// intervals has the points of a curve with their intervals.
 type intervals struct {
 	xys
 	of *Panel
@@ -486,9 +482,9 @@ type intervals struct {
 
 func (p intervals) YError(i int) (low, high float64) { return p.of.interval(p.xys[i]) }
 
-// interval is how far a point's interval reaches down and up. Where a logarithm has no
-// place for the lower end, the upper half is all there is. Of what cannot be negative,
-// or more than the panel's most, it ends there.
+// interval returns how far a point's interval reaches down and up. On a logarithmic axis it has
+// no lower half if that reaches 0. It ends at 0 for values that are not negative, and at the
+// panel's Most.
 func (p *Panel) interval(at Point) (low, high float64) {
 	low, high = at.Half, at.Half
 	switch {
@@ -503,10 +499,10 @@ func (p *Panel) interval(at Point) (low, high float64) {
 	return low, high
 }
 
-// levelStyle is the line of what is claimed.
+// levelStyle is the line of a claimed level.
 var levelStyle = draw.LineStyle{Color: color.Gray{0x60}, Width: 1, Dashes: []vg.Length{4, 2}}
 
-// plot is the panel; index gives each curve its look.
+// plot returns the panel; index gives each curve its look.
 func (p *Panel) plot(index map[string]int) (*plot.Plot, error) {
 	g := plot.New()
 	g.BackgroundColor = nil
@@ -571,7 +567,7 @@ func (p *Panel) addCurve(g *plot.Plot, c *Curve, look draw.LineStyle, marker dra
 	return nil
 }
 
-// setLimits has the axes show all points, their intervals and the levels.
+// setLimits sets the ends of the axes so that all points, intervals and levels show.
 func (p *Panel) setLimits(g *plot.Plot) {
 	lowX, highX, lowY, highY := math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
 	for _, curve := range p.Curves {
@@ -603,8 +599,8 @@ func (p *Panel) setLimits(g *plot.Plot) {
 	}
 }
 
-// limits are the ends of an axis: of x the first and the last point; of y whole
-// powers on a logarithmic axis, and else from 0 where no value is negative.
+// limits returns the ends of an axis: for x the first and the last point; for y whole powers on
+// a logarithmic axis, else from 0 if no value is negative.
 func limits(low, high float64, s Scale, y bool) (float64, float64) {
 	if math.IsInf(low, 1) { // no points
 		low, high = 1, 1
@@ -633,7 +629,7 @@ func limits(low, high float64, s Scale, y bool) (float64, float64) {
 	return low, high
 }
 
-// base is that of a logarithm.
+// base returns the base of a logarithm.
 func (s Scale) base() float64 {
 	if s == Log2 {
 		return 2
@@ -641,11 +637,10 @@ func (s Scale) base() float64 {
 	return 10
 }
 
-// powers are ticks at the powers of a base; between powers of 10 are marks at
-// their multiples.
+// powers makes ticks at the powers of a base; for base 10 also marks at their multiples.
 type powers float64
 
-// Ticks is for gonum/plot.
+// Ticks implements plot.Ticker.
 func (b powers) Ticks(low, high float64) []plot.Tick {
 	base := float64(b)
 	var ticks []plot.Tick
@@ -667,10 +662,10 @@ func (b powers) Ticks(low, high float64) []plot.Tick {
 	}
 }
 
-// plainTicks are gonum/plot's, with our numbers.
+// plainTicks makes gonum/plot's default ticks, with our numbers.
 type plainTicks struct{}
 
-// Ticks is for gonum/plot.
+// Ticks implements plot.Ticker.
 func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	ticks := plot.DefaultTicks{}.Ticks(low, high)
 	for i := range ticks {
@@ -681,7 +676,7 @@ func (plainTicks) Ticks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// number is a value as people write it: 0.01, 8192, 10⁶ as 1M.
+// number returns a value as people write it: 0.01, 8192, 1M for a million.
 func number(v float64) string {
 	for _, u := range []struct {
 		size float64

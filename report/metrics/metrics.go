@@ -1,10 +1,10 @@
 // Package metrics writes results as metrics of Prometheus, in the text form that
 // node_exporter's textfile collector reads. It makes no promise to other modules.
 //
-// Metrics are the numbers of a command's JSON document, by the names of their members:
+// Metrics are the numbers of a command's JSON document, named after its members:
 // unicast.unreachable of check is ibweave_check_unicast_unreachable. So they are as stable as
-// the document is. Members of lists are no metrics. Exceptions are findings, which are counted by rule
-// and severity, and groups of hosts, whose texts are labels.
+// the document. Members of lists are left out, with two exceptions: findings are counted by
+// rule and severity, and groups of hosts have their texts as labels.
 package metrics
 
 import (
@@ -23,9 +23,9 @@ import (
 // Verdicts are the values of the label verdict, the best first.
 var Verdicts = []string{"clean", "warnings", "undecided", "errors"}
 
-// Write writes the numbers of a document, which marshals to a JSON object, as metrics whose
-// names begin with ibweave and the command. Metrics are gauges, those that end in _total
-// counters.
+// Write writes the numbers of a document, which must marshal to a JSON object, as metrics.
+// Their names begin with ibweave and the command. Metrics that end in _total are counters,
+// others gauges.
 func Write(w io.Writer, command string, document any) error {
 	data, err := json.Marshal(document)
 	if err != nil {
@@ -33,7 +33,7 @@ func Write(w io.Writer, command string, document any) error {
 	}
 	var members map[string]any
 	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber() // digits as they are
+	d.UseNumber() // keeps the digits
 	if err := d.Decode(&members); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ type printer struct {
 	command string
 }
 
-// object writes the members of an object, in the order of their names.
+// object writes the members of an object, sorted by name.
 func (p *printer) object(path []string, members map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		at := append(slices.Clone(path), name)
@@ -85,7 +85,7 @@ func (p *printer) object(path []string, members map[string]any) {
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 
-// labels are the texts of an object, in the order of their names.
+// labels returns the texts of an object as labels, sorted by name.
 func labels(members map[string]any) (list []string) {
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		if v, ok := members[name].(string); ok {
@@ -95,7 +95,7 @@ func labels(members map[string]any) (list []string) {
 	return list
 }
 
-// info writes a metric that has the texts of the document as labels.
+// info writes a metric with the texts of the document as labels.
 func (p *printer) info(members map[string]any) {
 	members = maps.Clone(members)
 	maps.DeleteFunc(members, func(name string, v any) bool { return name == "verdict" || v == "" })
@@ -104,8 +104,8 @@ func (p *printer) info(members map[string]any) {
 	}
 }
 
-// metricName returns the name of a member's metric. promtool reserves the last words count,
-// sum and bucket for other types: a member with such a name has the name of the object it is in.
+// metricName returns the name of a member's metric. promtool reserves the last words count, sum
+// and bucket for other types: members with such names get the name of the object they are in.
 func (p *printer) metricName(path []string) string {
 	words := slices.Clone(path)
 	if n := len(words); n > 1 && slices.Contains([]string{"count", "sum", "bucket"}, words[n-1]) {
@@ -114,7 +114,7 @@ func (p *printer) metricName(path []string) string {
 	return "ibweave_" + p.command + "_" + strings.Join(words, "_")
 }
 
-// metric writes what a metric is, and its lines: labels, if any, and a value.
+// metric writes a metric's help and type, and its lines: labels, if any, and a value.
 func (p *printer) metric(name, help string, lines ...string) {
 	kind := "gauge"
 	if strings.HasSuffix(name, "_total") {
@@ -131,14 +131,13 @@ func (p *printer) gauge(path []string, value string) {
 	p.metric(p.metricName(path), fmt.Sprintf("Member %s of the document of ibweave %s.", strings.Join(path, "."), p.command), " "+value)
 }
 
-// hops writes the pairs by the switches that they pass.
+// hops writes the numbers of pairs by how many switches they pass.
 func (p *printer) hops(path []string, members map[string]any) {
 	lines := text.Each(slices.SortedFunc(maps.Keys(members), text.Natural), func(n string) string { return fmt.Sprintf("{hops=%q} %v", n, members[n]) })
 	p.metric(p.metricName(append(slices.Clone(path), "pairs_by_hops")), "Delivered pairs by the switches that they pass.", lines...)
 }
 
-// findings counts findings by rule and severity. Names of rules and severities need no
-// escapes.
+// findings counts findings by rule and severity, whose names need no escapes.
 func (p *printer) findings(list []any) {
 	counts := make(map[[2]string]int)
 	for _, x := range list {
@@ -155,8 +154,8 @@ func (p *printer) findings(list []any) {
 	p.metric(p.metricName([]string{"findings"}), "Findings of ibweave "+p.command+" by rule and severity.", lines...)
 }
 
-// groups writes the numbers in a list of objects, with their texts as labels, and the numbers in lists inside
-// these objects.
+// groups writes the numbers in a list of objects, with their texts as labels, also the numbers
+// in lists inside these objects.
 func (p *printer) groups(path []string, list []any) {
 	lines := make(map[string][]string) // by metric
 	var add func(path, above []string, list []any)

@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// arrange places nodes and edges.
+// arrange returns a layout with places for all nodes and edges.
 func arrange(in *Input) *layout {
 	f := in.Fabric
 	l := &layout{
@@ -38,8 +38,8 @@ func arrange(in *Input) *layout {
 	return l
 }
 
-// onGrid places switches by coordinates: even dimensions to the right, odd ones
-// upwards, and from the third dimension on as copies of the plane below.
+// onGrid places switches by coordinates: even dimensions to the right, odd ones upwards.
+// From the third dimension on it places copies of the plane side by side.
 func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 	n := len(g.Dims)
 	step := make([]float64, n)
@@ -73,8 +73,8 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 			if a == b {
 				continue
 			}
-			// A cable that closes a ring, and one between planes, passes beside the
-			// switches between its ends.
+			// A cable that closes a ring or joins planes passes beside the switches between
+			// its ends.
 			if far := a - b; far > 1 || far < -1 || d >= 2 {
 				e.bend = 0.3 * unit
 				if a > b {
@@ -86,8 +86,8 @@ func (l *layout) onGrid(f *fabric.Fabric, g *Grid, hosts [][]fabric.NodeID) {
 	}
 }
 
-// onLevels places switches in rows, level 0 at the bottom, with hosts below their switches,
-// but those of the top level above them. Rows are sorted by pods and names.
+// onLevels places switches in rows, level 0 at the bottom. Hosts are below their switches,
+// those of the top level above. Rows are sorted by pods and names.
 func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.NodeID) {
 	if f.NumSwitches() == 0 {
 		return
@@ -130,7 +130,7 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 		if level[e.a] != level[e.b] {
 			continue
 		}
-		// Within a row: an arc above, the higher the longer.
+		// Within a row: an arc above, higher if longer.
 		e.bend = min(0.5*float32(gap), 0.2*unit+0.12*max(l.x[e.a]-l.x[e.b], l.x[e.b]-l.x[e.a]))
 		if l.x[e.a] > l.x[e.b] {
 			e.bend = -e.bend
@@ -138,12 +138,12 @@ func (l *layout) onLevels(f *fabric.Fabric, level []int32, hosts [][]fabric.Node
 	}
 }
 
-// mostInRow is how many switches the widest row of a tree has that is drawn as rows alone.
+// mostInRow is the greatest length of rows that are drawn without tiles.
 const mostInRow = 512
 
-// onTiles places the pods of a wide tree as tiles, in lines of equal length, and the switches
-// above the pods over all of them; in single long rows one could not see the pods. It returns
-// false, and places nothing, where there are no pods.
+// onTiles places the pods of a wide tree as tiles, in lines of equal length, and the
+// switches above the pods over all of them: long single rows would hide the pods. If there
+// are no pods, it returns false and places nothing.
 func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	if r.pods == nil || len(l.groupings) == 0 || r.below != len(r.rows)-1 {
 		return false
@@ -174,8 +174,8 @@ func (l *layout) onTiles(r *rows, hosts [][]fabric.NodeID) bool {
 	return true
 }
 
-// aboveTiles places the top row over tiles of some width: switches with the same cables side by
-// side, as squares, from the bottom up.
+// aboveTiles places the top row over tiles of this width: switches with the same cables
+// side by side, as squares, from the bottom up.
 func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom float64) {
 	var planes [][]fabric.NodeID
 	var cables numbered[string]
@@ -205,8 +205,7 @@ func (l *layout) aboveTiles(r *rows, hosts [][]fabric.NodeID, width, bottom floa
 	}
 }
 
-// loose places nodes without a cable to a switch, and hosts that are cabled to hosts
-// only, in rows below everything else.
+// loose places nodes without a cable to a switch in rows below everything else.
 func (l *layout) loose(f *fabric.Fabric) {
 	var list []fabric.NodeID
 	left, right, bottom := float32(0), float32(unit), float32(0)

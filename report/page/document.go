@@ -26,47 +26,49 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// scripts are the parts of the page's program, in order: they share one scope.
+// scripts lists the parts of the page's program in order; they share one scope.
 var scripts = []string{"data.js", "paths.js", "view.js", "boxes.js", "heat.js", "charts.js", "picker.js", "panels.js", "main.js"}
 
-// document is the JSON for the page's program. Nodes and ports have their
-// NodeIDs and PortIDs as numbers. Long lists are in the arrays beside it.
+// document is the JSON for the page's program. It numbers nodes by NodeID and ports by
+// PortID. Long lists are in the arrays.
 type document struct {
 	Title    string `json:"title"`
 	Version  string `json:"version"`
 	Shape    string `json:"shape,omitempty"`
 	Layout   string `json:"layout"` // "grid" or "levels"
 	Switches int    `json:"switches"`
-	// Interactive says that the page has the compiler.
+	// Interactive is true if the page has the compiler.
 	Interactive bool `json:"interactive,omitempty"`
 
 	Names []string      `json:"names"` // by node
 	GUIDs []fabric.GUID `json:"guids"` // by node
-	Links []string      `json:"links"` // the widths and speeds that occur
-	// Labels are the labels of ports that occur, "" first; array label has the index by port.
+	Links []string      `json:"links"` // the different widths and speeds
+	// Labels are the different labels of ports, "" first; array label has the index by port.
 	Labels []string `json:"labels,omitempty"`
 
 	Tables string  `json:"tables"` // "here", "none", or why they are left out
 	Max    int64   `json:"max"`    // routes on the most loaded channel between switches
 	Mean   float64 `json:"mean"`
 
-	// Of two states: what is common to both, and in the document of the new one the changes.
+	// For two states: the name of the state, the box of both, and in the new state's document
+	// the changes.
 	State   string    `json:"state,omitempty"`
 	Box     []float64 `json:"box,omitempty"` // left, top, right, bottom
 	Changes []Change  `json:"changes,omitempty"`
 	Summary []Note    `json:"summary,omitempty"`
-	// Was has by new node the old node that it replaces.
+	// Was maps each new node to the old node that it replaces.
 	Was map[fabric.GUID]fabric.GUID `json:"was,omitempty"`
 
-	// Bound has by the index in Links how large a part of the bound one route is, in percent.
+	// Bound has, by index in Links, one route's part of the bound in percent.
 	Bound  []float64 `json:"bound,omitempty"`
 	Cables string    `json:"show,omitempty"` // what cables show first
 
-	// Counters have their values in arrays: counter0 has the values of the first counter by port, and so on.
+	// Counters describe the arrays counter0, counter1 and so on, which have their values by
+	// port.
 	Counters []Counter `json:"counters,omitempty"`
 
-	// Groupings have the groups that may be closed to boxes; array grouping0 has by node the index of its
-	// group in the first grouping, -1 for none.
+	// Groupings have the groups that the user can close to boxes; array grouping0 has, by
+	// node, the index of its group in the first grouping, -1 for none.
 	Groupings []documentGrouping `json:"groupings,omitempty"`
 
 	Groups []documentGroup `json:"groups"`
@@ -77,8 +79,8 @@ type document struct {
 	Arrays []array `json:"arrays"`
 }
 
-// documentGroup is an MLID: its ports, senders and receivers are parts of the array
-// members, one after the other.
+// documentGroup is an MLID. Its ports, senders and receivers are consecutive parts of the
+// array members.
 type documentGroup struct {
 	Name   string `json:"name"`
 	MGID   string `json:"mgid,omitempty"`
@@ -88,7 +90,7 @@ type documentGroup struct {
 	Counts [3]int `json:"counts"` // ports in masks, senders, receivers
 }
 
-// documentGrouping is the names of groups.
+// documentGrouping has the names of a grouping and its groups.
 type documentGrouping struct {
 	Name   string   `json:"name"`
 	Groups []string `json:"groups"`
@@ -100,10 +102,10 @@ type documentRule struct {
 	Explain string `json:"explain"`
 }
 
-// aggregationType stands for aggregation nodes among the types of nodes.
+// aggregationType is the type of aggregation nodes in array type.
 const aggregationType = 4
 
-// array is a part of the binary data: little-endian numbers.
+// array describes a part of the binary data: little-endian numbers.
 type array struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // "u8", "u16", "i32" or "f32"
@@ -124,7 +126,7 @@ func (p *packer) begin(name, kind string, n int) {
 	p.arrays = append(p.arrays, array{name, kind, len(p.data), n})
 }
 
-// pack adds n numbers.
+// pack adds an array of n numbers.
 func pack[T uint8 | uint16 | int32 | float32](p *packer, name string, n int, at func(i int) T) {
 	list := make([]T, n)
 	for i := range list {
@@ -133,15 +135,15 @@ func pack[T uint8 | uint16 | int32 | float32](p *packer, name string, n int, at 
 	packList(p, name, list)
 }
 
-// packList adds the numbers of a list.
+// packList adds a list as an array.
 func packList[T uint8 | uint16 | int32 | float32](p *packer, name string, list []T) {
 	var zero T
 	p.begin(name, map[any]string{uint8(0): "u8", uint16(0): "u16", int32(0): "i32", float32(0): "f32"}[zero], len(list))
-	p.data, _ = binary.Append(p.data, binary.LittleEndian, list) // of a fixed size, and so without an error
+	p.data, _ = binary.Append(p.data, binary.LittleEndian, list) // no error: sizes are fixed
 }
 
-// Write writes the page: one HTML file that loads nothing from anywhere. Errors are
-// one for parts of in that do not belong together, a *RequestError, ctx's, and those of w.
+// Write writes the page: one HTML file that loads nothing else. Errors: parts of in that do
+// not fit together, a *RequestError, ctx's, and those of w.
 func Write(ctx context.Context, w io.Writer, in *Input) error {
 	old, s, err := scenes(ctx, in)
 	if err != nil {
@@ -155,8 +157,8 @@ func Write(ctx context.Context, w io.Writer, in *Input) error {
 	return s.write(ctx, w, old)
 }
 
-// Update is the document and the arrays of a page that shows other cables or tables of the nodes
-// that it has: without places, which stay, and without the arrays of Map.
+// Update returns the document and arrays for a page that already shows these nodes, with
+// other cables or tables: without places, which stay, and without the arrays of Map.
 func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	s, err := unplaced(ctx, in)
 	if err != nil {
@@ -169,8 +171,8 @@ func Update(ctx context.Context, in *Input) (document, data []byte, err error) {
 	return text.PrintableJSON(document), p.data, err
 }
 
-// Map returns what Update leaves out: a document with the arrays of the map leaf by leaf;
-// without arrays if there is no map.
+// Map returns what Update leaves out: a document with the arrays of the leaf-to-leaf map (see
+// heat), none if there is no map.
 func Map(ctx context.Context, in *Input) (text, data []byte, err error) {
 	s, err := unplaced(ctx, in)
 	if err != nil {
@@ -184,7 +186,7 @@ func Map(ctx context.Context, in *Input) (text, data []byte, err error) {
 	return text, p.data, err
 }
 
-// unplaced is a scene in which nodes have no places.
+// unplaced returns a scene whose nodes have no places.
 func unplaced(ctx context.Context, in *Input) (*scene, error) {
 	if err := in.check(); err != nil {
 		return nil, err
@@ -194,7 +196,7 @@ func unplaced(ctx context.Context, in *Input) (*scene, error) {
 	return load(ctx, in, l)
 }
 
-// writeData writes the document and the arrays; behind ends their ids.
+// writeData writes the document and the arrays; their ids end in behind.
 func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) error {
 	p := new(packer)
 	doc := s.document(p)
@@ -211,7 +213,7 @@ func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) e
 	return nil
 }
 
-// write fills in the template; old is nil where there is one state.
+// write fills in the template; old is nil if there is only one state.
 func (s *scene) write(ctx context.Context, w io.Writer, old *scene) error {
 	policy := ""
 	var data, compiler, script bytes.Buffer
@@ -242,8 +244,9 @@ func (s *scene) write(ctx context.Context, w io.Writer, old *scene) error {
 	return err
 }
 
-// writeSevens appends data as text, seven bits in a character: one byte each, except three values that
-// HTML does not leave as they are. They are 128 more, in two bytes. base64 takes an eighth more.
+// writeSevens appends data as text, 7 bits in a character: one byte each, except three values
+// that HTML would change, which get 128 added and take two bytes. base64 would take an eighth
+// more.
 func writeSevens(b *bytes.Buffer, data []byte) {
 	held, n := uint32(0), 0
 	write := func(value uint32) {
@@ -264,16 +267,16 @@ func writeSevens(b *bytes.Buffer, data []byte) {
 	}
 }
 
-// asset is an embedded file.
+// asset returns an embedded file.
 func asset(name string) string {
 	data, err := assets.ReadFile("assets/" + name)
 	if err != nil {
-		panic(err) // not embedded: found by every test
+		panic(err) // a missing file fails every test
 	}
 	return string(data)
 }
 
-// writeGzip appends data as a script with an id: base64 of gzip. A buffer takes all.
+// writeGzip appends data as a script with this id: gzip in base64. A write to b never fails.
 func writeGzip(b *bytes.Buffer, id string, data []byte) {
 	fmt.Fprintf(b, `<script type="application/gzip" id="%s">`, id)
 	encoder := base64.NewEncoder(base64.StdEncoding, b)
@@ -284,7 +287,7 @@ func writeGzip(b *bytes.Buffer, id string, data []byte) {
 	b.WriteString("</script>\n")
 }
 
-// packLabels packs what is printed at the ports.
+// packLabels packs the labels of ports.
 func (s *scene) packLabels(d *document, p *packer) {
 	f := s.Fabric
 	var labels numbered[string]
@@ -295,7 +298,7 @@ func (s *scene) packLabels(d *document, p *packer) {
 	d.Labels = labels.list
 }
 
-// document packs everything but the map leaf by leaf.
+// document packs everything except the leaf-to-leaf map.
 func (s *scene) document(p *packer) *document {
 	f := s.Fabric
 	d := &document{
@@ -382,8 +385,8 @@ func (s *scene) document(p *packer) *document {
 	return d
 }
 
-// Entries is how many entries of forwarding tables the page would hold; an adaptive one counts
-// as two.
+// Entries returns how many entries of forwarding tables the page would have; entries of PLFTs
+// count as two each.
 func (in *Input) Entries() int64 {
 	entries := int64(len(in.lids())) * int64(in.Fabric.NumSwitches())
 	if in.Adaptive != nil {
@@ -392,8 +395,8 @@ func (in *Input) Entries() int64 {
 	return entries
 }
 
-// packTables adds the forwarding tables for the LIDs that somebody has, and what gives
-// virtual lanes: "here", or why not.
+// packTables adds the forwarding tables for the LIDs in use, and the tables for virtual
+// lanes. It returns "here", or the reason why they are left out.
 func (s *scene) packTables(p *packer) string {
 	f := s.Fabric
 	lids, limit := s.lids(), cmp.Or(s.MaxEntries, DefaultMaxEntries)
@@ -463,8 +466,9 @@ func (s *scene) packTables(p *packer) string {
 	return "here"
 }
 
-// packChoices adds what packets may leave switches by: by PLFT, switch and LID a set of ports,
-// 0 for none, and which PLFT a packet takes by input port and SL. It says why it cannot.
+// packChoices adds the sets of ports by which packets may leave: by PLFT, switch and LID the
+// number of a set, 0 for none; and by input port and SL a packet's PLFT. It returns "", or
+// why it cannot.
 func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	f, t := s.Fabric, s.Adaptive
 	var sets numbered[adaptive.PortSet]
@@ -499,7 +503,7 @@ func (s *scene) packChoices(p *packer, lids []fabric.LID) string {
 	return ""
 }
 
-// packHeat adds the map, if there is one.
+// packHeat adds the leaf-to-leaf map, if there is one.
 func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	h, err := s.heat(ctx)
 	if h == nil || err != nil {
@@ -514,7 +518,7 @@ func (s *scene) packHeat(ctx context.Context, p *packer) error {
 	return nil
 }
 
-// waysIn is how many SL-to-VL tables a port out of a node has.
+// waysIn returns how many SL-to-VL maps each output port of a node has.
 func (s *scene) waysIn(n fabric.NodeID) int {
 	if s.Fabric.IsSwitch(n) {
 		return int(s.Fabric.Node(n).NumPorts) + 1
@@ -522,7 +526,7 @@ func (s *scene) waysIn(n fabric.NodeID) int {
 	return 1
 }
 
-// packGroups adds the multicast masks.
+// packGroups adds the multicast groups and their masks.
 func (s *scene) packGroups(d *document, p *packer) {
 	var members []fabric.PortID
 	for _, g := range s.groups() {
@@ -540,7 +544,7 @@ func (s *scene) packGroups(d *document, p *packer) {
 	pack(p, "members", len(members), func(i int) int32 { return int32(members[i]) })
 }
 
-// packGroupings adds what may be closed.
+// packGroupings adds the groups that the user can close.
 func (s *scene) packGroupings(d *document, p *packer) {
 	for i, g := range s.groupings {
 		names := text.Each(g.Groups, func(x Group) string { return strings.ToValidUTF8(x.Name, "\uFFFD") })

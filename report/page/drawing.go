@@ -23,7 +23,7 @@ import (
 const (
 	centimeter   = 72 / 2.54
 	pictureWidth = 26 * centimeter
-	pictureMost  = 22 * centimeter // height of the drawing
+	pictureMost  = 22 * centimeter // greatest height of the drawing
 	pictureLeast = 5 * centimeter
 	margin       = 0.6 * centimeter
 	titleHeight  = 1.3 * centimeter
@@ -45,14 +45,14 @@ func (p *Picture) write(w io.Writer, to chart.Writer) error {
 	})
 }
 
-// height is that of the drawing in the picture.
+// height returns the height of the drawing within the picture.
 func (p *Picture) height() float64 {
 	left, top, right, bottom := p.box()
 	inner := pictureWidth - 2*margin
 	return min(max(inner*((bottom-top)/max(right-left, 1)), pictureLeast), pictureMost)
 }
 
-// below is the lines of text, not too many.
+// below returns up to mostLines lines of text.
 func (p *Picture) below() []string {
 	if len(p.lines) > mostLines {
 		return append(slices.Clone(p.lines[:mostLines-1]), fmt.Sprintf("and %d more", len(p.lines)-mostLines+1))
@@ -60,8 +60,8 @@ func (p *Picture) below() []string {
 	return p.lines
 }
 
-// warmth is the place of a value on the ramp, 0 to 1: the mean is in the middle, and the
-// far end is the greatest value, or twice the mean where that is more.
+// warmth returns the place of a value on the colour ramp, 0 to 1: the mean is in the middle;
+// the end is the greatest value, or twice the mean if that is more.
 func (m *measure) warmth(n float64) float64 {
 	switch {
 	case m.mean == 0:
@@ -72,34 +72,34 @@ func (m *measure) warmth(n float64) float64 {
 	return 0.5 + 0.5*(n-m.mean)/(max(m.max, 2*m.mean)-m.mean)
 }
 
-// shade is the colour of a place on the ramp.
+// shade returns the colour at a place on the ramp.
 func shade(at float64) color.NRGBA {
 	at = min(max(at, 0), 1) * float64(len(ramp)-1)
 	i := min(int(at), len(ramp)-2)
 	return blend(ramp[i], ramp[i+1], at-float64(i))
 }
 
-// blend is a with a part t of b.
+// blend mixes a with a part t of b.
 func blend(a, b color.NRGBA, t float64) color.NRGBA {
 	part := func(x, y uint8) uint8 { return uint8(math.Round(float64(x) + (float64(y)-float64(x))*t)) }
 	return color.NRGBA{part(a.R, b.R), part(a.G, b.G), part(a.B, b.B), 0xff}
 }
 
-// drawing is a picture as it is drawn.
+// drawing draws a picture on paper.
 type drawing struct {
 	*Picture
 	paper            draw.Canvas
 	left, right, top float64 // of the part inside the margins
-	upper            float64 // edge of the fabric
-	// From the units of the layout to paper: q is at (x0 + scale*(q.X-fromX), upper - down -
-	// scale*(q.Y-fromY)).
+	upper            float64 // upper edge of the fabric
+	// Point q of the layout is at left + shift + scale*(q.X-fromX), upper - down -
+	// scale*(q.Y-fromY) on paper.
 	scale, shift, down float64
 	fromX, fromY       float64
-	dim                bool // whether the fabric is only the background
+	dim                bool // the fabric is only the background
 	taken              []vg.Rectangle
 }
 
-// drawOn draws the picture on a canvas of a height.
+// drawOn draws the picture on a canvas of this height.
 func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0}
 	d.fill(ground, onPaper(0, 0), onPaper(pictureWidth, 0), onPaper(pictureWidth, height), onPaper(0, height))
@@ -121,15 +121,15 @@ func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	}
 }
 
-// at is where on paper a point of the layout is.
+// at returns the place on paper of a point of the layout.
 func (d *drawing) at(q point) vg.Point {
 	return onPaper(d.left+(d.shift+d.scale*(q.X-d.fromX)), d.upper-(d.down+d.scale*(q.Y-d.fromY)))
 }
 
-// onPaper is a place on paper, in points of 1/72 inch from the lower left corner.
+// onPaper returns a place on paper, in points of 1/72 inch from the lower left corner.
 func onPaper(x, y float64) vg.Point { return vg.Point{X: vg.Length(x), Y: vg.Length(y)} }
 
-// pen is a line of a colour and a width in points.
+// pen returns a line of a colour and a width in points.
 func pen(c color.Color, width float64) draw.LineStyle {
 	return draw.LineStyle{Color: c, Width: vg.Length(width)}
 }
@@ -146,13 +146,13 @@ func (d *drawing) text(words string, style draw.TextStyle, at vg.Point) {
 	d.paper.FillText(style, at, fabric.Printable(words))
 }
 
-// textWidth is how wide words of a size are.
+// textWidth returns the width of words in a font size.
 func textWidth(words string, size float64) float64 {
 	return float64(chart.TextStyle(vg.Length(size)).Width(fabric.Printable(words)))
 }
 
-// drawSwitches draws the channels that the view shows, all switches, and above them the
-// ends of the channels and the marked nodes.
+// drawSwitches draws the channels of the view, all switches, and above them the ends of the
+// channels and the marked nodes.
 func (d *drawing) drawSwitches() {
 	f := d.Fabric
 	for _, out := range d.channels {
@@ -182,7 +182,7 @@ func (d *drawing) drawSwitches() {
 	}
 }
 
-// drawFault draws a slow cable amber, and a missing one red and dashed with a cross in its middle.
+// drawFault draws a slow cable amber; a missing one red and dashed, with a cross in its middle.
 func (d *drawing) drawFault(x fault) {
 	if !x.missing {
 		d.drawCurve(x.curve, pen(warning, 2))
@@ -199,7 +199,7 @@ func (d *drawing) drawFault(x fault) {
 	d.paper.StrokeLine2(line, m.X-r, m.Y+r, m.X+r, m.Y-r)
 }
 
-// drawEdges draws the links, those with the most loaded channel last.
+// drawEdges draws the links, most loaded ones last.
 func (d *drawing) drawEdges() {
 	p := d.Picture
 	loads, order := make([]float64, len(p.edges)), make([]int, len(p.edges))
@@ -235,7 +235,8 @@ func (d *drawing) drawEdges() {
 	}
 }
 
-// drawCurve draws a curve of the layout, or a straight line where its first two points are the same.
+// drawCurve draws a curve of the layout, or a straight line if its first two points are the
+// same.
 func (d *drawing) drawCurve(c bezier, line draw.LineStyle) {
 	var v vg.Path
 	v.Move(d.at(c[0]))
@@ -248,8 +249,8 @@ func (d *drawing) drawCurve(c bezier, line draw.LineStyle) {
 	d.paper.Stroke(v)
 }
 
-// faint is how strong links without load are drawn, from 0.3 to 1: the fainter, the
-// more of the ground lines would hide.
+// faint returns how strong links without load are drawn, 0.3 to 1: fainter if lines would hide
+// more of the ground.
 func (p *Picture) faint() float64 {
 	length := 0.0
 	for _, e := range p.edges {
@@ -281,7 +282,7 @@ func (d *drawing) drawHosts() {
 	}
 }
 
-// drawNode draws a switch as a square, others as a disc.
+// drawNode draws a switch as a square, other nodes as discs.
 func (d *drawing) drawNode(n fabric.NodeID, c color.Color) {
 	middle, r := d.at(d.middle(n)), vg.Length(d.scale*float64(d.radius[n]))
 	if !d.Fabric.IsSwitch(n) {
@@ -298,7 +299,7 @@ func (d *drawing) drawNode(n fabric.NodeID, c color.Color) {
 	}
 }
 
-// drawChannel draws one direction of a cable, with an arrow beyond its middle.
+// drawChannel draws one direction of a cable, with an arrow past its middle.
 func (d *drawing) drawChannel(out fabric.PortID) {
 	f, p := d.Fabric, d.Picture
 	a, b := f.Owner(out), f.Owner(f.Peer(out))
@@ -323,7 +324,7 @@ func (d *drawing) drawChannel(out fabric.PortID) {
 	d.fill(p.tone, mid.Add(along), back.Add(aside), back.Sub(aside))
 }
 
-// drawLegend says what the colours of links mean.
+// drawLegend explains the colours of links.
 func (d *drawing) drawLegend(y float64) {
 	m := d.shows
 	switch {
@@ -338,7 +339,7 @@ func (d *drawing) drawLegend(y float64) {
 	}
 }
 
-// drawRamp draws all colours, and what they mean beside them.
+// drawRamp draws all colours, and words to explain them.
 func (d *drawing) drawRamp(y float64, words string) {
 	const wide, steps = 5 * centimeter, 60
 	x := d.left
@@ -349,10 +350,10 @@ func (d *drawing) drawRamp(y float64, words string) {
 	d.text(d.fitted(words, 9, d.right-x-wide-8), textStyle(9, muted, draw.XLeft, draw.YCenter), onPaper(x+wide+8, y-3))
 }
 
-// nameSize is the size of the font of names.
+// nameSize is the font size of names.
 const nameSize = 8
 
-// fitted returns words; if they are wider than the width most, with dots in place of their middle.
+// fitted returns words; if they are wider than most, with dots in place of their middle.
 func (d *drawing) fitted(words string, size, most float64) string {
 	wide := textWidth(words, size)
 	if wide <= most {
@@ -368,7 +369,7 @@ func (d *drawing) fitted(words string, size, most float64) string {
 	return words
 }
 
-// drawNames writes the names of what is shown, or of all switches that have room.
+// drawNames writes the names of the nodes shown, or of all switches if there is room.
 func (d *drawing) drawNames() {
 	f, p := d.Fabric, d.Picture
 	if len(p.channels) > 0 {
@@ -382,7 +383,7 @@ func (d *drawing) drawNames() {
 		}
 		return
 	}
-	// The room of a row is that of its closest two switches.
+	// The room in a row is the distance of its closest two switches.
 	rows := make(map[float32][]fabric.NodeID)
 	var heights []float32
 	for _, s := range f.Switches() {
@@ -405,8 +406,8 @@ func (d *drawing) drawNames() {
 	}
 }
 
-// inRoom is the names of a row that fit: whole, or without what all begin and end with, with dots in
-// the middle where that is too long; nil where there is no room.
+// inRoom returns the names of a row so that they fit: whole; or without their common beginning
+// and end, with dots in the middle if still too long; nil if there is no room.
 func (d *drawing) inRoom(names []string, room float64) []string {
 	wide := func(name string) bool { return textWidth(name, nameSize) > room }
 	if slices.ContainsFunc(names, wide) {
@@ -426,8 +427,8 @@ func (d *drawing) inRoom(names []string, room float64) []string {
 	return names
 }
 
-// drawName writes the name of a node above or below it where no other name is: on a ground of its own, so
-// that lines do not go through it, and moved off the margins.
+// drawName writes the name of a node above or below it, where no other name is. It clears the
+// ground under it, and moves it off the margins.
 func (d *drawing) drawName(n fabric.NodeID, words string) {
 	p, r := d.at(d.middle(n)), vg.Length(d.scale*float64(d.radius[n])+2)
 	half := vg.Length(textWidth(words, nameSize)/2 + 1)

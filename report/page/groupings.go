@@ -12,8 +12,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// distances gives each switch a level where the fabric has none: what package levels finds
-// in its cables, or how far it is from the lowest GUID of its part of the fabric, which is on top.
+// distances returns a level for each switch: the one that package levels finds in the
+// cables; if it finds none, by distance from the lowest GUID in each part of the fabric,
+// which is on top.
 func distances(f *fabric.Fabric) []int32 {
 	level := levels.Of(f)
 	if len(level) == 0 || slices.Max(level) > 0 {
@@ -33,11 +34,11 @@ func distances(f *fabric.Fabric) []int32 {
 	return level
 }
 
-// rows is switches in levels, and their order.
+// rows has the switches of each level in order.
 type rows struct {
 	rows [][]fabric.NodeID // by level, from the bottom
-	// pods is by pod and row the switches of the lowest rows, below of them; nil where the tree does
-	// not fall into pods.
+	// pods has, by pod and row, the switches of the lowest rows, below in number; nil if
+	// the tree has no pods.
 	pods  [][][]fabric.NodeID
 	below int
 	lower [][]fabric.NodeID // by switch: its neighbours one level down
@@ -67,13 +68,12 @@ func newRows(f *fabric.Fabric, level []int32, edges []edge) *rows {
 	return r
 }
 
-// mostPodLevels bounds the levels that are looked at for pods.
+// mostPodLevels bounds the levels of trees that are searched for pods.
 const mostPodLevels = 16
 
-// findPods finds what belongs together: the parts that rows fall into when those above are
-// taken away, such as the pods of a fat tree. Switches of a part stand side by side in
-// every row, and parts in the order of the first names in them. Rows are in the order of
-// names.
+// findPods finds the pods: the parts into which rows fall without the rows above, such as
+// the pods of a fat tree. It sorts each row so that switches of a part are side by side,
+// and parts by the first names in them. Rows must be sorted by name.
 func (r *rows) findPods(edges []edge) {
 	if len(r.rows) > mostPodLevels {
 		return
@@ -90,14 +90,14 @@ func (r *rows) findPods(edges []edge) {
 		rank[s] = int32(k)
 	}
 	joins := graph.NewUnionFind[int32](n)
-	parts := make([][]int32, len(r.rows)) // by row and switch: the lowest rank in its part up to there
+	parts := make([][]int32, len(r.rows)) // by row and switch: the lowest rank in its part so far
 	for i := range r.rows {
 		for _, e := range edges {
 			if max(at[e.a], at[e.b]) == i {
 				joins.Join(rank[e.a], rank[e.b])
 			}
 		}
-		first := slices.Repeat([]int32{-1}, n) // by the rank that stands for a part
+		first := slices.Repeat([]int32{-1}, n) // by root: the lowest rank in its part
 		parts[i] = make([]int32, n)
 		for k, s := range all {
 			root := joins.Find(int32(k))
@@ -134,8 +134,8 @@ func (r *rows) findPods(edges []edge) {
 	}
 }
 
-// podsOf returns the groups that the layout finds: the parts into which a tree falls without
-// its upper rows, with their hosts, and sets of upper switches that are cabled to the same switches. It
+// podsOf returns the groups that the layout finds: the parts of a tree without its upper
+// rows, with their hosts, and sets of upper switches with cables to the same switches. It
 // returns false if there are none.
 func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool) {
 	if r.pods == nil {
@@ -151,7 +151,8 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	for _, row := range r.rows[r.below:] {
 		last := ""
 		for _, s := range row {
-			// Apart from others of these cables: a box of all would be over what is between them.
+			// A group has only neighbours in the row: a box with others would cover what is
+			// between.
 			if cables := fmt.Sprint(r.lower[s]); cables != last {
 				g.Groups = append(g.Groups, Group{})
 				last = cables
@@ -164,7 +165,7 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	if f.NumSwitches() > 1 {
 		common = sharedName(f, slices.Concat(r.rows...))
 	}
-	names := make(map[string]int) // groups of this name
+	names := make(map[string]int) // how many groups have this name
 	for k := range g.Groups {
 		g.Groups[k].Name = sharedName(f, g.Groups[k].Nodes)
 		names[g.Groups[k].Name]++
@@ -189,10 +190,10 @@ func (r *rows) podsOf(f *fabric.Fabric, hosts [][]fabric.NodeID) (Grouping, bool
 	return g, len(g.Groups) > 1
 }
 
-// separators stand between the words of names.
+// separators separate the words of names.
 const separators = " :;/_,.-"
 
-// shared returns the beginning and the end that all names share, in whole words.
+// shared returns the common beginning and end of all names, in whole words.
 func shared(names []string) (head, tail string) {
 	head, tail = names[0], names[0]
 	for _, name := range names[1:] {
@@ -211,8 +212,8 @@ func shared(names []string) (head, tail string) {
 	return head[:strings.LastIndexAny(head, separators)+1], ""
 }
 
-// sharedName returns what the names of nodes share: their end, or else their
-// beginning; "" if they share nothing.
+// sharedName returns the common end of the nodes' names, or else their common beginning; ""
+// if there is none.
 func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 	names := text.Each(nodes, func(n fabric.NodeID) string { return f.Name(n).Text })
 	if len(names) == 1 {
@@ -225,7 +226,7 @@ func sharedName(f *fabric.Fabric, nodes []fabric.NodeID) string {
 	return strings.ToValidUTF8(cmp.Or(strings.Trim(tail, separators), strings.Trim(head, separators)), "\uFFFD")
 }
 
-// of is by node the index of its group, -1 for none.
+// of returns, by node, the index of its group, -1 for none.
 func (g *Grouping) of(nodes int) []int32 {
 	of := slices.Repeat([]int32{-1}, nodes)
 	for k, x := range g.Groups {
@@ -236,15 +237,15 @@ func (g *Grouping) of(nodes int) []int32 {
 	return of
 }
 
-// among is the groups of another fabric, whose node n has the place of node in[n] of this one.
-// Groups without nodes stay, so that groups have the same numbers in both.
+// among returns the groups for another fabric, whose node n corresponds to node in[n] of
+// this one. It keeps groups without nodes, so that groups have the same numbers in both.
 func (g *Grouping) among(in []fabric.NodeID, nodes int) Grouping {
 	of := g.of(nodes)
 	return g.with(text.Each(in, func(at fabric.NodeID) int32 { return of[at] }))
 }
 
-// with is groups of the same names with other nodes: by node the index of its group, below 0
-// for none.
+// with returns groups of the same names with other nodes: of has, by node, the index of its
+// group, or a negative number.
 func (g *Grouping) with(of []int32) Grouping {
 	all := Grouping{Name: g.Name, Groups: make([]Group, len(g.Groups))}
 	for k := range g.Groups {
@@ -258,8 +259,8 @@ func (g *Grouping) with(of []int32) Grouping {
 	return all
 }
 
-// withSwitches adds switches to groups of hosts: a switch whose hosts, or in a tree whose lower
-// switches, are all in one group. So racks and islands include their leaves.
+// withSwitches adds switches to groups of hosts: those whose hosts, or in a tree whose
+// lower switches, are all in one group. So racks and islands include their leaves.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
 	const none, several = -1, -2
 	of := slices.Repeat([]int32{none}, f.NumNodes())
@@ -290,13 +291,13 @@ func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level 
 	return g.with(of)
 }
 
-// numbered numbers different values in the order in which they come.
+// numbered numbers different values in the order of their first use.
 type numbered[T comparable] struct {
 	numbers map[T]int
 	list    []T
 }
 
-// number is the number of a value, from 0 on.
+// number returns the number of a value, from 0.
 func (x *numbered[T]) number(v T) int {
 	k, known := x.numbers[v]
 	if !known {

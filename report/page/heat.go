@@ -11,22 +11,22 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// mostLeaves is how many leaves have a map: it takes a square of them.
+// mostLeaves is the greatest number of leaves for which there is a map: it takes their square.
 const mostLeaves = 2048
 
-// heat is a map leaf by leaf: what the static tables do with packets from the hosts of one leaf to
-// those of another. Index i*len(leaves)+j is from leaf i to leaf j.
+// heat is a leaf-to-leaf map: how the static tables route packets from the hosts of one leaf
+// to those of another. Index i*len(leaves)+j is from leaf i to leaf j.
 type heat struct {
 	leaves []fabric.NodeID // switches with hosts, ascending
-	load   []int32         // routes on the busiest link between switches of all these paths
-	hops   []uint16        // switches on a path in tenths, on average; 0 when no packet arrives
+	load   []int32         // routes on the busiest link between switches on these paths
+	hops   []uint16        // mean number of switches on a path, in tenths; 0 if no packet arrives
 	paths  []uint16        // different paths to the LIDs of the destination
-	lost   []uint16        // LIDs of the destination at which no packet arrives
+	lost   []uint16        // LIDs of the destination that packets do not reach
 	lids   []uint16        // by leaf: LIDs of its hosts
 }
 
-// heat follows packets from every leaf to every LID of hosts. It takes a step for each switch and
-// LID.
+// heat follows packets from every leaf to every LID of hosts, in a step for each switch and
+// LID. It returns nil if there is no map.
 func (s *scene) heat(ctx context.Context) (*heat, error) {
 	f := s.Fabric
 	h := &heat{leaves: text.Where(f.Switches(), func(sw fabric.NodeID) bool { return len(f.HostsOn(sw)) > 0 })}
@@ -45,9 +45,9 @@ func (s *scene) heat(ctx context.Context) (*heat, error) {
 	return h, err
 }
 
-// onward is how packets of a LID go on from a switch.
+// onward describes the path of packets from a switch to a LID.
 type onward struct {
-	hops int32 // switches; 0 when they do not arrive
+	hops int32 // switches; 0 if they do not arrive
 	load int64 // of the busiest link between switches
 	hash uint64
 }
@@ -59,7 +59,7 @@ type tracer struct {
 	ways []onward // by switch
 }
 
-// column fills in what comes to the hosts of a leaf.
+// column fills in the map for destination leaf j.
 func (t *tracer) column(h *heat, j int) {
 	n := len(h.leaves)
 	hashes := make([][]uint64, n)
@@ -92,7 +92,7 @@ func (t *tracer) column(h *heat, j int) {
 	}
 }
 
-// follow fills in the ways from all switches to a LID.
+// follow sets ways for all switches and a LID.
 func (t *tracer) follow(lid fabric.LID) {
 	clear(t.ways)
 	t.tree.FindTree(t.Tables, lid)

@@ -8,33 +8,33 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// unit is the distance of neighbouring switches in the densest row, in the units of
-// the drawing, whose y grows downwards.
+// unit is the distance of neighbouring switches in the densest row, in units of the
+// drawing. y grows downwards.
 const unit = 100
 
-// layout says where everything is drawn.
+// layout has the places of all that is drawn.
 type layout struct {
 	kind   string    // "grid" or "levels"
 	x, y   []float32 // by node: its middle
-	radius []float32 // by node: half the width of what is drawn
-	edges  []edge    // by the switches they join
+	radius []float32 // by node: half its width
+	edges  []edge    // sorted by the switches they join
 	cables []fabric.PortID
-	within *layout // that a picture of this one has the size of; nil for its own
-	// groupings are the groups that may be closed to boxes: pods, and the groups of the input with their
-	// switches.
+	within *layout // a layout of more nodes, whose size this one takes; nil for its own size
+	// groupings are the groups that can be closed to boxes: pods, and the input's groups
+	// with their switches.
 	groupings []Grouping
 }
 
 // edge is the cables between two switches, drawn as one line.
 type edge struct {
 	a, b   fabric.NodeID // a < b
-	cables int32         // its first in layout.cables, which has their ports on a
-	// bend is how far aside a curved line passes, to the left on the way from a to b; 0
-	// for a straight one.
+	cables int32         // index in layout.cables of its first cable's port on a
+	// bend is how far to the left a curved line passes, on the way from a to b; 0 if it is
+	// straight.
 	bend float32
 }
 
-// ports lists the ports of switch a of edge i.
+// ports lists the ports on switch a of edge i.
 func (l *layout) ports(i int) []fabric.PortID {
 	end := len(l.cables)
 	if i+1 < len(l.edges) {
@@ -43,7 +43,7 @@ func (l *layout) ports(i int) []fabric.PortID {
 	return l.cables[l.edges[i].cables:end]
 }
 
-// join finds the edges.
+// join sets edges and cables.
 func (l *layout) join(f *fabric.Fabric) {
 	type cable struct {
 		to fabric.NodeID
@@ -68,14 +68,14 @@ func (l *layout) join(f *fabric.Fabric) {
 	}
 }
 
-// edgeBetween finds the edge of two switches.
+// edgeBetween returns the index of the edge between two switches, false if there is none.
 func (l *layout) edgeBetween(a, b fabric.NodeID) (int, bool) {
 	key := edge{a: min(a, b), b: max(a, b)}
 	return slices.BinarySearchFunc(l.edges, key, func(x, y edge) int { return cmp.Or(cmp.Compare(x.a, y.a), cmp.Compare(x.b, y.b)) })
 }
 
-// hostsOf lists the CAs and routers by the switch that their first cable leads to, in
-// the order of that switch's ports.
+// hostsOf lists, by switch, the CAs and routers whose first cable leads to it, in the order
+// of its ports.
 func hostsOf(f *fabric.Fabric) [][]fabric.NodeID {
 	hosts := make([][]fabric.NodeID, f.NumSwitches())
 	placed := make([]bool, f.NumNodes())
@@ -93,8 +93,8 @@ func hostsOf(f *fabric.Fabric) [][]fabric.NodeID {
 	return hosts
 }
 
-// block places hosts in rows, in a block of at most width x height: the middle of its upper edge is
-// at x, y. If up is set that is its lower edge.
+// block places hosts in rows, in a block of at most width x height. The middle of its upper
+// edge is at x, y; of its lower edge if up is set.
 func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bool) {
 	n := len(hosts)
 	if n == 0 {
@@ -121,10 +121,10 @@ func (l *layout) block(hosts []fabric.NodeID, x, y, width, height float64, up bo
 	}
 }
 
-// point is a place.
+// point is a place in the layout.
 type point struct{ X, Y float64 }
 
-// box is the smallest that has everything, in the units of the layout.
+// box returns the smallest box around everything, in units of the layout.
 func (l *layout) box() (left, top, right, bottom float64) {
 	if l.within != nil {
 		return l.within.box()
@@ -146,10 +146,10 @@ func (l *layout) box() (left, top, right, bottom float64) {
 	return left, top, right, bottom
 }
 
-// bezier is the points of a cubic curve, in the units of the layout.
+// bezier has the four points of a cubic curve, in units of the layout.
 type bezier [4]point
 
-// curve is the line of an edge, from a to b.
+// curve returns the line of edge i, from a to b.
 func (l *layout) curve(i int) bezier {
 	e := &l.edges[i]
 	a, b := l.middle(e.a), l.middle(e.b)
@@ -158,7 +158,7 @@ func (l *layout) curve(i int) bezier {
 	return bezier{a, {a.X + dy*out, a.Y - dx*out}, {b.X + dy*out, b.Y - dx*out}, b}
 }
 
-// at is the place and the direction at t from 0 to 1.
+// at returns the place and the direction at t, 0 to 1.
 func (c bezier) at(t float64) (place, way point) {
 	u := 1 - t
 	mix := func(a, b, c, d float64) (float64, float64) {
@@ -169,7 +169,7 @@ func (c bezier) at(t float64) (place, way point) {
 	return place, way
 }
 
-// between is the line from a to b: that of their edge where they have one.
+// between returns the line from a to b, that of their edge if they have one.
 func (l *layout) between(a, b fabric.NodeID) bezier {
 	i, ok := l.edgeBetween(a, b)
 	if !ok {
@@ -182,7 +182,7 @@ func (l *layout) between(a, b fabric.NodeID) bezier {
 	return c
 }
 
-// straight is the line between two nodes.
+// straight returns the straight line between two nodes.
 func (l *layout) straight(a, b fabric.NodeID) bezier {
 	return bezier{l.middle(a), l.middle(a), l.middle(b), l.middle(b)}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// measure is what cables show, as measures of data.js has it.
+// measure is a value of cables that pictures can show, as in measures of data.js.
 type measure struct {
 	Counter
-	max, mean float64 // of channels between switches whose value is known
+	max, mean float64 // over channels between switches with known values
 }
 
-// Names of the measures that need no Counter.
+// Names of the measures without a Counter.
 const (
 	routesName  = "routes"
 	boundName   = "bound"
@@ -25,7 +25,7 @@ const (
 	choicesName = "choices"
 )
 
-// measures lists what cables can show, routes first.
+// measures lists the measures of this scene, routes first.
 func (s *scene) measures() (list []measure) {
 	add := func(name, unit string, values []float64) {
 		list = append(list, s.measure(Counter{Name: name, Unit: unit, Values: values}))
@@ -59,7 +59,7 @@ func (s *scene) measures() (list []measure) {
 	return list
 }
 
-// measure finds the mean and the greatest value.
+// measure returns a counter as a measure, with its mean and greatest value.
 func (s *scene) measure(c Counter) measure {
 	m := measure{Counter: c}
 	sum, n := 0.0, 0
@@ -74,8 +74,8 @@ func (s *scene) measure(c Counter) measure {
 	return m
 }
 
-// boundTimes is by the kind of a cable what part of the bound a route is, in percent; nil without a
-// bound. A slow cable counts as often as it takes longer than the fastest.
+// boundTimes returns, by kind of cable, one route's part of the bound in percent; nil without
+// a bound. A route counts more on slow cables, by the ratio of the fastest rate to theirs.
 func (s *scene) boundTimes() map[fabric.Link]float64 {
 	b := s.Result.Bound
 	if b == nil || len(b.Bounds) == 0 || b.Bounds[0].Least <= 0 || s.routes == nil {
@@ -94,8 +94,8 @@ func (s *scene) boundTimes() map[fabric.Link]float64 {
 	return times
 }
 
-// countChoices counts by port the LIDs for which a switch may choose it among several ports, by any
-// PLFT.
+// countChoices counts, by port, the LIDs for which a switch may choose it among several ports
+// in some PLFT.
 func (s *scene) countChoices() []float64 {
 	f := s.Fabric
 	counts := make([]float64, f.NumPorts())
@@ -120,7 +120,8 @@ func (s *scene) countChoices() []float64 {
 	return counts
 }
 
-// chooseMeasure finds what cables show; nil for nothing. Its error is a *RequestError.
+// chooseMeasure returns the measure to show; nil if there is none. Its error is a
+// *RequestError.
 func (s *scene) chooseMeasure() (*measure, error) {
 	list, name := s.measures(), s.Cables
 	var known []string
@@ -139,7 +140,7 @@ func (s *scene) chooseMeasure() (*measure, error) {
 	return nil, &RequestError{"cables", fmt.Errorf("%q is nothing that they show; want one of %s", name, strings.Join(known, ", "))}
 }
 
-// RequestError says why a view, or Input.Cables, has nothing to show: the input does not have it.
+// RequestError means that the input does not have what a view, or Input.Cables, asks for.
 type RequestError struct {
 	Of  string // "view" or "cables"
 	Err error

@@ -1,11 +1,10 @@
-// Package page draws a fabric, its tables and what verify found: as one HTML page
-// that needs nothing but a browser, and as single pictures. It makes no promise to other
-// modules.
+// Package page draws a fabric, its tables and verify's findings, as one HTML page that needs
+// only a browser, and as single pictures. It makes no promise to other modules.
 //
-// An operator sees where a path goes, which cable is hot, and what a credit loop looks
-// like. Coordinates and levels of switches come in as data: the package knows no engine.
-// Pictures are for systems other than browsers. The same input gives the same bytes, on any
-// number of CPUs.
+// An operator sees where a path goes, which cable is hot, and what a credit loop looks like.
+// The caller gives coordinates and levels of switches: the package knows no engine. Pictures
+// are for systems other than browsers. The same input gives the same bytes, on any number of
+// CPUs.
 package page
 
 import (
@@ -20,84 +19,84 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// DefaultMaxEntries is how many entries of forwarding tables a page holds by
-// default: those of 5,000 switches and 13,000 end ports. A browser needs a byte for
-// each.
+// DefaultMaxEntries is the default for Input.MaxEntries: 5,000 switches and 13,000 end ports.
+// A browser needs a byte for each entry.
 const DefaultMaxEntries = 64 << 20
 
-// MostInteractive is the greatest number of entries in tables of which a page can try changes:
-// those of 2,500 switches and 6,500 end ports. With more, a step would take a browser a minute.
+// MostInteractive is the greatest number of table entries for which a page can try changes:
+// 2,500 switches and 6,500 end ports. With more, a step takes a browser a minute.
 const MostInteractive = 16 << 20
 
-// Input is what a page or a picture shows. Only Fabric and Result must be there.
+// Input is what a page or a picture shows. Only Fabric and Result are required.
 type Input struct {
 	Title   string // of the page, such as the name of a file
 	Version string // of ibweave
-	Shape   string // what the fabric looks like, in words; "" when not asked for
+	Shape   string // describes the fabric's shape; "" if not asked for
 
-	// State has the fabric, its tables and lanes. Its name is shown if there is an Old, whose state
-	// has a name too. Even with adaptive choices loads are those of Tables.
+	// State has the fabric, its tables and lanes, and the name that is shown if there is an
+	// Old. Loads are those of Tables, even with adaptive choices.
 	*state.State
 
 	Result *verify.Result
-	Rules  []verify.Rule // that explain the findings
+	Rules  []verify.Rule // they explain the findings
 
 	// Routes is lft.ChannelLoads of Tables; nil if the caller does not have it.
 	Routes []int64
 
-	// Counters are what cables may show besides routes, and what follows from the tables.
+	// Counters are values that cables can show, besides those that follow from the tables.
 	Counters []Counter
-	// Cables names what they show: routes, bound, trees, choices or a Counter; "" for the first of
-	// these that there is.
+	// Cables names what cables show: routes, bound, trees, choices or a Counter; "" for the
+	// first of these that exists.
 	Cables string
 
-	// Grid has the coordinates of switches on a mesh or torus; nil elsewhere.
+	// Grid has the coordinates of switches on a mesh or torus; else nil.
 	Grid *Grid
-	// Levels has by switch its level in a tree, 0 for leaves; nil if the fabric
-	// has none: then the drawing uses distances.
+	// Levels has, by switch, its level in a tree, 0 for leaves; nil if there are none: the
+	// drawing then uses distances.
 	Levels []int32
 
-	// Old, if not nil, is another state, which the page compares with this one.
+	// Old, if not nil, is another state to compare with.
 	Old *Old
-	// Groupings are groups of hosts that the drawing can close to boxes, beside pods.
+	// Groupings are groups of hosts that the user can close to boxes, besides pods.
 	Groupings []Grouping
 
-	// Base, if not nil, has the compiler in the page try changes: what package session packed.
+	// Base, if not nil, lets the page try changes: it is the data that package session packed.
 	Base []byte
-	// Compiler is the compiler that tries changes when there is a Base: WebAssembly, as gzip.
+	// Compiler is the compiler for that: WebAssembly, as gzip.
 	Compiler []byte
 
-	// MaxEntries bounds the forwarding tables in a page; 0 for DefaultMaxEntries.
-	// Larger ones are left out: the page then shows no paths and says why.
+	// MaxEntries bounds the entries of forwarding tables in a page; 0 means DefaultMaxEntries.
+	// If there are more, the page shows no paths and says why.
 	MaxEntries int64
 }
 
 // Counter is a counter of ports.
 type Counter struct {
 	Name   string    `json:"name"`
-	Unit   string    `json:"unit"` // with the time, for a rate
-	Values []float64 `json:"-"`    // by PortID, of packets that leave there or of the port itself; below 0 unknown
+	Unit   string    `json:"unit"` // per time, for a rate
+	Values []float64 `json:"-"`    // by PortID: of packets that leave there, or of the port; < 0: unknown
 
-	// FromTables says that other tables have other values, so that trying a change drops it.
+	// FromTables is true if the values depend on the tables: then trying a change drops the
+	// counter.
 	FromTables bool `json:"tables,omitempty"`
 }
 
 // Grid is the coordinates of switches.
 type Grid struct {
 	Dims  []int
-	Wrap  []bool  // by dimension: whether it is a ring
+	Wrap  []bool  // by dimension: it is a ring
 	Coord []int16 // by switch and dimension, 0 to Dims-1
 }
 
-// Old is the state before the one of an Input.
+// Old is an earlier state than the Input.
 type Old struct {
 	*Input // its Old is nil
-	// Both has the nodes and cables of both states, as Union joins them, with their coordinates
-	// or levels. Nodes have its places and its groups in both states.
+	// Both has the nodes and cables of both states, joined by Union, with coordinates or
+	// levels. Nodes take its places and groups in both states.
 	Both *Input
-	// Replaced has by old node the new node in its place.
+	// Replaced maps each old node to the new node in its place.
 	Replaced map[fabric.GUID]fabric.GUID
-	// Changes are what the page lists and lights, and Summary says of them.
+	// Changes are listed and highlighted in the page; Summary describes them.
 	Changes []Change
 	Summary []Note
 }
@@ -112,19 +111,19 @@ type Note struct {
 type Change struct {
 	Kind Kind   `json:"kind"`
 	Text string `json:"text"`
-	// Old and New are the nodes, or the ends of cables, that have changed: two ends for each cable.
+	// Old and New are the changed nodes, or the two ends of each changed cable.
 	Old []End `json:"old,omitempty"`
 	New []End `json:"new,omitempty"`
 }
 
-// Kind says what has changed.
+// Kind is the kind of a Change.
 type Kind string
 
-// The kinds of changes, in the order of lists.
+// The kinds of changes, in the order in which they are listed.
 const (
 	NodeGone  Kind = "node gone"
 	NodeNew   Kind = "new node"
-	NodeOther Kind = "other node" // replaced, or with another name
+	NodeOther Kind = "other node" // replaced or renamed
 	CableGone Kind = "cable gone"
 	CableNew  Kind = "new cable"
 	Moved     Kind = "moved cable"
@@ -133,15 +132,15 @@ const (
 	Other     Kind = "other"
 )
 
-// End is a node, or a port of it from 1 on.
+// End is a node, or one of its ports if Port is not 0.
 type End struct {
 	GUID   fabric.GUID    `json:"guid"`
 	Switch bool           `json:"switch,omitempty"`
 	Port   fabric.PortNum `json:"port,omitempty"`
 }
 
-// Grouping is groups of nodes that the page can close, each to one box: racks, islands. A
-// node that several groups have is in the first of them.
+// Grouping is groups of nodes that the user can close to a box each, such as racks or islands.
+// A node in several groups counts for the first.
 type Grouping struct {
 	Name   string
 	Groups []Group
@@ -153,7 +152,7 @@ type Group struct {
 	Nodes []fabric.NodeID
 }
 
-// check sees that all parts are of one fabric.
+// check returns an error if parts of the input are not of one fabric.
 func (in *Input) check() error {
 	f := in.Fabric
 	if err := lft.CheckFabric(f, in.Tables, in.SL2VL, in.PathSLs); err != nil {
@@ -187,7 +186,7 @@ func (in *Input) check() error {
 	return nil
 }
 
-// lids lists the LIDs that a port has.
+// lids lists the LIDs that ports have.
 func (in *Input) lids() (lids []fabric.LID) {
 	for l, port := range in.Fabric.LIDPorts() {
 		if port != fabric.NoPort {
@@ -197,8 +196,8 @@ func (in *Input) lids() (lids []fabric.LID) {
 	return lids
 }
 
-// groups lists the trees by MLID, with those MLIDs of the tables that no group has:
-// whose members are the end ports in the masks.
+// groups lists the trees by MLID. It adds MLIDs of the tables without a tree: their members
+// are the end ports in the masks.
 func (in *Input) groups() []mft.Tree {
 	if in.Multicast == nil {
 		return nil

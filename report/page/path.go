@@ -10,31 +10,32 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// Path is the way of a packet by the tables, or with adaptive routing the fan of all its ways.
+// Path is the path of a packet by the tables, or with adaptive routing the fan of all its
+// paths.
 type Path struct {
 	SL fabric.SL
-	// Hops are the channels that the packet takes, from the one out of the source port
-	// on. In a fan, channels at the same distance from the source are together, sorted by the ports
-	// by which packets arrive and leave.
+	// Hops are the channels that the packet takes, from the source port on. In a fan,
+	// channels at the same distance from the source are in a row, sorted by the ports by
+	// which packets arrive and leave.
 	Hops []Channel
-	// Lost is why the packet does not arrive, of a fan the first reason found; "" when it does.
+	// Lost is why the packet does not arrive, in a fan the first reason found; "" if it does.
 	Lost      string
-	LostShare float64 // of packets that do not arrive
+	LostShare float64 // share of packets that do not arrive
 }
 
 // Channel is a virtual lane of a cable in one direction.
 type Channel struct {
-	Out fabric.PortID // the port that it leaves
+	Out fabric.PortID // the port that it leaves by
 	VL  fabric.VL
-	// Share is the share of packets that take it if each switch takes all ports of its choice
-	// equally often; 1 on a path without a choice.
+	// Share is the share of packets that take it, if each switch uses all ports of its choice
+	// equally; 1 on a path without choices.
 	Share float64
-	Hop   int           // 0 out of the source
-	From  fabric.PortID // by which packets came to the switch; NoPort at the source
+	Hop   int           // 0 for the channel from the source
+	From  fabric.PortID // port by which packets came to the switch; NoPort at the source
 }
 
-// Path follows a packet from a CA or router port to a LID. It takes at most as many
-// hops as there are switches and one more.
+// Path follows a packet from a CA or router port to a LID, for at most one hop more than
+// there are switches.
 func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 	path := Path{SL: in.slOf(src, lid)}
 	if in.Fabric.Peer(src) == fabric.NoPort {
@@ -45,7 +46,7 @@ func (in *Input) Path(src fabric.PortID, lid fabric.LID) Path {
 	return path
 }
 
-// lose notes that a share of packets does not arrive.
+// lose records that a share of packets does not arrive, and the first reason.
 func (p *Path) lose(share float64, format string, args ...any) {
 	if p.Lost == "" {
 		p.Lost = fmt.Sprintf(format, args...)
@@ -53,7 +54,7 @@ func (p *Path) lose(share float64, format string, args ...any) {
 	p.LostShare += share
 }
 
-// Merged is Hops without regard to the ports that packets came by.
+// Merged returns Hops without the distinction by From.
 func (p *Path) Merged() (list []Channel) {
 	for _, h := range p.Hops {
 		h.From = fabric.NoPort
@@ -66,26 +67,26 @@ func (p *Path) Merged() (list []Channel) {
 	return list
 }
 
-// place is where packets of an SL are.
+// place is a port that packets of an SL come to.
 type place struct {
-	port fabric.PortID // that they come to
+	port fabric.PortID // the port that they come to
 	sl   fabric.SL
 }
 
-// arrival is a share of the packets that comes to a place.
+// arrival is a share of the packets, at a place.
 type arrival struct {
 	place
 	share float64
 }
 
-// follow sends packets to a LID out of the ports of from, and goes on from all places that they
-// can come to after one hop more at a time. take gets the channels that they take, and lose the
-// shares that do not arrive. With once it goes on from a place the first time alone, else until
-// packets have passed all switches.
+// follow sends packets to a LID out of the ports of from, and on from all places that they
+// reach, hop by hop. It calls take for the channels that they take, and lose for the shares
+// that do not arrive. With once it continues only from places not seen before; else until
+// packets have passed as many switches as there are.
 func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c Channel), lose func(share float64, format string, args ...any)) {
 	f := in.Fabric
 	var here, next []arrival
-	index := make(map[place]int) // in next; with once of all places
+	index := make(map[place]int) // places in next; with once all places
 	send := func(hop int, at, out fabric.PortID, sl fabric.SL, share float64) {
 		vl, way := fabric.VL(0), fabric.PortNum(0)
 		if at != fabric.NoPort {
@@ -130,7 +131,7 @@ func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c C
 	}
 }
 
-// slOf is the SL of packets from a port of a host to a LID.
+// slOf returns the SL of packets from a host's port to a LID.
 func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
 	if first := in.Fabric.PeerSwitch(src); in.PathSLs != nil && first != fabric.NoNode {
 		return in.PathSLs.SL(src, first, lid)
@@ -139,7 +140,7 @@ func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
 }
 
 // exits calls take for each port by which packets for a LID may leave a switch that they
-// entered by port at, with their share, and lose for the shares that go nowhere.
+// entered by port at, with their share. It calls lose for shares that go nowhere.
 func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric.LID,
 	lose func(share float64, format string, args ...any), take func(out fabric.PortID, share float64),
 ) {
@@ -166,14 +167,14 @@ func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric
 	}
 }
 
-// Fan is all that packets to a LID may take, from every port of hosts.
+// Fan is what packets to a LID from all hosts may take.
 type Fan struct {
-	Outs []fabric.PortID // ports that they leave, of hosts too, ascending
-	Lost int             // places where they do not go on, or come to another end
-	Why  string          // of the first one; "" for none
+	Outs []fabric.PortID // ports that they leave by, of hosts too, ascending
+	Lost int             // number of places where they stop or reach another end
+	Why  string          // reason of the first loss; "" if none
 }
 
-// Fan follows packets of all hosts to a LID, with the SL that each has. It takes a step for each input
+// Fan follows packets of all hosts to a LID, with the SL of each, in a step for each input
 // port and SL.
 func (in *Input) Fan(lid fabric.LID) (fan Fan) {
 	f := in.Fabric
@@ -204,7 +205,7 @@ func (in *Input) next(s fabric.NodeID, num fabric.PortNum, sl fabric.SL, lid fab
 	return ports
 }
 
-// bySwitch goes over the nodes whose ports are taken, ascending, with these ports.
+// bySwitch yields the nodes with ports in Outs, ascending, with these ports.
 func (x *Fan) bySwitch(f *fabric.Fabric) iter.Seq2[fabric.NodeID, []fabric.PortID] {
 	return func(yield func(fabric.NodeID, []fabric.PortID) bool) {
 		for i := 0; i < len(x.Outs); {
@@ -220,7 +221,8 @@ func (x *Fan) bySwitch(f *fabric.Fabric) iter.Seq2[fabric.NodeID, []fabric.PortI
 	}
 }
 
-// choices is the ports by which a packet may leave a switch by a PLFT; none without the PLFT.
+// choices returns the ports by which a packet may leave a switch by a PLFT; none if there is
+// no PLFT.
 func (in *Input) choices(plft int, s fabric.NodeID, lid fabric.LID) (ports adaptive.PortSet) {
 	t := in.Adaptive
 	if plft < len(t.PLFTs) && lid <= t.PLFTs[plft].Ports.MaxLID() {

@@ -17,10 +17,10 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// View is what a picture shows.
+// View is what a picture shows; see ParseView.
 type View struct {
 	kind string
-	arg  string // behind the colon; "" for none
+	arg  string // after the colon; "" for none
 }
 
 var viewForm = regexp.MustCompile(`^(?s:fabric|credit-loop(:[1-9][0-9]{0,8})?|path:.*,.*|(fan|group):.+)$`)
@@ -39,11 +39,11 @@ func ParseView(s string) (View, error) {
 type Picture struct {
 	*scene
 	title string
-	shows *measure // by cables; nil for nothing
-	// Lines below: what the view shows, step by step.
+	shows *measure // what cables show; nil for nothing
+	// lines below the drawing describe the view step by step.
 	lines    []string
-	channels []fabric.PortID           // shown, by the ports they leave
-	shares   map[fabric.PortID]float64 // of channels: how wide they are, from 0 to 1; 1 for others
+	channels []fabric.PortID           // shown, by the ports that they leave
+	shares   map[fabric.PortID]float64 // by channel: its width, 0 to 1; 1 if missing
 	marks    map[fabric.NodeID]color.Color
 	labels   []fabric.NodeID
 	tone     color.Color // of the channels
@@ -54,7 +54,7 @@ func rgb(v uint32) color.NRGBA {
 	return color.NRGBA{uint8(v >> 16), uint8(v >> 8), uint8(v), 0xff}
 }
 
-// Colours, as in page.css and view.js; ramp is that of loads.
+// Colours, as in page.css and view.js. ramp has those of loads.
 var (
 	ground, ink, muted         = rgb(0xfbfbfa), rgb(0x1c2430), rgb(0x5d6878)
 	nodeTone, hostTone, unused = rgb(0x33445a), rgb(0x8a97a8), rgb(0xb6bcc5)
@@ -63,7 +63,8 @@ var (
 	ramp                       = []color.NRGBA{rgb(0xc8d0da), rgb(0x9db9d3), rgb(0x5f9ac4), rgb(0x2f7fae), rgb(0xe0a32e), rgb(0xe2701f), rgb(0xc62a1e)}
 )
 
-// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError of the view.
+// Draw prepares the picture of a view. Errors are those of Write, and a *RequestError for the
+// view.
 func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 	_, s, err := scenes(ctx, in)
 	if err != nil {
@@ -99,13 +100,14 @@ func Draw(ctx context.Context, in *Input, view View) (*Picture, error) {
 	return p, nil
 }
 
-// showPath marks the path between two hosts, whose names may have commas.
+// showPath marks the path between two hosts. Their names may have commas, so it tries each
+// comma.
 func (p *Picture) showPath(arg string) error {
 	if p.Tables == nil {
 		return fmt.Errorf("there are no forwarding tables")
 	}
 	var found [][2]fabric.PortID
-	var trouble error // of the last pair whose source is known, else of the first
+	var trouble error // of the last pair with a known source, else of the first
 	for i, c := range arg {
 		if c != ',' {
 			continue
@@ -219,7 +221,8 @@ func (p *Picture) markFaults() {
 		} else {
 			slow++
 		}
-		// The ports of one node, and then as many of the other: all of these cables are one line.
+		// Ports of one node come first, then as many of the other: all these cables are one
+		// line.
 		a, known := p.nodeWith(x.Ports[0].Node)
 		b, both := p.nodeWith(x.Ports[len(x.Ports)-1].Node)
 		if known && both {
@@ -231,7 +234,7 @@ func (p *Picture) markFaults() {
 	}
 }
 
-// nodeWith finds the node of a GUID, a switch where one has it.
+// nodeWith returns the node with a GUID, a switch if there is one.
 func (p *Picture) nodeWith(guid fabric.GUID) (fabric.NodeID, bool) {
 	if s, ok := p.Fabric.SwitchByGUID(guid); ok {
 		return s, true
@@ -239,7 +242,7 @@ func (p *Picture) nodeWith(guid fabric.GUID) (fabric.NodeID, bool) {
 	return p.Fabric.NodeByGUID(guid)
 }
 
-// endPort finds a port by its LID or GUID, or by what names.Find takes for one node.
+// endPort finds a port by its LID or GUID, or by a name that names.Find resolves to one node.
 func (p *Picture) endPort(text string) (fabric.PortID, error) {
 	f := p.Fabric
 	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
@@ -309,7 +312,7 @@ func (p *Picture) showGroup(name string) error {
 	return nil
 }
 
-// showLoop marks a credit loop by its number, the first for "".
+// showLoop marks credit loop number arg, the first for "".
 func (p *Picture) showLoop(arg string) error {
 	n, err := strconv.Atoi(cmp.Or(arg, "1"))
 	n--

@@ -9,16 +9,17 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// scene is the data that pages and pictures are drawn from.
+// scene is the data for pages and pictures.
 type scene struct {
 	*Input
 	*layout
-	routes []int64 // by PortID, see loads; nil without tables
-	max    int64   // of channels between switches
-	mean   float64 // of these, unused ones too
+	routes []int64 // by PortID, lft.ChannelLoads; nil without tables
+	max    int64   // greatest of channels between switches
+	mean   float64 // mean over them, unused ones included
 }
 
-// scenes returns the scenes of both states, with the same places; old is nil if there is only one state.
+// scenes returns the scenes of both states, with the same places; old is nil for a single
+// state.
 func scenes(ctx context.Context, in *Input) (old, now *scene, err error) {
 	if in.Old == nil {
 		now, err = newScene(ctx, in)
@@ -48,7 +49,7 @@ func newScene(ctx context.Context, in *Input) (*scene, error) {
 	return load(ctx, in, arrange(in))
 }
 
-// load is a scene with what the routes say.
+// load makes a scene and finds its loads.
 func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
 	s := &scene{Input: in, layout: l}
 	if in.Tables == nil {
@@ -69,7 +70,7 @@ func load(ctx context.Context, in *Input, l *layout) (*scene, error) {
 	return s, nil
 }
 
-// nodeOf finds the node of an end.
+// nodeOf returns the node of an end.
 func nodeOf(f *fabric.Fabric, e End) (fabric.NodeID, bool) {
 	if e.Switch {
 		return f.SwitchByGUID(e.GUID)
@@ -78,13 +79,13 @@ func nodeOf(f *fabric.Fabric, e End) (fabric.NodeID, bool) {
 	return n, ok && !f.IsSwitch(n)
 }
 
-// endOf names a node, or a port from 1 on.
+// endOf returns the End for a node, or for its port p if that is not 0.
 func endOf(f *fabric.Fabric, n fabric.NodeID, p fabric.PortNum) End {
 	return End{f.Node(n).GUID, f.IsSwitch(n), p}
 }
 
-// Union is a fabric with the nodes of both, except the old ones that are replaced, and with their
-// cables: the new ones, and old ones of ports that are free.
+// Union returns a fabric with the nodes of both, except replaced old ones, and their
+// cables: the new ones, and old ones whose ports are free.
 func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabric.Fabric, error) {
 	b := &fabric.Builder{}
 	index := make(map[End]int)
@@ -128,7 +129,7 @@ func Union(old, now *fabric.Fabric, replaced map[fabric.GUID]fabric.GUID) (*fabr
 	return b.Build()
 }
 
-// inNew is the end that stands for a node of either state in their union.
+// inNew returns the End of a node of either state in their union.
 func inNew(f *fabric.Fabric, n fabric.NodeID, replaced map[fabric.GUID]fabric.GUID) End {
 	e := endOf(f, n, 0)
 	if guid, ok := replaced[e.GUID]; ok {
@@ -137,7 +138,7 @@ func inNew(f *fabric.Fabric, n fabric.NodeID, replaced map[fabric.GUID]fabric.GU
 	return e
 }
 
-// placed is the layout of a fabric with the places of the union.
+// placed returns the layout of a fabric with the places of the union.
 func (o *Old) placed(f *fabric.Fabric, both *layout) (*layout, error) {
 	l := &layout{kind: both.kind, within: both, x: make([]float32, f.NumNodes()), y: make([]float32, f.NumNodes()), radius: make([]float32, f.NumNodes())}
 	in := make([]fabric.NodeID, f.NumNodes())

@@ -1,11 +1,11 @@
-// Package scheduler finds what a job scheduler needs to know of a fabric: which hosts are on
-// the same leaf, and which leaves are in the same part of the tree. It writes that as Slurm's
+// Package scheduler finds what a job scheduler needs to know of a fabric: which hosts are
+// on the same leaf, and which leaves in the same part of the tree. It writes Slurm's
 // topology files. It makes no promise to other modules.
 //
-// A scheduler wants a tree of groups of hosts, but a fabric has many spines above each leaf. So a
-// group above the leaves stands for the switches, up to some level, that cables join: a pod, then
-// the whole fabric. A host with several ports is on several leaves, its rails; the
-// scheduler sees these as one leaf.
+// A scheduler wants a tree of groups of hosts, but a fabric has many spines above each
+// leaf. So a group above the leaves stands for all switches up to a level that cables join:
+// a pod, then the whole fabric. A host with several ports is on several leaves, its rails;
+// for the scheduler these are one leaf.
 package scheduler
 
 import (
@@ -23,36 +23,34 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Options set how hosts and groups are named.
+// Options choose the names of hosts and groups.
 type Options struct {
-	// Host finds the name of a host in the name of its adapter: see names.Split.
+	// Host finds a host's name in the name of its adapter: see names.Split.
 	Host *regexp.Regexp
-	// Numbered gives leaves the names leaf1, leaf2 and so on instead of those of their
-	// switches.
+	// Numbered names leaves leaf1, leaf2 and so on, not after their switches.
 	Numbered bool
 }
 
 // Topology is a forest of groups of hosts.
 type Topology struct {
-	// Groups is the leaves in the natural order of their hosts, then the groups above them,
-	// level by level. There is no group with one child alone.
+	// Groups lists the leaves in the natural order of their hosts, then the groups above
+	// them, level by level. Each of these has at least two children.
 	Groups  []Group         `json:"groups"`
 	LeftOut []names.LeftOut `json:"left_out"`
 	Hosts   int             `json:"hosts"`
 }
 
-// Group is a leaf, or a set of groups that switches up to a level join.
+// Group is a leaf, or a set of groups that switches up to its level join.
 type Group struct {
 	Name  string `json:"name"`
 	Level int    `json:"level"` // 0 is a leaf
-	// Switches is the switches of a leaf that its hosts are cabled to: several for rails. It
-	// is empty for other groups.
+	// Switches are the switches of a leaf, several for rails; empty for other groups.
 	Switches []fabric.GUID `json:"switches"`
 	Hosts    []string      `json:"hosts"`    // of a leaf, in natural order
 	Children []string      `json:"children"` // names of groups, for levels above 0
 }
 
-// ErrNoHosts says that no adapter is a host with a name.
+// ErrNoHosts means that no adapter's description has the name of a host.
 var ErrNoHosts = errors.New("no channel adapter describes itself by the name of a host")
 
 // Of finds the groups of a fabric. Storage, gateways, routers and aggregation nodes are no
@@ -73,7 +71,7 @@ func Of(f *fabric.Fabric, opt Options) (*Topology, error) {
 	return t, nil
 }
 
-// Leaves is the groups of level 0.
+// Leaves returns the groups of level 0.
 func (t *Topology) Leaves() []Group {
 	i := slices.IndexFunc(t.Groups, func(g Group) bool { return g.Level > 0 })
 	if i < 0 {
@@ -82,7 +80,7 @@ func (t *Topology) Leaves() []Group {
 	return t.Groups[:i]
 }
 
-// unit is hosts that share their switches: what becomes a leaf.
+// unit is hosts with the same switches: a leaf to be.
 type unit struct {
 	name     string
 	switches []fabric.NodeID // ascending
@@ -96,8 +94,8 @@ type builder struct {
 	taken map[string]bool // names of groups
 }
 
-// findUnits makes a unit of all hosts with the same switches, and returns by reason the nodes
-// that are no hosts.
+// findUnits makes a unit of all hosts with the same switches. It returns the nodes that are
+// no hosts, by reason.
 func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 	hosts, leftOut := names.Hosts(b.f, b.opt.Host, fabric.HostKind)
 	index := make(map[string]int)
@@ -132,11 +130,11 @@ func (b *builder) findUnits() (leftOut map[string][]fabric.NodeID) {
 }
 
 // joinUnits joins a unit to the greatest one that has all of its switches, or only some of
-// them. That joins a host with a port that is down, or a login node with a second cable, to the
-// hosts beside it. It sorts units, the greatest first.
+// them. So a host with a port that is down, or a login node with a second cable, joins the
+// hosts next to it. It sorts units, the greatest first.
 func (b *builder) joinUnits() {
 	slices.SortStableFunc(b.units, func(u, v unit) int { return cmp.Compare(len(v.hosts), len(u.hosts)) })
-	into := make([]int, len(b.units)) // by unit: the one that it becomes part of
+	into := make([]int, len(b.units)) // by unit: the one that it joins
 	for i := range b.units {
 		u := &b.units[i]
 		into[i] = i
@@ -169,8 +167,8 @@ func isSubset(a, b []fabric.NodeID) bool {
 	})
 }
 
-// leaves names the units and puts them in the order of their hosts. A unit of several
-// switches is called after the first name of these.
+// leaves names the units and sorts them by their hosts. A unit of several switches is named
+// after the first name of these.
 func (b *builder) leaves() []Group {
 	for i := range b.units {
 		u := &b.units[i]
@@ -195,8 +193,8 @@ func (b *builder) leaves() []Group {
 	return groups
 }
 
-// switchName is a switch's name as Slurm can write it. Chips of a director have their card
-// and number behind the name of the system.
+// switchName returns a switch's name in letters that Slurm allows. For chips of a director,
+// card and number follow the name of the system.
 func (b *builder) switchName(s fabric.NodeID) string {
 	c := names.ChipOf(b.f.Name(s).Text)
 	name := c.System
@@ -209,7 +207,7 @@ func (b *builder) switchName(s fabric.NodeID) string {
 	return cmp.Or(names.Plain(name), "switch")
 }
 
-// unused makes a name that no group has.
+// unused returns a name that no group has: the given one, if need be with a GUID added.
 func (b *builder) unused(name string, g fabric.GUID) string {
 	if b.taken[name] {
 		name += "-" + strings.TrimPrefix(g.String(), "0x")
@@ -218,8 +216,8 @@ func (b *builder) unused(name string, g fabric.GUID) string {
 	return name
 }
 
-// above makes the groups above the leaves: with each level of switches that is added, those
-// that have come together.
+// above makes the groups above the leaves: for each level of switches, the groups that its
+// cables join.
 func (b *builder) above() (groups []Group) {
 	level := levels.Of(b.f)
 	joins := graph.NewUnionFind[fabric.NodeID](b.f.NumSwitches())
@@ -228,7 +226,7 @@ func (b *builder) above() (groups []Group) {
 			joins.Join(b.units[i].switches[0], s)
 		}
 	}
-	now := text.Each(b.units, func(u unit) string { return u.name }) // by unit: the highest group that it is in
+	now := text.Each(b.units, func(u unit) string { return u.name }) // by unit: its highest group
 	for k, high := int32(1), slices.Max(level); k <= max(high, 1); k++ {
 		for s := range fabric.NodeID(b.f.NumSwitches()) {
 			for _, to := range b.f.Neighbors(s) {

@@ -27,8 +27,8 @@ func (t *Topology) WriteConf(w io.Writer) error {
 	return err
 }
 
-// WriteYAML writes topology.yaml (Slurm 25.05, topology.yaml(5)): the topology "tree", which is
-// the default, and the topology "block" of the leaves with at least size hosts.
+// WriteYAML writes topology.yaml (Slurm 25.05, topology.yaml(5)): the topology "tree", the
+// default, and the topology "block" of the leaves with at least size hosts.
 func (t *Topology) WriteYAML(w io.Writer, size int) error {
 	var b strings.Builder
 	t.writeHead(&b, "topology.yaml of Slurm 25.05")
@@ -44,7 +44,7 @@ func (t *Topology) WriteYAML(w io.Writer, size int) error {
 	}
 	blocks, tooFew := t.Blocks(size)
 	sizes := fmt.Sprint(size)
-	for n := 2; n <= len(blocks); n *= 2 { // powers of two times the first
+	for n := 2; n <= len(blocks); n *= 2 { // size times powers of two
 		sizes += fmt.Sprintf(", %d", n*size)
 	}
 	fmt.Fprintf(&b, "- topology: block\n  cluster_default: false\n  block:\n    block_sizes: [%s]\n    blocks:\n", sizes)
@@ -58,7 +58,7 @@ func (t *Topology) WriteYAML(w io.Writer, size int) error {
 	return err
 }
 
-// writeHead writes comments: what is in the file, for which Slurm, and what is left out.
+// writeHead writes comments: the contents, which Slurm it is for, and what is left out.
 func (t *Topology) writeHead(b *strings.Builder, wants string) {
 	leaves := t.Leaves()
 	fmt.Fprintf(b, "# %s on %s, for %s\n", text.CountGrouped(t.Hosts, "host", "hosts"), text.CountGrouped(len(leaves), "leaf", "leaves"), wants)
@@ -67,7 +67,7 @@ func (t *Topology) writeHead(b *strings.Builder, wants string) {
 	}
 }
 
-// SmallestLeaf is the least number of hosts on a leaf.
+// SmallestLeaf returns the least number of hosts on a leaf.
 func (t *Topology) SmallestLeaf() int {
 	least := t.Hosts
 	for _, g := range t.Leaves() {
@@ -76,8 +76,8 @@ func (t *Topology) SmallestLeaf() int {
 	return least
 }
 
-// Blocks is the leaves that have at least size hosts, and the others, which are in no block:
-// Slurm wants the first block size in each.
+// Blocks returns the leaves with at least size hosts, and the others, which are in no
+// block: Slurm wants at least the first block size in each.
 func (t *Topology) Blocks(size int) (blocks, tooFew []Group) {
 	for _, g := range t.Leaves() {
 		if len(g.Hosts) >= size {

@@ -10,24 +10,21 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// Engine routes banyan networks by destination tags: a packet to the input of a
-// processor leaves the element of stage i by the output that bit i of its
-// address says.
+// Engine routes banyan networks by destination tags: a packet to the input of a processor
+// leaves the element of stage i by output number bit i of its address.
 //
-// Only elements that the outputs of processors reach by forward paths to an address
-// route forward to it; all elements of the first stage do. Any other element sends
-// packets back towards the first stage, and the first element with a forward path
-// turns them round. So the tags also give the shortest path between any two ports on
-// the side of the inputs. The address decides which of its two input ports an element
-// sends a packet back by, and with LMC the number of the LID, too, so that return
-// paths divide.
+// An element routes forward to an address if forward paths lead to it from outputs of
+// processors and on to the address; all elements of the first stage do. Other elements
+// send packets back towards the first stage, and the first element with a forward path
+// turns them round. So the tags also give the shortest path between any two ports on the
+// side of the inputs. An element sends back by one of its two input ports, chosen by the
+// address and, with LMC, the number of the LID, so that return paths divide.
 //
-// The other LIDs, of the processors' outputs and of switches, are for management,
-// and have the up*/down* routes of updown.Engine on SL 1 and VL 1. Packets by tags
-// have SL 0 and VL 0, where they go back first and then forward only. So neither VL
-// has a credit loop.
+// The other LIDs, of the processors' outputs and of switches, are for management. They
+// have the up*/down* routes of updown.Engine on SL 1 and VL 1. Packets by tags have SL 0
+// and VL 0; they first go back, then only forward. So neither VL has a credit loop.
 //
-// Multicast trees of RegionTree go forward only, and are safe on SL 0.
+// Multicast trees of RegionTree only go forward, and are safe on SL 0.
 type Engine struct{}
 
 // The service levels of Engine.
@@ -42,7 +39,7 @@ func (Engine) Name() string { return "banyan" }
 // Guarantee is Reachable and NoCreditLoop. Packets by tags take shortest paths.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes what updown.Engine takes, and O(switches x processors).
+// Route takes O(switches x processors) on top of updown.Engine.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	w, err := Detect(f)
 	if err != nil {

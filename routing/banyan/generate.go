@@ -1,10 +1,10 @@
-// Package banyan routes banyan multistage interconnection networks (MINs), those of the
-// paper on recursive multicast in wrap-around MINs: it makes the fabric (Banyan), finds
-// it (Detect), and makes forwarding tables (Engine) and multicast forwarding tables
-// (RegionTree). It makes no promise to other modules.
+// Package banyan is for banyan multistage interconnection networks (MINs), those of the
+// paper on recursive multicast in wrap-around MINs: it generates the fabric (Banyan),
+// recognizes it (Detect), and makes forwarding tables (Engine) and multicast forwarding
+// tables (RegionTree). It makes no promise to other modules.
 //
-// Networks have n stages, numbered n-1, the first, to 0, and N = 1<<n processors
-// or nodes, numbered from 0 like the links of each stage from the top.
+// A network has n stages, numbered from n-1, the first, to 0, and N = 1<<n processors or
+// nodes. These and the links of each stage are numbered from 0, from the top.
 package banyan
 
 import (
@@ -15,33 +15,32 @@ import (
 	"github.com/ibweave/ibweave/fabric/gen"
 )
 
-// The ports of a switching element: input link a of a stage is on port 1 + a%2
-// of element a/2, output link a on port 3 + a%2.
+// The ports of a switching element: input link a of a stage is on port 1 + a%2 of element
+// a/2, output link a on port 3 + a%2.
 const (
 	elementPorts = 4
 	inputPort    = 1
 	outputPort   = 3
 )
 
-// MaxStages is the most for which there are LIDs: 4,096 processors with two
-// ports each and 24,576 switching elements.
+// MaxStages is the greatest number of stages for which there are enough LIDs: 4,096
+// processors with two ports each and 24,576 switching elements.
 const MaxStages = 12
 
-// Banyan makes the network of n stages for N = 1<<n processors. Stages are
-// numbered n-1, the first, to 0, and each has N/2 switching elements of 2x2.
+// Banyan makes the network of n stages for N = 1<<n processors. Each stage has N/2
+// switching elements of 2x2.
 //
-// Processor a's output goes to the first stage's input link Shuffle(n, a),
-// output link a of stage i to input link Butterfly(i, a) of stage i-1, and
-// output link a of stage 0 to the input of processor a.
+// Processor a's output goes to the first stage's input link Shuffle(n, a), output link a
+// of stage i to input link Butterfly(i, a) of stage i-1, and output link a of stage 0 to
+// the input of processor a.
 //
-// With wrapAround a processor is one channel adapter, "host 5", with its
-// output on port 1 and its input on port 2, so that it can send on what it
-// received. Otherwise it is two with one port each, "source 5" and "sink 5".
+// With wrapAround a processor is one channel adapter, "host 5", with its output on port 1
+// and its input on port 2, so that it can forward what it received. Otherwise it is two
+// with one port each, "source 5" and "sink 5".
 //
-// Elements are numbered from the first stage on and from the top, and
-// described as "stage 2 element 3". The network passes packets in one
-// direction only, but InfiniBand cables work in both: the forwarding tables
-// see to it that no packet goes back.
+// Elements are numbered from the first stage and from the top, and described as "stage 2
+// element 3". The network passes packets in one direction only, but InfiniBand cables work
+// in both: the forwarding tables ensure that no packet goes back.
 func Banyan(stages int, wrapAround bool) (*fabric.Fabric, error) {
 	if stages < 1 || stages > MaxStages {
 		return nil, fmt.Errorf("banyan network of %d stages: want 1 to %d", stages, MaxStages)
@@ -64,7 +63,7 @@ func Banyan(stages int, wrapAround bool) (*fabric.Fabric, error) {
 		}
 	}
 	outputs := make([]int, n) // the node that processor a sends from
-	inputs := make([]int, n)  // and the one that it receives at
+	inputs := make([]int, n)  // the node that it receives at
 	receivePort := 1
 	for a := range n {
 		if wrapAround {
@@ -89,8 +88,8 @@ func Banyan(stages int, wrapAround bool) (*fabric.Fabric, error) {
 	return p.Fabric()
 }
 
-// Shuffle is the perfect shuffle of n-bit link numbers: the highest bit moves
-// to the lowest place (Definition 1 of the paper, IC_n).
+// Shuffle is the perfect shuffle of n-bit link numbers: the highest bit moves to the
+// lowest place (Definition 1 of the paper, IC_n).
 func Shuffle(n, a int) int { return (a<<1 | a>>(n-1)) & (1<<n - 1) }
 
 // Butterfly swaps bits i and 0 of a link number (Definition 1, IC_i).

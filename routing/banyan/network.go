@@ -9,12 +9,13 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Network is a banyan network found in a fabric: where its elements and processors are.
+// Network is a banyan network found in a fabric, with the places of elements and
+// processors.
 type Network struct {
 	Fabric *fabric.Fabric
 	Stages int
-	// Outputs are the ports by which processors send, and Inputs those at which
-	// they receive, by address.
+	// Outputs are the ports by which processors send, Inputs those by which they receive;
+	// both by address.
 	Outputs, Inputs []fabric.PortID
 
 	elements []fabric.NodeID // by stage and number
@@ -23,41 +24,40 @@ type Network struct {
 	address  []int32         // by PortID of Outputs and Inputs, -1 for others
 }
 
-// Size is the number of processors.
+// Size returns the number of processors.
 func (w *Network) Size() int { return 1 << w.Stages }
 
-// WrapAround returns true if the two ports of each address are on one channel adapter, so that it
-// can forward packets that it received, as a second phase needs.
+// WrapAround returns true if the two ports of each address are on one channel adapter. It
+// can then forward packets that it received, as a second phase needs.
 func (w *Network) WrapAround() bool {
 	return slices.EqualFunc(w.Outputs, w.Inputs, func(p, q fabric.PortID) bool { return w.Fabric.Owner(p) == w.Fabric.Owner(q) })
 }
 
-// Element is a switch by its stage and its number from the top.
+// Element returns the switch with this stage and number from the top.
 func (w *Network) Element(stage, number int) fabric.NodeID {
 	return w.elements[stage*w.Size()/2+number]
 }
 
-// Position gives the stage of a switch and its number from the top.
+// Position returns the stage of a switch and its number from the top.
 func (w *Network) Position(s fabric.NodeID) (stage, number int) {
 	return int(w.stage[s]), int(w.number[s])
 }
 
-// Address is the address of the processor that a port of a channel adapter is
-// of, and whether the processor sends by it or receives; -1 for other ports.
+// Address returns the address of the processor that a port belongs to, and true if the
+// processor sends by that port; -1 for ports of no processor.
 func (w *Network) Address(p fabric.PortID) (address int, sends bool) {
 	a := int(w.address[p])
 	return a, a >= 0 && w.Outputs[a] == p
 }
 
-// Detect recognizes a fabric that is a banyan network. Its switches have inputs on
-// ports 1 and 2 and outputs on 3 and 4, as Banyan makes them. Descriptions and the
-// order of GUIDs do not matter. The error says what no banyan network has. It takes
-// O(ports).
+// Detect recognizes a banyan network. Its switches must have inputs on ports 1 and 2 and
+// outputs on 3 and 4, as Banyan makes them; descriptions and the order of GUIDs do not
+// matter. The error says what is different. It takes O(ports).
 //
-// Addresses are those that packets are routed by. Each return path through the inputs
-// from an output of stage 0 leads to one processor, and the input that it takes at
-// stage i is bit i of the processor's address (InLink). That numbers all links, and
-// every cable is checked.
+// It finds the addresses by which packets are routed: each return path through the inputs,
+// from an output of stage 0, leads to one processor, and the input that it takes at stage
+// i is bit i of the processor's address (InLink). That numbers all links, and every cable
+// is checked.
 func Detect(f *fabric.Fabric) (*Network, error) {
 	w := &Network{Fabric: f}
 	for n := 1; n <= MaxStages; n++ {
@@ -112,8 +112,8 @@ func Detect(f *fabric.Fabric) (*Network, error) {
 	return w, nil
 }
 
-// findSources finds the processors by the return paths from element s of a stage; bits are
-// the address bits of the stages before.
+// findSources finds the processors by the return paths from element s of a stage. bits has
+// the address bits of the stages passed before.
 func (w *Network) findSources(s fabric.NodeID, stage, bits int) error {
 	f := w.Fabric
 	for b := range 2 {
@@ -137,7 +137,7 @@ func (w *Network) findSources(s fabric.NodeID, stage, bits int) error {
 	return nil
 }
 
-// assignAddress gives a port of a channel adapter its address.
+// assignAddress gives a port of a channel adapter address a in list, Outputs or Inputs.
 func (w *Network) assignAddress(list []fabric.PortID, a int, p fabric.PortID) error {
 	if w.address[p] >= 0 {
 		return fmt.Errorf("%s would be processor %d and processor %d", w.Fabric.PortName(p), w.address[p], a)
@@ -147,7 +147,7 @@ func (w *Network) assignAddress(list []fabric.PortID, a int, p fabric.PortID) er
 	return nil
 }
 
-// placeElements numbers the elements from the processors' outputs on, by the
+// placeElements numbers the elements, starting at the processors' outputs, by the
 // interconnection functions, and finds the processors' inputs.
 func (w *Network) placeElements() error {
 	f := w.Fabric
@@ -195,8 +195,8 @@ func (w *Network) placeElements() error {
 	return nil
 }
 
-// Group is the multicast group of the processors with these addresses: all
-// processors may send to it. Addresses are in any order, each once.
+// Group returns the multicast group of the processors with these addresses, each given
+// once in any order. All processors may send to it.
 func (w *Network) Group(name string, addresses ...int) mft.Group {
 	g := mft.Group{Name: name, Senders: slices.Sorted(slices.Values(w.Outputs))}
 	g.Receivers = text.Each(addresses, func(a int) fabric.PortID { return w.Inputs[a] })

@@ -10,26 +10,25 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// RegionTree gives each group one MLID, for all its senders: masks that send
-// packets where a region header would. Senders are outputs of
-// processors of a banyan network, receivers inputs.
+// RegionTree gives each group one MLID for all its senders, with masks that send packets
+// where a region header would. Senders must be outputs of processors of a banyan network,
+// receivers inputs.
 //
-// What a header does at an element depends on the address bits above its stage
-// alone, which are the same wherever the packet comes from: the masks are right
-// for every sender, and have no input port, so that no packet goes back.
-// Masks say more than a header can: the receivers need not be a region.
+// What a header does at an element depends only on the address bits above its stage, which
+// are the same wherever the packet comes from. So the masks suit every sender; they have
+// no input port, so no packet goes back. Masks can do more than a header: the receivers
+// need not be a region.
 //
-// All copies go forward, by stages, so that they close no credit loop with
-// packets of Engine on SL 0 as long as switches copy as InfiniBand's do, each
-// copy by itself out of a buffer that has room for the whole packet. With
-// smaller buffers they may deadlock, see RunWorms.
+// All copies go forward, stage by stage. They close no credit loop with packets of Engine
+// on SL 0 if switches copy as in InfiniBand, each copy by itself out of a buffer with room
+// for the whole packet. With smaller buffers they may deadlock, see RunWorms.
 type RegionTree struct{}
 
 // Name is "region".
 func (RegionTree) Name() string { return "region" }
 
-// Build takes O(ports) once, and for each group a sort of its members and
-// O(elements that have masks).
+// Build takes O(ports) once, and for each group a sort of its members and O(elements with
+// masks).
 func (t RegionTree) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -65,8 +64,8 @@ func (t RegionTree) refuse(g *mft.Group, reason string) error {
 	return &mft.RefusedError{Scheme: t.Name(), Group: g.Name, Reason: reason, Suggest: []string{mft.UpdnTree{}.Name()}}
 }
 
-// findAddresses lists the addresses of the processors that send by the ports, or else
-// receive at them, ascending.
+// findAddresses lists, ascending, the addresses of the processors that send (or, if sends
+// is false, receive) by these ports.
 func (t RegionTree) findAddresses(w *Network, g *mft.Group, ports []fabric.PortID, sends bool) ([]int, error) {
 	list := make([]int, len(ports))
 	for i, p := range ports {
@@ -85,9 +84,9 @@ func (t RegionTree) findAddresses(w *Network, g *mft.Group, ports []fabric.PortI
 	return list, nil
 }
 
-// listMaskPorts lists the ports in the masks for packets from processors to processors,
-// both ascending: at stage i the output ports for bit i of all elements that these packets
-// pass (InLink).
+// listMaskPorts lists the ports in the masks for packets between these addresses, both
+// ascending. At stage i these are the output ports for bit i of the receivers, in all
+// elements that the packets pass (InLink).
 func (w *Network) listMaskPorts(from, to []int) []fabric.PortID {
 	var ports []fabric.PortID
 	var low, high []int

@@ -11,32 +11,35 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// chains finds, for each LID of a host, the path by which packets come down from the top of a full tree:
-// its chain, with a switch of each level. No chain uses a cable or a switch that the tree lacks.
+// chains finds, for each LID of a host, its chain: the path by which packets come down from
+// the top of a full tree, with a switch of each level. It uses only cables and switches that
+// the tree has.
 type chains struct {
 	*numbers
-	// digit has, by switch, its number in its level. Switches of different subtrees have
-	// the same digit if they have cables to the same switches above.
+	// digit is the number of each switch in its level. Switches of different subtrees have the
+	// same digit if they have cables to the same switches above.
 	digit []int
-	// mixed says that levels above join many switches of the same subtrees, or that only cables
-	// within a level join some leaves: shifts would meet on any chains.
+	// mixed is true if levels above join many switches of the same subtree, or if some leaves
+	// are joined only by cables within a level. Then no chains keep shifts free of contention.
 	mixed bool
-	// uplinksOf has, by switch, the uplinks that listUplinks lists for its digit, nil for missing ones.
+	// uplinksOf has, by switch, the uplinks of listUplinks for its digit, nil for missing
+	// ones.
 	uplinksOf [][]*uplink
-	// uplinks has, by level, the most uplinks of a digit, and distinctParents the most
-	// different switches that these lead to. oversubscription is how many hosts of a leaf, or
-	// slots of the level, share one of those switches.
+	// uplinks is, by level, the greatest number of uplinks of a digit, distinctParents that of
+	// the switches that these lead to. oversubscription is how many hosts of a leaf, or slots
+	// of the level, share one such switch.
 	uplinks, distinctParents, oversubscription []int
-	// turns has, by level, the least multiple of its uplinks that is not below the number of slots.
+	// turns is, by level, the least multiple of uplinks that is not less than the number of
+	// slots.
 	turns []int
-	// offsets has, by level and top subtree, the results of offset.
+	// offsets are the results of offset, by level and top subtree.
 	offsets [][]int
 }
 
-// A tree is mixed if one in mixedShare of the switches of a level, or more, are so.
+// In a mixed tree 1/mixedShare of a level's switches have an alike switch in their subtree.
 const mixedShare = 4
 
-// digitUplink is an uplink, as all switches with one digit have it.
+// digitUplink describes an uplink that all switches with a digit have.
 type digitUplink struct{ copy, digit int }
 
 func newChains(p *numbers) *chains {
@@ -56,8 +59,8 @@ func newChains(p *numbers) *chains {
 	return c
 }
 
-// findDigits numbers the switches of a level. Those that the levels above join are alike; the
-// n-th of them in each subtree, by NodeID, has the same digit.
+// findDigits numbers the switches of a level. Switches that the levels above join are alike.
+// The n-th of them in each subtree, by NodeID, have the same digit.
 func (c *chains) findDigits(l int) {
 	type key struct {
 		part int32
@@ -83,11 +86,11 @@ func (c *chains) findDigits(l int) {
 	}
 }
 
-// findUplinks finds the uplinks of all digits, and which switches have them.
+// findUplinks finds the uplinks of each digit, and which of them each switch has.
 func (c *chains) findUplinks() {
 	c.uplinksOf = make([][]*uplink, len(c.switches))
 	counts := text.Each(c.leaves, func(u int32) int { return c.indexCount[u] })
-	slots := levels.MedianHost(counts) // of a switch of the level
+	slots := levels.MedianHost(counts) // how many slots a switch of the level has
 	for l, switches := range c.byLevel[:c.height()] {
 		if l == 0 {
 			switches = c.leaves
@@ -122,12 +125,12 @@ func (c *chains) findUplinks() {
 	}
 }
 
-// listUplinks lists the uplinks that at least half of the switches with a digit have, by
-// digit.
+// listUplinks lists, by digit, the uplinks that at least half of the switches with the digit
+// have.
 func (c *chains) listUplinks(switches []int32) map[int][]digitUplink {
 	type key struct {
 		digitUplink
-		below int // digit of the level
+		below int // digit of the switch below
 	}
 	having, count := map[key]int{}, map[int]int{}
 	for _, u := range switches {
@@ -150,12 +153,12 @@ func (c *chains) listUplinks(switches []int32) map[int][]digitUplink {
 	return lists
 }
 
-// offset rotates the uplinks of a level for a top subtree, so that all uplinks have equal shares
-// of the routes where the slots do not divide evenly among them. Slots take the uplinks again and
-// again, and some turns at the end are spare. From one subtree to the next the offset falls by
-// no more than the spare turns. So any window of the order with as many slots as a switch has
-// takes different turns, even if the window spans two subtrees, or the end and the
-// beginning of the order.
+// offset returns the rotation of the uplinks of a level for a top subtree. It gives all
+// uplinks equal shares of the routes if the slots do not divide evenly among them. Slots take
+// the uplinks in turn, round after round, and some turns at the end are spare. From one
+// subtree to the next the offset falls by at most the spare turns. So a window of the order
+// with as many slots as a switch has takes different turns, even if it spans two subtrees, or
+// the end and the beginning of the order.
 func (c *chains) offset(l, subtree int) int {
 	slots := c.leafIndices
 	if l > 0 {
@@ -167,15 +170,15 @@ func (c *chains) offset(l, subtree int) int {
 	return (turns - subtree*rounds*turns/subtrees%turns) % turns
 }
 
-// target is a LID, and what its chain follows from.
+// target is a LID with what determines its chain.
 type target struct {
 	lid     fabric.LID
-	u       int32 // its switch
-	i       int   // its host index there
-	k, lids int   // it is LID k of a port with this many LIDs
+	u       int32 // switch
+	i       int   // index of its host there
+	k, lids int   // it is LID k of a port with lids LIDs
 }
 
-// listTargets lists all LIDs.
+// listTargets lists the targets of all LIDs.
 func (c *chains) listTargets() []target {
 	var list []target
 	add := func(u int, port fabric.PortID, i int) {
@@ -197,9 +200,9 @@ func (c *chains) listTargets() []target {
 	return list
 }
 
-// numberUplinks finds, by level below the top, the number of the uplink that switches of a top
-// subtree take to a LID, and puts it into numbers. The LIDs of one port are rotated against
-// each other, so that the k-th LIDs of all ports are as contention-free for each k.
+// numberUplinks finds the uplink that switches of a top subtree take to a LID, and writes its
+// number into numbers, by level below the top. The LIDs of one port are rotated against each
+// other, so that for each k the k-th LIDs of all ports are equally free of contention.
 func (c *chains) numberUplinks(t *target, subtree int, numbers []uint16) {
 	slot, k, lids := t.i, t.k, t.lids
 	inOrder := c.level[t.u] == 0 && c.subtreeIndex[0][t.u] >= 0
@@ -228,8 +231,8 @@ func (c *chains) numberUplinks(t *target, subtree int, numbers []uint16) {
 	}
 }
 
-// writeEntries writes the entries of a full tree to all LIDs: those of paths up, and those of
-// paths down where two switches have several cables. All other entries of paths down have no
+// writeEntries writes the entries of a full tree for all LIDs: those for paths up, and for
+// paths down those between switches with several cables. Other entries for paths down have no
 // choice.
 func (c *chains) writeEntries(t *lft.Tables) {
 	targets := c.listTargets()
@@ -256,7 +259,7 @@ func (c *chains) writeEntries(t *lft.Tables) {
 		}
 		for _, u := range below[i] {
 			row, l := t.Row(c.switches[u]), c.level[u]
-			num := slices.Repeat([]fabric.PortNum{fabric.NoPath}, c.uplinks[l]) // by number of the uplink
+			num := slices.Repeat([]fabric.PortNum{fabric.NoPath}, c.uplinks[l]) // by the uplink's number: its port
 			for w, up := range c.uplinksOf[u] {
 				if up != nil {
 					num[w] = c.f.Num(up.port)
@@ -286,8 +289,8 @@ func (c *chains) writeEntries(t *lft.Tables) {
 	}
 }
 
-// listParallels lists the uplinks, in groups, of each two switches on paths up from u that have
-// several.
+// listParallels lists the parallel cables on paths up from u: for each two switches with
+// several, a group of uplinks.
 func (c *chains) listParallels(u int32) (groups [][]uplink) {
 	if slices.Equal(c.uplinks, c.distinctParents) {
 		return nil
@@ -312,9 +315,9 @@ func (c *chains) listParallels(u int32) (groups [][]uplink) {
 	return groups
 }
 
-// isFull returns true if the tree is full: all leaves with hosts have as many, all switches of a level
-// as many uplinks, and none is missing. So shifts of the hosts are as free of contention
-// as the shape allows.
+// isFull returns true if the tree is full: all leaves with hosts have equally many, all
+// switches of a level have equally many uplinks, and none is missing. So shifts of the hosts
+// are as free of contention as the shape allows.
 func (c *chains) isFull() bool {
 	if c.mixed {
 		return false
@@ -324,7 +327,7 @@ func (c *chains) isFull() bool {
 		ports, _ := c.f.SwitchLinks(s)
 		switch l := c.level[u]; {
 		case l == 0 && hosts == 0 && len(c.leaves) > 0 && len(c.switches) > 1:
-			// A leaf without hosts is of no matter.
+			// Leaves without hosts do not matter.
 		case l > 0 && hosts > 0:
 			return false
 		case l < c.height() && (len(c.ups[u]) != c.uplinks[l] || slices.Contains(c.uplinksOf[u], nil)):

@@ -1,17 +1,16 @@
-// Package fattree routes fat trees, full and damaged ones: by destination, so that every shift
-// permutation of the hosts in their order is free of contention on a full tree (Zahavi, D-Mod-K
+// Package fattree routes fat trees, also damaged ones, by destination: on a full tree every
+// shift permutation of the hosts in their order is free of contention (Zahavi, D-Mod-K
 // Routing Providing Non-Blocking Traffic for Shift Permutations on Real Life Fat Trees, CCIT
 // report 776, Technion, 2010). It makes no promise to other modules.
 //
-// A fat tree has levels, and most cables lead to the next level. Packets come down to a
-// destination by a chain of switches, which follows from the number of the host: host i of a
-// leaf uses uplink i modulo the number of uplinks, and so on. All switches send packets up to
-// the chain of their destination.
+// A fat tree has levels, and most cables lead to the next level. Packets come down to a host
+// by a chain of switches, which the number of the host determines: host i of a leaf uses
+// uplink i modulo the number of uplinks, and so on. All switches send packets up to the
+// chain of their destination.
 //
 // The engine prefers chains, but allows all shortest up*/down* paths of an order of the
-// switches, as updn does: on a full tree these are all paths up and then down. The balancer of
-// package lft keeps chains where they are allowed and the load is good, and chooses all other
-// paths.
+// switches, as updn does: on a full tree all paths up and then down. The balancer of package
+// lft keeps chains that are allowed if the load is good, and chooses all other paths.
 package fattree
 
 import (
@@ -39,24 +38,24 @@ func (Engine) Name() string { return "fattree" }
 // Guarantee is Reachable and NoCreditLoop.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// KeepOrder is that of updn.
+// KeepOrder returns the order that updn keeps.
 func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	return updown.Engine{}.KeepOrder(f, was)
 }
 
 const (
-	// In percent: hostsOnLeaves of the hosts must be on leaves, and cablesByLevel of the cables
-	// must lead to the next level.
+	// At least hostsOnLeaves percent of the hosts must be on leaves, and cablesByLevel
+	// percent of the cables must lead to the next level.
 	hostsOnLeaves = 66
 	cablesByLevel = 75
 )
 
-// Route takes levels from package levels, or from the distance to opt.Roots if there are any, and
-// the order of updn. Without roots it returns a *lft.DomainError for a connected part with many
-// hosts above the leaves, or with many cables that do not lead to the next level.
+// Route takes levels from package levels, or from the distance to opt.Roots if there are
+// any, and the order of updn. Without roots it returns a *lft.DomainError if a connected
+// part has many hosts above the leaves, or many cables that do not lead to the next level.
 //
-// With opt.Previous it updates those tables as updn does, even if the rest is no longer a fat
-// tree: the tables are up*/down* whatever the shape, so working ones are kept.
+// With opt.Previous it updates those tables as updn does, even if the fabric is no longer a
+// fat tree: the tables are up*/down* for any shape.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	index, level := make([]int32, n), levels.Of(f)
@@ -108,7 +107,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	wanted := lft.NewTables(n, f.MaxLID())
 	units := lft.LoadUnits(f)
 	full := len(units) == 0 || slices.Min(units) == slices.Max(units)
-	regular := false // in part
+	regular := false // in some part
 	for _, hosts := range trees {
 		chains := newChains(hosts)
 		chains.writeEntries(wanted)
@@ -127,7 +126,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	return r, nil
 }
 
-// listParts lists the switches of each connected component, all in the order of NodeIDs.
+// listParts lists the switches of each connected component, parts and switches by NodeID.
 func listParts(f *fabric.Fabric) [][]fabric.NodeID {
 	of, n := graph.Components(f.NumSwitches(), f.Neighbors)
 	list := make([][]fabric.NodeID, n)
@@ -137,8 +136,8 @@ func listParts(f *fabric.Fabric) [][]fabric.NodeID {
 	return list
 }
 
-// countOdd counts all hosts, the hosts above the leaves, all cables between switches, and the
-// cables that do not lead to the next level.
+// countOdd returns the numbers of all hosts, hosts above the leaves, cables between
+// switches, and those of them that do not lead to the next level.
 func (x *tree) countOdd() (hosts, above, cables, astray int) {
 	for u, s := range x.switches {
 		n := len(x.f.HostsOn(s))
@@ -153,7 +152,7 @@ func (x *tree) countOdd() (hosts, above, cables, astray int) {
 	return hosts, above, cables / 2, astray / 2
 }
 
-// checkShape returns an error if a part is no fat tree.
+// checkShape returns an error if the part is no fat tree.
 func (x *tree) checkShape() error {
 	hosts, above, cables, astray := x.countOdd()
 	if on := hosts - above; 100*on < hostsOnLeaves*hosts {
@@ -165,7 +164,7 @@ func (x *tree) checkShape() error {
 	return nil
 }
 
-// describe describes a tree of several switches.
+// describe returns a note about a tree of several switches, "" for one switch.
 func (x *tree) describe() string {
 	if len(x.switches) == 1 {
 		return ""

@@ -8,26 +8,26 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// numbers has the numbers of a tree's hosts and of its subtrees.
+// numbers numbers the hosts of a tree and its subtrees.
 type numbers struct {
 	*tree
-	// leaves lists the switches of level 0 with hosts, in the order of the hosts. The leaves
-	// of a subtree follow each other.
+	// leaves lists the switches of level 0 with hosts, in the order of the hosts. The
+	// leaves of a subtree are in a row.
 	leaves []int32
-	// subtree has, by level and switch, the subtree up to that level that the switch is in.
+	// subtree has, by level and switch, the subtree up to that level with the switch.
 	subtree [][]int32
 	// subtreeIndex has, by level and leaf, the number of the leaf's subtree of that level
-	// within the subtree one level above; -1 for leaves without hosts. On level 0 the subtree
-	// is the leaf itself.
+	// within the subtree one level above; -1 for leaves without hosts. On level 0 it
+	// numbers leaves.
 	subtreeIndex [][]int
-	// subtreeCount has, by level, the most subtrees with hosts of that level in a subtree of
-	// the next level. The last one is 1.
+	// subtreeCount has, by level, how many subtrees with hosts a subtree of the next level
+	// has at most. The last one is 1.
 	subtreeCount []int
 	// hostIndex has, by switch and port, the index of the host there. indexCount has, by
-	// switch, the number of indices, including those without a host.
+	// switch, the number of indices, also those without a host.
 	hostIndex   [][]int
 	indexCount  []int
-	leafIndices int // the most indices of a leaf
+	leafIndices int // greatest indexCount of a leaf
 }
 
 func numberHosts(x *tree) *numbers {
@@ -42,7 +42,7 @@ func numberHosts(x *tree) *numbers {
 
 // findSubtreeIndices sorts the leaves and numbers their subtrees.
 func (p *numbers) findSubtreeIndices() {
-	// first has, by level, the first leaf of each subtree, which determines the subtree's index.
+	// first has, by level and subtree, its first leaf, which determines its index.
 	first := make([][]int32, len(p.subtree))
 	for l, of := range p.subtree {
 		first[l] = make([]int32, len(p.switches))
@@ -77,9 +77,9 @@ func (p *numbers) findSubtreeIndices() {
 	}
 }
 
-// findHostIndices numbers the hosts of each switch. A port has the same index on all leaves if
-// it is a usual one, so that a host that goes leaves the indices of others alone. Hosts on
-// other ports take the indices that are left.
+// findHostIndices numbers the hosts of each switch. On leaves a host on a usual port has
+// the index of the port, so that it does not change if other hosts go. Hosts on other
+// ports get the free indices.
 func (p *numbers) findHostIndices() {
 	ports := make([][]fabric.PortNum, len(p.switches)) // with hosts
 	for u, s := range p.switches {
@@ -113,9 +113,9 @@ func (p *numbers) findHostIndices() {
 	}
 }
 
-// listUsualPorts lists the ports on which half of the leaves or more have hosts; none if fewer
-// than three of four leaves have hosts on such ports only, or on fewer than three of four of
-// them.
+// listUsualPorts lists the ports on which at least half of the leaves have hosts. It lists
+// none if less than 3/4 of the leaves have hosts only on such ports, or if these leaves
+// have hosts on less than 3/4 of them.
 func (p *numbers) listUsualPorts(ports [][]fabric.PortNum) []fabric.PortNum {
 	var users [int(fabric.MaxPortNum) + 1]int
 	for _, u := range p.leaves {
@@ -143,8 +143,8 @@ func (p *numbers) listUsualPorts(ports [][]fabric.PortNum) []fabric.PortNum {
 }
 
 // listCAOrder lists the CA ports of the leaves, subtree by subtree, then those of other
-// switches. All subtrees of a level are equally long: fabric.NoPort stands for a missing
-// host.
+// switches. All subtrees of a level take equally many places: fabric.NoPort stands for a
+// missing host.
 func (p *numbers) listCAOrder() []fabric.PortID {
 	size := p.leafIndices
 	present := 0

@@ -5,8 +5,8 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// tree is a connected part of the switches, with levels. Switches are indices in switches,
-// in the order of their NodeIDs. Of the cables between switches it has those to the next level.
+// tree is a connected part of the switches, with levels. It numbers switches by their places
+// in switches, in the order of NodeIDs. It has only the cables to the next level.
 type tree struct {
 	f        *fabric.Fabric
 	switches []fabric.NodeID
@@ -22,7 +22,7 @@ type uplink struct {
 	copy       int // its number among the channels between the same two switches
 }
 
-// newTree makes the tree of a part. level and index are by NodeID; index is scratch space.
+// newTree makes the tree of a part. level and index are by NodeID; index is scratch memory.
 func newTree(f *fabric.Fabric, part []fabric.NodeID, level, index []int32) *tree {
 	x := &tree{f: f, switches: part, ups: make([][]uplink, len(part))}
 	for u, s := range part {
@@ -51,11 +51,11 @@ func newTree(f *fabric.Fabric, part []fabric.NodeID, level, index []int32) *tree
 	return x
 }
 
-// height is the level of the top.
+// height returns the level of the top.
 func (x *tree) height() int { return len(x.byLevel) - 1 }
 
-// findParts finds the part to which the uplinks of levels from to to-1 join each switch, known
-// by the lowest switch in it.
+// findParts joins switches by the uplinks of levels from to to-1. It returns, by switch, the
+// lowest switch that it is joined to.
 func (x *tree) findParts(from, to int) []int32 {
 	joined := graph.NewUnionFind[int32](len(x.switches))
 	for _, list := range x.byLevel[from:to] {

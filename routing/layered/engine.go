@@ -1,11 +1,10 @@
-// Package layered routes any fabric along shortest paths, spread over the whole
-// fabric as lft.Minhop does, and keeps them free of credit loops by virtual
-// lanes: a path has a service level, and with it one lane all the way, and the
-// channel dependency graph of each lane has no cycle. That is the idea of LASH
-// (Skeie, Lysne and Theiss, Layered Shortest Path (LASH) Routing in Irregular
-// System Area Networks, IPDPS 2002) and DFSSSP (Domke, Hoefler and Nagel,
-// Deadlock-Free Oblivious Routing for Arbitrary Topologies, IPDPS 2011). It makes no
-// promise to other modules.
+// Package layered routes any fabric along shortest paths, spread over the whole fabric as by
+// lft.Minhop, and avoids credit loops by virtual lanes: each path has a service level, and so
+// one lane all the way, and the channel dependency graph of each lane has no cycle. The idea
+// is that of LASH (Skeie, Lysne and Theiss, Layered Shortest Path (LASH) Routing in Irregular
+// System Area Networks, IPDPS 2002) and DFSSSP (Domke, Hoefler and Nagel, Deadlock-Free
+// Oblivious Routing for Arbitrary Topologies, IPDPS 2011). It makes no promise to other
+// modules.
 package layered
 
 import (
@@ -21,18 +20,17 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// DefaultVLs is how many virtual lanes the engine takes at most by default: what
-// most switches have.
+// DefaultVLs is the default for the greatest number of virtual lanes: what most switches have.
 const DefaultVLs = 8
 
 const (
-	// searchWork bounds the turns that the searches of one layer look at.
+	// searchWork bounds how many turns the searches of one layer look at.
 	searchWork = 1 << 26
-	// smallFabric is how many entries and turns there may be where aligned paths are tried.
+	// smallFabric bounds the entries and turns of fabrics on which aligned paths are tried.
 	smallFabric = 1 << 19
-	// alignedTries is how often aligned paths are improved.
+	// alignedTries is how many times aligned paths are improved.
 	alignedTries = 6
-	// loadSlack is how much the greatest load may grow to save a lane: by 1/loadSlack.
+	// To save a lane, the greatest load may grow by 1/loadSlack.
 	loadSlack = 10
 )
 
@@ -42,16 +40,16 @@ type Engine struct{}
 // Name is "layered".
 func (Engine) Name() string { return "layered" }
 
-// Guarantee is Reachable and NoCreditLoop. Paths between CA and router ports are
-// shortest paths if the virtual lanes suffice; a note says when they do not.
+// Guarantee is Reachable and NoCreditLoop. Paths between CA and router ports are shortest
+// paths if there are enough virtual lanes; else a note says so.
 func (Engine) Guarantee() lft.Guarantee { return lft.Reachable | lft.NoCreditLoop }
 
-// Route takes the paths of updn if these are shortest paths between all hosts and no channel
-// has more than 1/loadSlack above its lower bound, or above the load of Minhop: one
-// lane is enough for them. Otherwise it takes those of lft.Minhop and assigns layers.
+// Route returns the paths of updn if these are shortest paths between all hosts and the
+// greatest load is at most 1/loadSlack above its lower bound, or above that of Minhop: they
+// need only one lane. Otherwise it takes the paths of lft.Minhop and assigns layers.
 //
-// It takes O(switches x LIDs) for each layer beside the time of these engines, and the searches
-// for cycles. Tables of opt.Previous stay where keep can.
+// For each layer it takes O(switches x LIDs) and the searches for cycles, besides the time of
+// these engines. With opt.Previous, keep says which tables stay.
 func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	if opt.Previous != nil {
 		return e.keep(ctx, f, opt)
@@ -99,7 +97,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	if err := p.finishPaths(ctx, x, r); err != nil {
 		return nil, e.renameError(err)
 	}
-	// Paths that had to change for their layers may have greater loads than those of the order.
+	// Paths that had to change for their layers may have greater loads than those of updn.
 	if load := p.greatestLoad(); shortest && (load > updnLoad || len(x.layers) > 1 && load == updnLoad) {
 		return one, nil
 	}
@@ -113,7 +111,7 @@ func (e Engine) Route(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*
 	return r, ctx.Err()
 }
 
-// isBusier says that a load is above another by more than 1/loadSlack.
+// isBusier returns true if a load is more than 1/loadSlack above another.
 func isBusier(load, other uint64) bool { return load > other+other/loadSlack }
 
 // describeLanes returns a note with the number of lanes.
@@ -124,7 +122,7 @@ func describeLanes(n int) string {
 	return fmt.Sprintf("%d virtual lanes", n)
 }
 
-// renameError puts this engine's name into a *lft.DomainError of another engine.
+// renameError puts this engine's name into another engine's *lft.DomainError.
 func (e Engine) renameError(err error) error {
 	if domain, ok := errors.AsType[*lft.DomainError](err); ok {
 		return &lft.DomainError{Engine: e.Name(), Reason: domain.Reason}
@@ -132,8 +130,8 @@ func (e Engine) renameError(err error) error {
 	return err
 }
 
-// finishPaths finds layers for the paths that have none yet: management paths, and those
-// that become up*/down* paths.
+// finishPaths finds layers for the paths without one: management paths, and paths that it
+// replaces by up*/down* paths.
 func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routing) error {
 	for _, l := range x.layers {
 		l.work = searchWork
@@ -146,7 +144,7 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 		if err != nil {
 			return err
 		}
-		for _, lid := range lids { // they get the up*/down* paths of t, which the first layer has
+		for _, lid := range lids { // the first layer has the up*/down* paths of t
 			for s := range fabric.NodeID(len(p.all)) {
 				p.tables.Row(s)[lid] = t.Row(s)[lid]
 			}
@@ -154,7 +152,7 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 		}
 		return nil
 	}
-	var longer []fabric.LID // of CA and router ports
+	var longer []fabric.LID // to CA and router ports, with paths that became longer
 	if x.unassigned > 0 {
 		longer = p.listUnassigned(x)
 		if err := replace(longer); err != nil {
@@ -178,9 +176,9 @@ func (p *assigner) finishPaths(ctx context.Context, x *assignment, r *lft.Routin
 	return ctx.Err()
 }
 
-// choosePaths assigns the paths of the tables to layers. Where these are several and the fabric is
-// small enough, it also tries paths that it improves step by step from aligned ones. It takes
-// those with the fewest layers, of equal ones those with the smallest greatest load.
+// choosePaths assigns the paths of the tables to layers. If that takes several and the fabric
+// is small, it also tries paths that it improves step by step from aligned ones. It takes the
+// paths with the fewest layers, among equal ones those with the smallest greatest load.
 func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, error) {
 	best := p.assignFewest(ctx, limit, p.countLoads())
 	if len(best.layers) <= 1 || p.countTurns()+len(p.all)*len(p.upDownOnly) > smallFabric {
@@ -204,9 +202,9 @@ func (p *assigner) choosePaths(ctx context.Context, limit int) (*assignment, err
 	return best, ctx.Err()
 }
 
-// alignPaths makes tables that send all LIDs from each switch by the first channel that leads
-// nearer. On a torus whose ports are numbered dimension by dimension that is along one dimension
-// first and then along the next, which takes few turns.
+// alignPaths makes tables in which each switch sends a LID by its first channel that leads
+// nearer. On a torus with ports numbered dimension by dimension, paths then go along one
+// dimension after the other, which takes few turns.
 func (p *paths) alignPaths() *lft.Tables {
 	tables := p.tables.Clone()
 	for i := range p.jobs {
@@ -225,8 +223,8 @@ func (p *paths) alignPaths() *lft.Tables {
 	return tables
 }
 
-// assignFewest assigns all paths to as few layers as it can. A layer less counts where a port then
-// needs fewer lanes.
+// assignFewest assigns all paths to as few layers as it can. It saves a layer only if ports
+// then need fewer lanes.
 func (p *assigner) assignFewest(ctx context.Context, limit int, load []uint64) *assignment {
 	best := p.assignLayers(ctx, limit)
 	most := slices.Max(append([]uint64{0}, load...))

@@ -11,7 +11,8 @@ import (
 
 var _ lft.IncrementalEngine = Engine{}
 
-// KeepOrder is that of updn. It serves if paths between hosts are shortest paths.
+// KeepOrder returns the order that updn keeps. ok is true if its paths between hosts are
+// shortest ones.
 func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	rank, _ := updown.Engine{}.KeepOrder(f, was)
 	order, err := updown.OrderOf(&lft.Routing{Fabric: f, Order: rank})
@@ -22,10 +23,11 @@ func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	return rank, shortest && err == nil
 }
 
-// keep gives opt.Previous for another fabric. On one lane it is what updn does, as long as paths
-// between hosts are shortest paths. Tables with several lanes stay where all switches have the
-// cables that they had: only hosts came, went or moved, and the greatest load is not greater than
-// from scratch by more than opt.Rebalance. All else is from scratch, and a note says why.
+// keep updates opt.Previous for another fabric. Tables on one lane it updates as updn
+// does, as long as paths between hosts are shortest paths. Tables with several lanes stay
+// if all switches have the same cables (only hosts came, went or moved) and the greatest
+// load is at most opt.Rebalance times that from scratch. Otherwise it routes from scratch,
+// and a note says why.
 func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	p := opt.Previous
 	fromScratch := func(why string) (*lft.Routing, error) {
@@ -78,8 +80,8 @@ func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*l
 	return r, nil
 }
 
-// sameCables returns true if two fabrics have the same switches with the same cables between
-// them, rates included.
+// sameCables returns true if two fabrics have the same switches with the same cables
+// between them, rates included.
 func sameCables(f, g *fabric.Fabric) bool {
 	if f.NumSwitches() != g.NumSwitches() {
 		return false
@@ -99,14 +101,14 @@ func sameCables(f, g *fabric.Fabric) bool {
 	return true
 }
 
-// keepLanes gives tables and path SLs to a fabric with the same cables between switches. A LID that
-// is at another port than before has the paths, and so the lanes, of one that was at the
-// same switch, or of the switch's own.
+// keepLanes makes tables and path SLs for a fabric with the same cables between switches.
+// A LID that is now at another port gets the paths, and so the lanes, of a LID that was at
+// the same switch, or of the switch's own LID.
 func keepLanes(p *lft.Routing, f *fabric.Fabric) (*lft.Routing, error) {
 	n := f.NumSwitches()
 	r := &lft.Routing{Fabric: f, Tables: lft.NewTables(n, f.MaxLID()), PathSLs: lft.NewPathSLs(n, f.MaxLID())}
 	was := p.Fabric
-	like := make([]fabric.LID, int(f.MaxLID())+1) // by LID, 0 for none
+	like := make([]fabric.LID, int(f.MaxLID())+1) // by LID: the old LID whose paths it gets, 0: none
 	for lid, port := range f.LIDPorts() {
 		at := f.Attachment(port)
 		if at == fabric.NoPort {

@@ -10,22 +10,23 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// assignment has the turns of each layer. The first layer has all turns that the order
-// of the switches allows.
+// assignment is the turns of each layer. The first layer has all turns that the order of the
+// switches allows.
 type assignment struct {
 	set        []uint16 // by turn: a bit for each layer that has it
 	layers     []*layer
-	unassigned uint64 // pairs that no layer has
+	unassigned uint64 // number of pairs without a layer
 }
 
-// upDown is the turns of the order of the switches, and an order of the channels in which
-// all these turns rise.
+// upDown is the turns that the order of the switches allows, and an order of the channels in
+// which all these turns rise.
 type upDown struct {
 	order []int32 // channels
 	legal []bool  // by turn
 }
 
-// newUpDown lists the turns of packets that go up to switches with lower ranks, then down.
+// newUpDown lists the turns of packets that first go up, to switches with lower ranks, then
+// down.
 func newUpDown(t *turns, rank []int32) *upDown {
 	n := int32(len(rank))
 	key := make([]int32, len(t.to))
@@ -49,7 +50,7 @@ func newUpDown(t *turns, rank []int32) *upDown {
 type assigner struct {
 	*paths
 	updn          *upDown
-	balanceUpDown func() (*lft.Tables, error) // gives the tables of updn with the same order
+	balanceUpDown func() (*lft.Tables, error) // returns the tables of updn with the same order
 }
 
 // sortByWeight lists the turns with a weight, the heaviest first.
@@ -59,9 +60,10 @@ func sortByWeight(weight []uint32) []int32 {
 	return list
 }
 
-// fillLayer puts as many paths as it can into layer l, of those that are in no layer of done.
+// fillLayer puts as many paths as it can into layer l, of those that are in no layer of the
+// set done.
 func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16) {
-	seeded := make([]bool, len(l.set)) // turns that stay
+	seeded := make([]bool, len(l.set)) // turns of l before, which stay
 	for e := range seeded {
 		seeded[e] = l.hasTurn(int32(e))
 	}
@@ -78,8 +80,8 @@ func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, don
 	p.addPaths(ctx, l, done)
 }
 
-// addPaths puts those paths from switches with hosts into the layer that fit and that no
-// layer of done has.
+// addPaths puts the paths from switches with hosts that fit into layer l, of those that are
+// in no layer of the set done.
 func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	w := p.newWalker()
 	refused := make([]bool, p.countTurns())
@@ -103,8 +105,8 @@ func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	}
 }
 
-// addPath puts the path of a switch to the k-th LID of t into the layer. It returns false
-// and leaves the layer as it is if the path does not fit.
+// addPath puts the path of switch s to the k-th LID of t into layer l. It returns false, and
+// does not change the layer, if the path does not fit.
 func (w *walker) addPath(l *layer, s, t fabric.NodeID, k int, refused []bool, added *[]int32) bool {
 	*added = (*added)[:0]
 	for c := w.next[int(s)*blockLIDs+k]; w.to[c] != int32(t); {
@@ -133,7 +135,8 @@ func (w *walker) removeTurns(l *layer, added []int32) {
 	}
 }
 
-// assignLayers assigns at most limit layers. The first one has the order of the switches.
+// assignLayers assigns paths to at most limit layers. The first starts with all turns of the
+// order.
 func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	x := &assignment{set: make([]uint16, p.countTurns())}
 	for ctx.Err() == nil {
@@ -144,7 +147,7 @@ func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 			break
 		}
 		l := newLayer(p.turns, x.set, k, p.updn.order, searchWork)
-		for e, legal := range p.updn.legal { // the first layer begins with all turns of the order
+		for e, legal := range p.updn.legal { // layer 0 starts with all turns of the order
 			if k == 0 && legal {
 				l.set[e] |= l.bit
 			}
@@ -155,8 +158,8 @@ func (p *assigner) assignLayers(ctx context.Context, limit int) *assignment {
 	return x
 }
 
-// isBetter returns true if x is preferable to y: only x has layers for all paths, or it needs fewer
-// virtual lanes (a port can have 1, 2, 4, 8 or 15).
+// isBetter returns true if x is preferable to y: only x has layers for all paths, or it needs
+// fewer virtual lanes (a port can have 1, 2, 4, 8 or 15), or leaves fewer pairs unassigned.
 func (x *assignment) isBetter(y *assignment) bool {
 	if (x.unassigned == 0) != (y.unassigned == 0) {
 		return x.unassigned == 0

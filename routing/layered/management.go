@@ -10,13 +10,13 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Management paths are the paths to the LIDs of switches and of their aggregation nodes, and
-// those from switches without hosts. They get no layers of their own, but shortest or longer
-// paths in the layers that the hosts need.
+// Management paths are those to LIDs of switches and of their aggregation nodes, and those
+// from switches without hosts. They get no layers of their own, but shortest or longer
+// paths in the hosts' layers.
 
-// listManagementJobs lists the LIDs of switches without hosts. The LIDs of a switch with
-// hosts take the paths of its hosts' LIDs in turn, which lead to the same switch, and their
-// layers. Those of an aggregation node take the paths of the LIDs of its switch.
+// listManagementJobs sets management to the LIDs of switches without hosts. The LIDs of a
+// switch with hosts take the paths and layers of its hosts' LIDs in turn, since these lead
+// to the same switch. LIDs of an aggregation node take those of its switch's LIDs.
 func (p *assigner) listManagementJobs() {
 	hostLIDs := make([][]fabric.LID, len(p.all)) // by switch
 	for i := range p.jobs {
@@ -53,8 +53,8 @@ func (p *assigner) takePathsOf(others, lids []fabric.LID) {
 	}
 }
 
-// copyPaths fills in the entries for LIDs that take the paths of other LIDs, row by row, and
-// their entries on the switch that they are on.
+// copyPaths writes the entries for LIDs that take the paths of other LIDs, and their
+// entries on the switch that they are on.
 func (p *assigner) copyPaths() {
 	for s := range p.all {
 		row := p.tables.Row(fabric.NodeID(s))
@@ -72,8 +72,8 @@ func (p *assigner) copyPaths() {
 	}
 }
 
-// assignManagementPaths finds layers for the management paths to the LIDs of jobs, and
-// returns the LIDs with a path that has none.
+// assignManagementPaths finds layers for the management paths to the LIDs of jobs. It
+// returns the LIDs with a path that gets none.
 func (p *assigner) assignManagementPaths(ctx context.Context, x *assignment, jobs []job) (left []fabric.LID) {
 	all := uint16(1)<<len(x.layers) - 1
 	w := p.newWalker()
@@ -89,7 +89,7 @@ func (p *assigner) assignManagementPaths(ctx context.Context, x *assignment, job
 			if p.upDownOnly[lid] {
 				continue
 			}
-			// Detours in the layers as they are come first, then further turns, then detours by these.
+			// First detours in the present layers, then more turns, then detours by these.
 			if !w.missesLayer(k, false) || w.takeDetours(x, j, k, lid) || w.extendLayers(x, j, k, refused, &added) || w.takeDetours(x, j, k, lid) {
 				continue
 			}
@@ -99,16 +99,16 @@ func (p *assigner) assignManagementPaths(ctx context.Context, x *assignment, job
 	return left
 }
 
-// missesLayer returns true if a switch has no layer for its path to the k-th LID; with hosts, one that has
-// hosts.
+// missesLayer returns true if the path of some switch to the k-th LID has no layer; with
+// hosts, only switches with hosts count.
 func (w *walker) missesLayer(k int, hosts bool) bool {
 	return slices.ContainsFunc(w.order, func(s fabric.NodeID) bool {
 		return w.layersOf[int(s)*blockLIDs+k] == 0 && (!hosts || w.hosts[s] > 0)
 	})
 }
 
-// extendLayers adds turns to layers so that the paths to the k-th LID of j have a
-// layer. It returns true if all these paths have one.
+// extendLayers adds turns to layers for the paths to the k-th LID of j that have no layer.
+// It returns true if all paths then have one.
 func (w *walker) extendLayers(x *assignment, j *job, k int, refused [][]bool, added *[]int32) bool {
 	all := true
 	for _, s := range slices.Backward(w.order) {
@@ -130,8 +130,8 @@ func (w *walker) extendLayers(x *assignment, j *job, k int, refused [][]bool, ad
 	return all
 }
 
-// findCommonLayers finds the layers that have the whole path of a switch to the k-th LID of
-// j. The path need not lead nearer at every step.
+// findCommonLayers returns the layers that have the whole path of switch s to the k-th LID
+// of j. The path need not lead nearer at every step.
 func (w *walker) findCommonLayers(x *assignment, s fabric.NodeID, j *job, k int) uint16 {
 	layers := uint16(1)<<len(x.layers) - 1
 	for c := w.next[int(s)*blockLIDs+k]; w.to[c] != int32(j.t); {
@@ -142,9 +142,9 @@ func (w *walker) findCommonLayers(x *assignment, s fabric.NodeID, j *job, k int)
 	return layers
 }
 
-// takeDetours gives other paths to the switches without a layer for their path to the k-th
-// LID of j, longer ones if need be: through any neighbour whose path has a layer. It says
-// whether all switches then have a layer.
+// takeDetours gives the switches without a layer for their path to the k-th LID of j other
+// paths, longer ones if need be, through any neighbour whose path has a layer. It returns
+// true if all switches then have a layer.
 func (w *walker) takeDetours(x *assignment, j *job, k int, lid fabric.LID) bool {
 	w.detoured[lid] = true
 	for {
@@ -178,7 +178,7 @@ func (w *walker) takeDetours(x *assignment, j *job, k int, lid fabric.LID) bool 
 	}
 }
 
-// listIncompleteJobs lists the jobs, by index, that have a path without a layer.
+// listIncompleteJobs lists the jobs, by index, with a path without a layer.
 func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs []job) []int {
 	incomplete := make([]bool, len(jobs))
 	forEach(ctx, len(jobs), p.newWalker, func(w *walker, i int) {
@@ -193,7 +193,7 @@ func (p *assigner) listIncompleteJobs(ctx context.Context, x *assignment, jobs [
 	return text.Indices[int](incomplete, func(yes bool) bool { return yes })
 }
 
-// makePathSLs returns the SL of every path: the number of the lowest layer that has the path.
+// makePathSLs gives every path the number of its lowest layer as SL.
 func (p *assigner) makePathSLs(ctx context.Context, x *assignment) *lft.PathSLs {
 	n := len(p.all)
 	sls := make([]fabric.SL, n*len(p.upDownOnly))

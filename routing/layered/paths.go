@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// blockLIDs is how many LIDs of one destination switch are followed at a time.
+// blockLIDs is how many LIDs of one destination switch walkers follow at a time.
 const blockLIDs = 64
 
 // job is a destination switch and at most blockLIDs LIDs of end ports on it.
@@ -19,8 +19,8 @@ type job struct {
 	lids []fabric.LID
 }
 
-// paths is the paths to the LIDs of CA and router ports: for each LID a tree of channels,
-// one from each switch.
+// paths is the paths to the LIDs of CA and router ports: for each LID a tree, with one
+// channel of each switch.
 type paths struct {
 	*turns
 	tables     *lft.Tables
@@ -29,9 +29,9 @@ type paths struct {
 	all        []fabric.NodeID // all switches
 	jobs       []job
 	management []job        // the LIDs of switches without hosts
-	sameAs     []fabric.LID // by LID that takes the paths of another on the same switch: that one; 0 for other LIDs
-	detoured   []bool       // by LID: some paths lead to switches that are not nearer
-	upDownOnly []bool       // by LID: its paths are up*/down* and have the first layer
+	sameAs     []fabric.LID // by LID: the LID on the same switch whose paths it takes; 0 for none
+	detoured   []bool       // by LID: some steps of its paths do not lead nearer
+	upDownOnly []bool       // by LID: its paths are up*/down*, in the first layer
 }
 
 func newPaths(t *turns) *paths {
@@ -64,7 +64,7 @@ func (p *paths) numLIDs() (n int) {
 	return n
 }
 
-// addLoad adds the routes to the k-th LID of the current job to the loads, or takes them off.
+// addLoad adds the routes to the k-th LID of the current job to load, or takes them off.
 func (w *walker) addLoad(k int, load []uint64, add bool) {
 	for _, s := range w.order {
 		w.arriving[s] = uint64(w.hosts[s])
@@ -84,8 +84,8 @@ func (w *walker) addLoad(k int, load []uint64, add bool) {
 	}
 }
 
-// countLoads counts the routes to all LIDs of CA and router ports, all of which take
-// shortest paths.
+// countLoads counts the routes on each channel to all LIDs of CA and router ports, which
+// must take shortest paths.
 func (p *paths) countLoads() []uint64 {
 	load := make([]uint64, len(p.to))
 	w := p.newWalker()
@@ -100,7 +100,7 @@ func (p *paths) countLoads() []uint64 {
 	return load
 }
 
-// greatestLoad is the greatest of countLoads.
+// greatestLoad returns the greatest of countLoads.
 func (p *paths) greatestLoad() uint64 { return slices.Max(append(p.countLoads(), 0)) }
 
 // walker follows the paths of one job at a time.
@@ -109,9 +109,9 @@ type walker struct {
 	sort     *lft.ByDistance
 	order    []fabric.NodeID // farthest first
 	next     []int32         // by switch and LID: its channel
-	layersOf []uint16        // by switch and LID: the layers that have all turns of the path
-	flow     []uint32        // by switch and LID: sources that come through
-	arriving []uint64        // by switch: the same for one LID
+	layersOf []uint16        // by switch and LID: the layers that have the whole path
+	flow     []uint32        // by switch and LID: sources whose paths pass it
+	arriving []uint64        // by switch: routes to one LID that pass it
 }
 
 func (p *paths) newWalker() *walker {
@@ -131,7 +131,7 @@ func (w *walker) readJob(j *job) {
 	}
 }
 
-// loadJob reads the paths of a job, and finds which of the layers in all have them.
+// loadJob reads the paths of a job, and finds which layers of all have them.
 func (w *walker) loadJob(j *job, set []uint16, all uint16) {
 	w.order = w.sort.FarthestFirst(w.dist.To(j.t))
 	w.readJob(j)
@@ -150,9 +150,9 @@ func (w *walker) loadJob(j *job, set []uint16, all uint16) {
 	}
 }
 
-// weighTurns adds to each turn the sources whose paths make it. Only paths count that no
-// layer of done has and, unless in is 0, a layer of in has. It returns the number of their
-// sources.
+// weighTurns adds to each turn's weight the sources whose paths make it. It counts only
+// paths that have no layer in done and, unless in is 0, have a layer in in. It returns the
+// number of their sources.
 func (w *walker) weighTurns(j *job, weight []uint32, done, in uint16) (sources uint64) {
 	for _, s := range w.order {
 		clear(w.flow[int(s)*blockLIDs:][:len(j.lids)])
@@ -177,7 +177,7 @@ func (w *walker) weighTurns(j *job, weight []uint32, done, in uint16) (sources u
 	return sources
 }
 
-// sumWeights is weighTurns for all jobs.
+// sumWeights sums weighTurns over all jobs.
 func (p *paths) sumWeights(ctx context.Context, set []uint16, done, in uint16) (weight []uint32, sources uint64) {
 	type weigher struct {
 		*walker
@@ -201,8 +201,8 @@ func (p *paths) sumWeights(ctx context.Context, set []uint16, done, in uint16) (
 	return weight, sources
 }
 
-// forEach is par.ForEachWith for work that cannot fail. When ctx ends, some work is not
-// done, and the engine returns the error of ctx.
+// forEach is par.ForEachWith for work without errors. If ctx ends, work is left undone,
+// and the engine returns ctx's error.
 func forEach[W any](ctx context.Context, n int, start func() W, do func(w W, i int)) []W {
 	list, err := par.ForEachWith(ctx, 0, n, start, func(w W, i int) error {
 		do(w, i)

@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// rerouter finds other paths for LIDs with a path that no layer has.
+// rerouter finds other paths for LIDs with a path that has no layer.
 type rerouter struct {
 	*assigner
 	w    *walker
@@ -15,15 +15,15 @@ type rerouter struct {
 	load []uint64 // by channel
 }
 
-// column is the entries of all switches for a LID.
+// column is the entries for a LID.
 type column struct {
 	lid   fabric.LID
 	ports []fabric.PortNum // by switch
 }
 
-// reroute finds other shortest paths to all LIDs to which a switch with hosts has a path without
-// a layer, and updates the loads of channels. It returns false if it finds none for some LIDs;
-// these keep their paths.
+// reroute finds other shortest paths to the LIDs to which the path of a switch with hosts
+// has no layer, and updates load. It returns false if it finds none for some LIDs; these
+// keep their paths.
 func (p *assigner) reroute(ctx context.Context, x *assignment, load []uint64) bool {
 	r := rerouter{assigner: p, w: p.newWalker(), x: x, load: load}
 	all := uint16(1)<<len(x.layers) - 1
@@ -56,7 +56,7 @@ func (p *assigner) reroute(ctx context.Context, x *assignment, load []uint64) bo
 	return found
 }
 
-// listUnassigned lists the LIDs to which a switch with hosts has a path without a layer.
+// listUnassigned lists the LIDs to which the path of some switch with hosts has no layer.
 func (p *assigner) listUnassigned(x *assignment) (lids []fabric.LID) {
 	w := p.newWalker()
 	for i := range p.jobs {
@@ -80,10 +80,10 @@ func (p *assigner) copyColumn(lid fabric.LID) column {
 	return x
 }
 
-// rerouteLID chooses new shortest paths to the k-th LID of j, for the nearest switches
-// first. Each switch takes the least loaded channel by which its path has a layer; if
-// there is none, it tries to add a turn to a layer. It returns false if a switch with
-// hosts gets no path with a layer.
+// rerouteLID chooses new shortest paths to the k-th LID of j, the nearest switches first.
+// Each switch takes the least loaded channel with which its path has a layer; if there is
+// none, it tries to add a turn to a layer. It returns false if a switch with hosts gets no
+// path with a layer.
 func (r *rerouter) rerouteLID(j *job, k int, lid fabric.LID, all uint16) bool {
 	dist := r.dist.To(j.t)
 	for _, s := range slices.Backward(r.w.order) {
@@ -118,8 +118,8 @@ func (r *rerouter) rerouteLID(j *job, k int, lid fabric.LID, all uint16) bool {
 	return true
 }
 
-// extendLayer finds a channel by which the path of s has a layer once the layer has one more
-// turn, and adds the turn.
+// extendLayer adds one turn to a layer so that the path of s by some channel has that
+// layer. It returns the channel and the layer, or -1 and 0.
 func (r *rerouter) extendLayer(j *job, k int, s fabric.NodeID, dist []uint8) (best int32, layers uint16) {
 	for c := r.first[s]; c < r.first[s+1]; c++ {
 		v := r.to[c]

@@ -8,20 +8,20 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// turns numbers the channels between switches, and the turns that a packet can make from
-// one channel to the next: the edges of all possible channel dependency graphs. Channels
-// are numbered by switch and port number, the turns of a channel by the channels of the
-// switch that it leads to.
+// turns numbers the channels between switches, and the turns: the steps of a packet from
+// one channel to the next. These are the edges of all possible channel dependency graphs.
+// Channels are numbered by switch and port number, the turns of a channel by the channels
+// of the switch that it leads to.
 type turns struct {
 	f       *fabric.Fabric
 	first   []int32          // by switch: its first channel; one more at the end
 	from    []int32          // by channel: the switch that it leaves
 	to      []int32          // by channel: the switch that it leads to
 	port    []fabric.PortNum // by channel
-	unit    []uint64         // by channel: what a route adds to its load
-	channel []int32          // by PortID of switches: the channel, -1 for none
+	unit    []uint64         // by channel: the load of a route
+	channel []int32          // by PortID of switches: its channel, or -1
 	turn    []int32          // by channel: its first turn; one more at the end
-	into    []int32          // channels by the switch that they lead to
+	into    []int32          // the channels, sorted by the switch that they lead to
 	intoAt  []int32          // by switch: its part of into; one more at the end
 }
 
@@ -55,38 +55,38 @@ func newTurns(f *fabric.Fabric) *turns {
 	return t
 }
 
-// countTurns is the number of turns.
+// countTurns returns the number of turns.
 func (t *turns) countTurns() int { return int(t.turn[len(t.turn)-1]) }
 
-// turnFrom is the number of the turn from channel c to d, which begins where c ends.
+// turnFrom returns the number of the turn from channel c to channel d.
 func (t *turns) turnFrom(c, d int32) int32 { return t.turn[c] + d - t.first[t.from[d]] }
 
-// turnEnds gives the channels of a turn.
+// turnEnds returns the two channels of a turn.
 func (t *turns) turnEnds(e int32) (c, d int32) {
 	i, found := slices.BinarySearch(t.turn, e)
 	if !found {
 		i--
 	}
-	for t.turn[i+1] == e { // channels without a turn come before
+	for t.turn[i+1] == e { // skip channels without a turn
 		i++
 	}
 	return int32(i), t.first[t.to[i]] + e - t.turn[i]
 }
 
-// layer is one virtual lane: a set of turns that close no cycle, and an order of the
-// channels in which all these turns rise. It grows turn by turn.
+// layer is one virtual lane: a growing set of turns that close no cycle, and an order of
+// the channels in which all these turns rise.
 type layer struct {
 	*turns
 	set   []uint16 // by turn: a bit for each layer that has it
 	bit   uint16   // of this layer
 	order *graph.Order[int32]
-	// work is how many turns searches may still look at. At 0, turns that do not rise are
-	// refused.
+	// work is how many turns searches may still look at. At 0, addTurn refuses turns that
+	// do not rise.
 	work   int
 	buffer []int32 // scratch of nextChannels and previousChannels
 }
 
-// newLayer is an empty layer that begins with an order of the channels.
+// newLayer returns an empty layer; order is its first order of the channels.
 func newLayer(t *turns, set []uint16, number int, order []int32, work int) *layer {
 	return &layer{turns: t, set: set, bit: 1 << number, order: graph.NewOrder(order), work: work}
 }
@@ -94,8 +94,8 @@ func newLayer(t *turns, set []uint16, number int, order []int32, work int) *laye
 // hasTurn returns true if the turn is in the layer.
 func (l *layer) hasTurn(e int32) bool { return l.set[e]&l.bit != 0 }
 
-// addTurn puts the turn e from c to d into the layer. It returns false if that would close
-// a cycle.
+// addTurn puts the turn e from c to d into the layer. It returns false if that closes a
+// cycle, or no work is left to find that out.
 func (l *layer) addTurn(e, c, d int32) bool {
 	if l.hasTurn(e) {
 		return true
@@ -110,7 +110,7 @@ func (l *layer) addTurn(e, c, d int32) bool {
 // removeTurn removes a turn. The order stays valid.
 func (l *layer) removeTurn(e int32) { l.set[e] &^= l.bit }
 
-// nextChannels lists the channels that turns of the layer lead to from c.
+// nextChannels lists the channels that the layer's turns lead to from c.
 func (l *layer) nextChannels(c int32) []int32 {
 	first := l.first[l.to[c]]
 	row := l.set[l.turn[c]:l.turn[c+1]]
@@ -124,7 +124,7 @@ func (l *layer) nextChannels(c int32) []int32 {
 	return l.buffer
 }
 
-// previousChannels lists the channels from which turns of the layer lead to d.
+// previousChannels lists the channels from which the layer's turns lead to d.
 func (l *layer) previousChannels(d int32) []int32 {
 	u := l.from[d]
 	into := l.into[l.intoAt[u]:l.intoAt[u+1]]
