@@ -55,7 +55,7 @@ func TestDefaultScheme(t *testing.T) {
 		for _, e := range []string{"updn", "spam", "minhop", "xy", "negative-first", "west-first", "north-last", "layered", "fattree"} {
 			n := short.Of(*trials/10, 1)
 			if e == "xy" && name == "mesh 3x3x3" {
-				n = *trials / short.Of(2, 7) // the paths of repaired meshes part and meet
+				n = short.Of(*trials/2, 14) // the paths of repaired meshes part and meet
 			}
 			for i := range n {
 				r := rand.New(rand.NewPCG(uint64(i), 5))
