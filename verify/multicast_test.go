@@ -707,6 +707,7 @@ func TestMulticastUse(t *testing.T) {
 		message  string
 	}{
 		{"room", through, both, []int{9, 9, 3, 0}, "", 0, ""},
+		{"room for all", through, both, []int{1 << 14, 1 << 16, 1 << 14, 0}, "", 0, ""},
 		{"not known", through, both, nil, "", 0, ""},
 		{"nearly full", through, both, []int{9, 9, 2, 0}, "", 0, ""}, // one of two
 		{"beyond", through, both, []int{9, 9, 1, 0}, MulticastBeyondCapacity, 1, "the smallest multicast table has room for 1 MLIDs, up to 0xc000: 1 MLID is beyond, the first 0xc001"},
