@@ -455,6 +455,16 @@ func TestAnyMulticast(t *testing.T) {
 	if part*exact < 20 || part*loops < 20 || part*duplicates < 5 || part*missing < 20 || part*stray < 20 || part*apart < 10 || tired > 20 {
 		t.Error("the trials do not cover all outcomes")
 	}
+	// Packets for an MLID without a tree have SL 0, also where all paths have another.
+	both := [][2]int{{0, 0}, {1, 0}}
+	f, tables, m := masked(t, 2, 2, map[[2]int][]fabric.PortNum{{0, 0}: {1, 5}, {1, 0}: {3, 5}}, both, both)
+	m.Trees = nil
+	vls, sls := lft.ConstantVL(0), lft.NewPathSLs(4, f.MaxLID())
+	vls[0] = 3
+	for s := range fabric.NodeID(4) {
+		sls.SetRow(slices.Repeat([]fabric.SL{1}, int(f.MaxLID())+1), s)
+	}
+	compareMulticast(t, f, tables, m, lft.NewSL2VL(f, vls), sls)
 }
 
 // masked is a mesh of m columns and n rows with masks for one MLID by coordinates
