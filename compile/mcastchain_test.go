@@ -38,6 +38,25 @@ func damaged(f *fabric.Fabric, r *rand.Rand) *fabric.Fabric {
 	return f.Without(slices.Compact(cut)...)
 }
 
+// TestDefaultSchemes pins what is tried, by the order, the SLs and the shape that a routing has.
+func TestDefaultSchemes(t *testing.T) {
+	ordered, lanes := &lft.Routing{Order: []int32{0}}, &lft.Routing{PathSLs: lft.NewPathSLs(1, 1)}
+	for _, c := range []struct {
+		r       *lft.Routing
+		onMesh  bool
+		senders int
+		want    string
+	}{
+		{&lft.Routing{}, true, 1, "union union-row comb updn-tree union-turns"},
+		{&lft.Routing{}, true, 2, "union-row comb updn-tree union-turns"},
+		{&lft.Routing{}, false, 1, "union updn-tree union-turns"},
+		{ordered, true, 2, "updn-tree union-turns"},
+		{lanes, true, 1, "comb updn-tree union-turns"},
+	} {
+		short.Equal(t, strings.Join(compile.DefaultSchemes(c.r, c.onMesh, c.senders), " "), c.want)
+	}
+}
+
 // TestDefaultScheme has the default multicast schemes on damaged fabrics of all
 // kinds, with all engines.
 func TestDefaultScheme(t *testing.T) {
@@ -55,7 +74,7 @@ func TestDefaultScheme(t *testing.T) {
 		for _, e := range []string{"updn", "spam", "minhop", "xy", "negative-first", "west-first", "north-last", "layered", "fattree"} {
 			n := short.Of(*trials/10, 1)
 			if e == "xy" && name == "mesh 3x3x3" {
-				n = *trials / short.Of(2, 7) // the paths of repaired meshes part and meet
+				n = short.Of(*trials/2, 14) // the paths of repaired meshes part and meet
 			}
 			for i := range n {
 				r := rand.New(rand.NewPCG(uint64(i), 5))

@@ -19,6 +19,7 @@ import (
 	"github.com/ibweave/ibweave/fabric/topology"
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
+	"github.com/ibweave/ibweave/mesh"
 	"github.com/ibweave/ibweave/mft"
 	"github.com/ibweave/ibweave/routing/banyan"
 	"github.com/ibweave/ibweave/state"
@@ -419,4 +420,28 @@ func BenchmarkMulticast10000Groups3456Hosts(b *testing.B) {
 	b.ReportMetric(route/float64(b.N), "route-s")
 	b.ReportMetric(trees/float64(b.N), "multicast-s")
 	b.ReportMetric(check/float64(b.N), "verify-s")
+}
+
+// TestSchemesOnMesh: senders of a row share an MLID of union-row, and OpenSM's trees, which promise nothing,
+// may wait in a circle with unicast.
+func TestSchemesOnMesh(t *testing.T) {
+	f := short.Must(mesh.Generate(mesh.Spec{Dims: []int{4, 4}, Hosts: 1}))(t)
+	all := []mft.Group{{Name: "all", Senders: f.CAPorts(), Receivers: f.CAPorts()}}
+	var several []mft.Group
+	for i := range 6 {
+		several = append(several, randomGroup(f, rand.New(rand.NewPCG(1, uint64(i))), i))
+	}
+	for _, c := range []struct {
+		scheme string
+		groups []mft.Group
+		trees  int
+		loop   bool
+	}{{"union-row", all, 4, false}, {"opensm", several, 6, true}} {
+		opt := compile.Options{Multicast: c.scheme, Groups: func(*fabric.Fabric) ([]mft.Group, error) { return c.groups, nil }}
+		r := short.Must(compile.Run(t.Context(), f, engine(t, "xy"), opt))(t)
+		loop := slices.ContainsFunc(r.Verify.Findings, func(f verify.Finding) bool { return f.Rule == verify.MulticastCreditLoop })
+		if len(r.Plan.Trees) != c.trees || loop != c.loop || r.Verify.Worst() == verify.Error {
+			t.Errorf("%s: %d trees, %+v", c.scheme, len(r.Plan.Trees), r.Verify.Findings)
+		}
+	}
 }

@@ -259,4 +259,11 @@ func TestPathSLsFrom(t *testing.T) {
 	if row := p.Row(0); row[0] != 0 || row[2] != 2 {
 		t.Errorf("the plain row is %v", row)
 	}
+	// They stay on switches and ports of the same numbers.
+	same := func(port fabric.PortID) fabric.PortID { return port }
+	q := p.On(1, p.MaxLID(), func(s fabric.NodeID) fabric.NodeID { return s }, same)
+	short.EqualList(t, q.Given(0), p.Given(0))
+	for _, port := range p.Ports() {
+		short.EqualList(t, q.PortRow(port), p.PortRow(port), port)
+	}
 }

@@ -95,6 +95,7 @@ func TestStepDown(t *testing.T) {
 	if p, err := (mft.Union{}).Build(t.Context(), g.r, groups, mft.Options{Capacity: 10}); p != nil || !errors.As(err, &none) || none.MLIDs != 8 {
 		t.Errorf("%v, %v", p, err)
 	}
+	short.Must((mft.Union{}).Build(t.Context(), g.r, groups, mft.Options{Capacity: 28}))(t) // just enough
 	if p, err := mft.Fit(t.Context(), g.r, groups, mft.Options{}); p != nil || err == nil {
 		t.Errorf("%v, %v", p, err)
 	}
@@ -344,7 +345,7 @@ func TestShare(t *testing.T) {
 		}
 		stray, without := checkShared(t, groups, p)
 		wantStray, wantWithout := slowShare(groups, free, max(most, 0))
-		if stray != wantStray || len(without) != wantWithout {
+		if stray != wantStray || len(without) != wantWithout || !slices.Equal(p.Unserved, without) {
 			t.Fatalf("%d groups, %d MLIDs, at most %v: %d stray copies and %v left out, want %d and %d", len(groups), free, most, stray, without, wantStray, wantWithout)
 		}
 		if most < 0 && stray > 0 {

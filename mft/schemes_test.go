@@ -123,6 +123,13 @@ func TestExact(t *testing.T) {
 					}
 				}
 				mustBeExact(t, g, p)
+				// Turns are those of packets between hosts.
+				ofSwitch := func(p fabric.PortID) bool { return r.Fabric.IsSwitch(r.Fabric.Owner(p)) }
+				if r.PathSLs != nil {
+					mustRefuse(t, mft.UnionTurns{}, r, g)
+				} else if !slices.ContainsFunc(slices.Concat(g[0].Senders, g[0].Receivers), ofSwitch) {
+					mustBeExact(t, g, mustBuild(t, mft.UnionTurns{}, r, g, mft.Options{}))
+				}
 				class := make([]int32, r.Fabric.NumSwitches())
 				for s := range class {
 					class[s] = int32(s % 3)
@@ -152,6 +159,22 @@ func TestExact(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLastPorts has turns to the last port of switches with 64, which needs a second word of bits.
+func TestLastPorts(t *testing.T) {
+	p := short.Must(gen.NewPlan(3, 2))(t)
+	for i := range 3 {
+		p.Switch(64, fmt.Sprint("switch ", i))
+	}
+	p.Cable(2, 64, 0, 1)
+	p.Cable(0, 64, 1, 64)
+	p.Cable(p.CA(1, "a"), 1, 2, 1)
+	p.Cable(p.CA(1, "b"), 1, 1, 1)
+	r := routed(t, lft.Minhop{})(p.Fabric())
+	hosts := r.Fabric.CAPorts()
+	groups := []mft.Group{{Name: "g", Senders: hosts[:1], Receivers: hosts[1:]}}
+	mustBeExact(t, groups, mustBuild(t, mft.UnionTurns{}, r, groups, mft.Options{}))
 }
 
 // mustBeLegal wants all turns of multicast packets to be those of up*/down*

@@ -192,6 +192,7 @@ func TestCertificateNonsense(t *testing.T) {
 		{"of 16 VLs", func(c *Certificate) { c.VLs = 16 }},
 		{"node 0x0000000000000007, which", func(c *Certificate) { c.Channels[0].GUID = 7 }},
 		{"port 3 of", func(c *Certificate) { c.Channels[0].Port = 3 }},
+		{"port 4 of", func(c *Certificate) { c.Channels[0].Port = 4 }}, // the next switch has it as port 1
 		{"port 0 of", func(c *Certificate) { c.Channels[0].Port = 0 }},
 		{"VL 1 the number", func(c *Certificate) { c.Channels[0].VL = 1 }},
 		{"the number -3", func(c *Certificate) { c.Channels[0].Number = -3 }},

@@ -581,6 +581,11 @@ func TestCycleOnLanes(t *testing.T) {
 	for _, hop := range r.CreditLoops.Cycles[0] {
 		short.Equal(t, hop.VL, 5, hop)
 	}
+	// Paths whose SLs are not known may part on two VLs.
+	two := &state.State{Fabric: f, Tables: tables, SL2VL: lft.NewSL2VL(f, lft.IdentityVLs(2)), UnknownSLs: true}
+	if r := mustCheck(t, two, Options{}); !slices.ContainsFunc(r.Undecided, func(u Undecided) bool { return u.Rule == CreditLoop }) {
+		t.Errorf("%+v, %+v", r.Findings, r.Undecided)
+	}
 }
 
 // TestLaneErrors has what is not of the fabric, and numbers that do not exist:

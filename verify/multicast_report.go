@@ -105,7 +105,7 @@ const nearlyFull = 9
 // without an end port.
 func (c *mcPlan) reportUse(out *Collector) {
 	if room := c.found.counts.Capacity; room > 0 {
-		beyond := len(c.mlids) - slices.IndexFunc(append(slices.Clone(c.mlids), mft.MaxMLID+1), func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room })
+		beyond := len(text.Where(c.mlids, func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room }))
 		if beyond > 0 {
 			out.Add(MulticastBeyondCapacity, int64(beyond), func(f *Finding) {
 				f.LID = c.mlids[len(c.mlids)-beyond]

@@ -455,6 +455,16 @@ func TestAnyMulticast(t *testing.T) {
 	if part*exact < 20 || part*loops < 20 || part*duplicates < 5 || part*missing < 20 || part*stray < 20 || part*apart < 10 || tired > 20 {
 		t.Error("the trials do not cover all outcomes")
 	}
+	// Packets for an MLID without a tree have SL 0, also where all paths have another.
+	both := [][2]int{{0, 0}, {1, 0}}
+	f, tables, m := masked(t, 2, 2, map[[2]int][]fabric.PortNum{{0, 0}: {1, 5}, {1, 0}: {3, 5}}, both, both)
+	m.Trees = nil
+	vls, sls := lft.ConstantVL(0), lft.NewPathSLs(4, f.MaxLID())
+	vls[0] = 3
+	for s := range fabric.NodeID(4) {
+		sls.SetRow(slices.Repeat([]fabric.SL{1}, int(f.MaxLID())+1), s)
+	}
+	compareMulticast(t, f, tables, m, lft.NewSL2VL(f, vls), sls)
 }
 
 // masked is a mesh of m columns and n rows with masks for one MLID by coordinates
@@ -707,6 +717,7 @@ func TestMulticastUse(t *testing.T) {
 		message  string
 	}{
 		{"room", through, both, []int{9, 9, 3, 0}, "", 0, ""},
+		{"room for all", through, both, []int{1 << 14, 1 << 16, 1 << 14, 0}, "", 0, ""},
 		{"not known", through, both, nil, "", 0, ""},
 		{"nearly full", through, both, []int{9, 9, 2, 0}, "", 0, ""}, // one of two
 		{"beyond", through, both, []int{9, 9, 1, 0}, MulticastBeyondCapacity, 1, "the smallest multicast table has room for 1 MLIDs, up to 0xc000: 1 MLID is beyond, the first 0xc001"},

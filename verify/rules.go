@@ -97,21 +97,16 @@ const (
 
 // ParseRules reads rules, which empty lines separate. A rule begins with its name, its severity and
 // what Count counts, such as "unicast-loop: error, pairs". An indented line, the Summary, follows,
-// and then Explain, of one or more paragraphs.
+// and then Explain.
 func ParseRules(text string) (rules []Rule) {
 	for part := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
 		head, rest, _ := strings.Cut(part, "\n")
-		summary, is := strings.CutPrefix(rest, "    ")
-		if !is { // a further paragraph of Explain
-			rules[len(rules)-1].Explain += "\n\n" + part
-			continue
-		}
 		var r Rule
 		var grade string
 		r.Name, grade, _ = strings.Cut(head, ": ")
 		grade, r.Count, _ = strings.Cut(grade, ", ")
 		r.Severity = Severity(slices.Index(severities[:], grade))
-		r.Summary, r.Explain, _ = strings.Cut(summary, "\n")
+		r.Summary, r.Explain, _ = strings.Cut(strings.TrimPrefix(rest, "    "), "\n")
 		rules = append(rules, r)
 	}
 	return rules

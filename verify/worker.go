@@ -55,7 +55,7 @@ func newLoads(c *channels) *loads {
 // stride returns the length of a record.
 func (l *loads) stride() int { return 1 + 2*l.words }
 
-// routes returns the number of pairs that cross a channel and count for load.
+// routes returns the number of pairs that cross a channel between switches and count for load.
 func (l *loads) routes(ch int) *uint64 { return &l.records[ch*l.stride()] }
 
 // deps returns the dependencies of a channel, in traffic between CAs and in other traffic.
@@ -261,7 +261,6 @@ func (w *worker) load(dests []dest, order []int32) {
 		if dests[i].loads {
 			sources-- // the owner does not send to itself
 		}
-		*w.own.routes(out) += uint64(sources)
 		if sources > 0 || cell&noLoad != 0 {
 			w.own.caEnds[out] = true
 		} else {

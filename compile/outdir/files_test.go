@@ -17,6 +17,7 @@ import (
 	"github.com/ibweave/ibweave/internal/short"
 	"github.com/ibweave/ibweave/lft"
 	"github.com/ibweave/ibweave/mesh"
+	"github.com/ibweave/ibweave/mft"
 )
 
 func TestInstallDir(t *testing.T) {
@@ -27,6 +28,26 @@ func TestInstallDir(t *testing.T) {
 			t.Errorf("an opensm.conf for %q was written", dir)
 		}
 	}
+}
+
+// TestPluginFiles has what the plugin reads, and the order of the switches.
+func TestPluginFiles(t *testing.T) {
+	f := short.Must(gen.FatTree(gen.FatTreeSpec{Radix: 2, Levels: 2}))(t)
+	hosts := f.CAPorts()
+	groups := func(*fabric.Fabric) ([]mft.Group, error) {
+		return []mft.Group{{Name: "g", Senders: hosts[:1], Receivers: hosts[1:]}}, nil
+	}
+	r := short.Must(compile.Run(t.Context(), f, short.Must(compile.EngineByName("updn"))(t), compile.Options{Groups: groups}))(t)
+	dir := filepath.Join(t.TempDir(), "out")
+	options := map[string]any{"vls": 2, "dims": []int{4, 3}, "roots": []string{}, "mcast-balance": true}
+	short.Must(Write(t.Context(), dir, r, Options{InstallDir: "/i", Labels: true, Options: options}))(t)
+	for name, want := range map[string]string{
+		PluginConfigName: "# How OpenSM's plugin makes what ibweave's updn made.\ndims: 4x3\nvls: 2\nmulticast: {balance: true, groups: \"/i/groups.json\"}\n",
+		OrderName:        "0x0000000000200000 # \"leaf 0\"\n0x0000000000200002 # \"spine 0\"\n0x0000000000200001 # \"leaf 1\"\n",
+	} {
+		short.Equal(t, string(short.Must(os.ReadFile(filepath.Join(dir, name)))(t)), want, name)
+	}
+	short.Contains(t, string(short.Must(os.ReadFile(filepath.Join(dir, PluginOpenSMName)))(t)), "\n# The groups are created by the lines of /i/partitions.conf;\n")
 }
 
 func TestInstallCommands(t *testing.T) {

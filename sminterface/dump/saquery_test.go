@@ -102,11 +102,12 @@ func TestSAQueryLists(t *testing.T) {
 // A checker that asks for it gets members that are gone, with the cause.
 func TestGoneMembers(t *testing.T) {
 	member := saMember("ff12:a01d::1", "0xC001", "fe80::c1", "0x21", "0x0") + saMember("ff12:a01d::1", "0xC001", "fe80::99", "0x21", "0x0")
+	member += saMember("ff12:a01d::2", "0xC002", "fe80::99", "0x21", "0x0") // nothing but a member that is gone
 	groups, problems, err := ReadSAQuery("in", []byte(member), pair(t), Options{GoneMembers: true})
-	if err != nil || len(groups) != 1 || len(groups[0].Receivers) != 1 {
+	if err != nil || len(groups) != 2 || len(groups[0].Receivers) != 1 {
 		t.Fatalf("%+v, %v", groups, err)
 	}
-	if len(problems) != 1 || problems[0].Kind != fabric.Gone || problems[0].Node != 0x99 || problems[0].Err == nil || problems[0].Err.Error() != problems[0].Message {
+	if len(problems) != 2 || problems[0].Kind != fabric.Gone || problems[0].Node != 0x99 || problems[0].Err == nil || problems[0].Err.Error() != problems[0].Message {
 		t.Errorf("%+v", problems)
 	}
 }

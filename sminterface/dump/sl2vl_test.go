@@ -545,7 +545,7 @@ func TestPairsOfOneSwitch(t *testing.T) {
 	hosts := f.CAPorts()
 	p := lft.NewPathSLs(2, f.MaxLID())
 	row := make([]fabric.SL, int(f.MaxLID())+1)
-	row[f.LID(hosts[3])] = 5
+	row[f.LID(hosts[3])] = 15
 	p.SetPorts(row, hosts[1])
 	form := func(p *lft.PathSLs) []byte {
 		return text(t, func(w io.Writer) error { return WriteIBDMPathSLs(w, f, p) })
@@ -556,7 +556,7 @@ func TestPairsOfOneSwitch(t *testing.T) {
 	}
 	short.Equal(t, string(form(got)), string(form(p)), "is read")
 	to := f.LID(hosts[3])
-	if got.PortRow(hosts[0]) != nil || got.Row(0)[to] != 0 || got.PortRow(hosts[1])[to] != 5 {
+	if got.PortRow(hosts[0]) != nil || got.Row(0)[to] != 0 || got.PortRow(hosts[1])[to] != 15 {
 		t.Errorf("%s", sls(got))
 	}
 	// A line that is not there is not known, whatever the other host has.
