@@ -17,17 +17,17 @@ import (
 // Document is the JSON form of a report.
 type Document struct {
 	Reading string `json:"reading"`     // counts or difference
-	Resets  int    `json:"reset_ports"` // between two readings
+	Resets  int    `json:"reset_ports"` // ports that were reset between two readings
 	*Report
 	Hot []sharedChannel `json:"hot"`
 
-	// For the text: whether there are tables, and these have choices; and what Explain was asked.
+	// For the text: whether there are tables, and with choices; and the options of Explain.
 	Tables   bool    `json:"-"`
 	Adaptive bool    `json:"-"`
 	Asked    Options `json:"-"`
 }
 
-// NewDocument names the hosts that share hot channels, and their groups, unless set is nil.
+// NewDocument adds to r the hosts that share hot channels, and their groups of set if not nil.
 func NewDocument(f *fabric.Fabric, r *Report, set *groups.Set) *Document {
 	d := &Document{Report: r, Hot: []sharedChannel{}}
 	for _, h := range r.Hot {
@@ -44,7 +44,7 @@ func NewDocument(f *fabric.Fabric, r *Report, set *groups.Set) *Document {
 	return d
 }
 
-// sharedChannel is a channel, and the hosts on both sides as names with brackets.
+// sharedChannel is a channel and the hosts on both sides, as names with brackets.
 type sharedChannel struct {
 	Channel
 	Sources      string `json:"sources,omitempty"`

@@ -19,7 +19,7 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Compare says what is different in b, the new state, from a, the old one.
+// Compare returns what differs in b, the new state, from a, the old one.
 //
 // It takes O(switches x LIDs) time, never per pair of ports; where SL-to-VL
 // tables tell VLs apart, that times the SLs that behave differently. Errors:

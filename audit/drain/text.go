@@ -47,8 +47,8 @@ func (p *Plan) Print(b *text.Sheet, parts int) {
 	}
 }
 
-// PrintBefore writes the first of the loads of a plan, and what FACTOR divides where that is
-// not routes.
+// PrintBefore writes the first load of a plan and, if loads are not routes, what FACTOR is relative
+// to.
 func PrintBefore(b *text.Sheet, loads []Load) {
 	b.Row("before", "%s on the busiest cable", text.CountGrouped(loads[0].MaxRoutes, "route", "routes"))
 	fastest := loads[0].Scale.Fastest.String()

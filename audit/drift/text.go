@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Line is the summary of a report on the tables of dir in one line.
+// Line writes the summary of a report on the tables of dir on one line.
 func (r *Report) Line(dir string) string {
 	var b strings.Builder
 	n := text.Grouped[int]
@@ -47,8 +47,8 @@ func (r *Report) Line(dir string) string {
 	return b.String()
 }
 
-// Print writes a report on the tables of dir for people: nothing when there is nothing to read,
-// unless it is verbose, and one line where a single one is wanted.
+// Print writes a report on the tables of dir for people: only one line if single is set. Unless
+// verbose is set, it writes nothing if no finding is above a note.
 func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 	if r.Worst() <= verify.Note && !verbose {
 		return

@@ -20,25 +20,25 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// JobsRun is each routing with all jobs, and with each of them alone.
+// JobsRun simulates each routing with all jobs, and with each job alone.
 type JobsRun struct {
 	*Setup
 	Routings   []Routing
-	Works      []jobs.Work // by unicast alone
-	Scale      float64     // of the bytes that the file says
+	Works      []jobs.Work // the jobs with unicasts only
+	Scale      float64     // part of the bytes in the file
 	Background float64     // bytes
 	Points     []JobsPoint
 	// Results are those of the points, in their order, once they are simulated.
 	Results []JobsResult
 	traffic *jobs.Traffic
-	jobs    [][]sim.Job // by routing, and in the order of Works
+	jobs    [][]sim.Job // by routing, then as Works
 	longest int         // bytes of a message
 }
 
 // JobsPoint is a routing with all jobs, or with one of them alone.
 type JobsPoint struct {
 	Routing int
-	Job     int // all of them if below 0
+	Job     int // index in Works; below 0 for all jobs
 }
 
 // JobsResult is the result of a point.
@@ -47,9 +47,9 @@ type JobsResult struct {
 	*sim.JobsDone // nil after a deadlock
 }
 
-// NewJobsRun makes the messages of jobs, whose hosts are bound to the fabric of the routings:
-// with a part of the bytes of the file, 0 to choose one. Errors of a flag are *SettingError,
-// others are of the input.
+// NewJobsRun makes the messages of the jobs of t, whose hosts are bound to the fabric of the
+// routings. scale is the part of the file's bytes that they have; 0 chooses one. Errors of a flag
+// are *SettingError, others are of the input.
 func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r *JobsRun, err error) {
 	r = &JobsRun{Setup: s, Routings: routings, traffic: t}
 	f := routings[0].Net.Fabric
@@ -96,11 +96,11 @@ func (r *JobsRun) makePoints() {
 	}
 }
 
-// sharp is the name of a routing with trees of switches for all-reduces, where others have that of a scheme.
+// sharp is, in Routing.Multicast, the scheme of all-reduces by trees of switches.
 const sharp = "sharp"
 
-// AddTrees adds to each routing those with multicast trees of the schemes, and if radix is
-// above 0 one with trees of switches; leftOut is told what cannot be.
+// AddTrees adds for each routing one with the multicast trees of each scheme and, if radix is above
+// 0, one with trees of switches. It calls leftOut for each that cannot be made.
 func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, leftOut func(error)) error {
 	cast, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Multicast: true})
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 			}
 			_, refused := errors.AsType[*mft.RefusedError](err)
 			if _, short := errors.AsType[*mft.BudgetError](err); refused || short {
-				if !slices.Contains(said, err.Error()) { // of other lanes and choices
+				if !slices.Contains(said, err.Error()) { // with other lanes or choices
 					said = append(said, err.Error())
 					leftOut(fmt.Errorf("left out %s: %w", x.Name(), err))
 				}
@@ -148,7 +148,8 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 	return nil
 }
 
-// reduce returns the messages of jobs that use trees of switches, and the multicast tables for the sums.
+// reduce returns the messages of jobs that use trees of switches, and multicast tables for the
+// sums.
 func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan, error) {
 	trees := r.traffic.Reductions(routes.Tables, radix)
 	plan, err := jobs.Down(routes.Fabric, trees)
@@ -162,7 +163,8 @@ func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan
 	return works, plan, err
 }
 
-// jobsOf returns the jobs for the simulator: with a plan, multicasts go by its trees, else as unicasts.
+// jobsOf returns the jobs for the simulator: multicasts go by trees of plan; if it is nil, as
+// unicasts.
 func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	type sender struct {
 		group string
@@ -214,10 +216,10 @@ func (r *JobsRun) Simulate(ctx context.Context, i int) (JobsResult, error) {
 	return JobsResult{m.Result(), m}, nil
 }
 
-// Result finds the result of a routing with one job alone, or with all where job is below 0.
+// Result returns the result of a routing with one job alone, or with all if job is below 0.
 func (r *JobsRun) Result(routing, job int) *JobsResult {
 	i := slices.Index(r.Points, JobsPoint{routing, job})
-	if i < 0 { // the only job
+	if i < 0 { // there is only one job
 		i = slices.Index(r.Points, JobsPoint{routing, -1})
 	}
 	return &r.Results[i]
@@ -242,7 +244,7 @@ func (r *JobsRun) Sweep() *Run {
 	return base
 }
 
-// JobsCompared is a routing with all jobs.
+// JobsCompared is the result of a routing with all jobs.
 type JobsCompared struct {
 	Routing   string  `json:"routing"` // "" where there is one
 	Engine    string  `json:"engine,omitempty"`
