@@ -19,7 +19,7 @@ import (
 // planes finds chips and lanes that a system lacks while its like, or the sister planes, have them.
 type planes struct {
 	*checker
-	unit  []fabric.NodeID                   // by node: the first chip of its system; itself if it is no chip
+	unit  []fabric.NodeID                   // by node: first chip of its system, or itself
 	chips map[fabric.NodeID][]fabric.NodeID // by unit, of systems of several planes
 }
 

@@ -132,7 +132,7 @@ func nameUnowned(s *state.State, r *verify.Result) {
 			owners[what] = fabric.Printable(port)
 		}
 	}
-	known, stray := true, false // known: all such ports are gone or have no LID; stray: some have none
+	known, stray := true, false // all LIDs are of ports that are gone or have no LID; some have none
 	for i := range r.Findings {
 		x := &r.Findings[i]
 		if x.Rule != verify.StaleEntry || !x.IsRest() && s.Fabric.LIDPort(x.LID) != fabric.NoPort {

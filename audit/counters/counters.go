@@ -46,7 +46,7 @@ const (
 	Traffic      Cause = "traffic"      // much on each route
 	Both         Cause = "both"         // each of these
 	Unrouted     Cause = "unrouted"     // bytes, and no routes: multicast, adaptive routing, or tables that are not in force
-	Backpressure Cause = "backpressure" // congested and not hot: the next port takes packets too slowly
+	Backpressure Cause = "backpressure" // congested, not hot: the next port takes packets too slowly
 	Receiver     Cause = "receiver"     // congested at its end: the host takes packets too slowly
 )
 

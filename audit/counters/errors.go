@@ -17,7 +17,7 @@ type Evidence string
 // The kinds of evidence, that of a bad cable first.
 const (
 	Wire    Evidence = "wire"    // bits that arrived wrong: the cable, or the port at either end, is bad
-	Downs   Evidence = "downs"   // the link went down or recovered more often than its ends were restarted
+	Downs   Evidence = "downs"   // the link failed more often than its ends were restarted
 	Unknown Evidence = "unknown" // counters that wrapped, or that stood at their end in both readings
 )
 
@@ -49,7 +49,7 @@ type Restart struct {
 	Name   string `json:"name"`
 	Switch bool   `json:"switch"`
 	Links  int    `json:"links"`
-	Times  int    `json:"times"` // downs of the link that has fewest, less restarts of a host's switch
+	Times  int    `json:"times"` // downs of the link with fewest, less restarts of its switch
 }
 
 // ErrorCounters count errors that cables make, errors on the wire first. A port counts what comes

@@ -27,7 +27,7 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 		for plft := range max(len(x.PLFTs), len(y.PLFTs)) {
 			for _, t := range c.targets {
 				old, new := x.Choice(plft, was, t.old), y.Choice(plft, s, t.new)
-				if old == new || plft == 0 && old.Ports.Len() < 2 && new.Ports.Len() < 2 { // an entry of linear tables
+				if old == new || plft == 0 && old.Ports.Len() < 2 && new.Ports.Len() < 2 { // static
 					continue
 				}
 				r.Changed++

@@ -43,7 +43,7 @@ type mixWorker struct {
 	heads   [2][]int32    // by layer and switch: the switch at its far end; -1 for none
 	changed []bool        // by switch: the layers have different entries for this LID
 	row     []int32       // for headsOf
-	order   []int32       // switches, each before those that its next hops lead to; incomplete if there are loops
+	order   []int32       // switches, each before its next hops; incomplete if there are loops
 	strong  graph.Strong[int32]
 	comp    []int32                // by switch: the component it is in, -1 for none
 	loops   int                    // components with a loop

@@ -40,7 +40,7 @@ type pairCounter struct {
 // pairWorker has what one goroutine needs to count.
 type pairWorker struct {
 	old, new         *lft.Forest
-	oldHops, newHops []int32 // by switch: how many switches packets pass, itself included; 0 if they do not arrive
+	oldHops, newHops []int32 // by switch: switches that packets pass, with it; 0 if lost
 	same             []bool  // by switch of the new fabric: packets take the same cables in both states, if they arrive
 	sum              PairCounts
 	affected         []Affected

@@ -81,7 +81,7 @@ func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r
 	return r, nil
 }
 
-// makePoints has those of all jobs last: a sweep begins with these, which take longest.
+// makePoints lists those with all jobs last: they take longest, and a sweep begins with the last.
 func (r *JobsRun) makePoints() {
 	r.Points = nil
 	for i := range r.Routings {
@@ -254,8 +254,8 @@ type JobsCompared struct {
 	Multicast string  `json:"multicast,omitempty"`
 	State     string  `json:"state"`
 	Time      float64 `json:"time_ns"` // until the last job was done
-	// Slowdown is the geometric mean of the jobs' slowdowns, 0 if a job was not done; Gain that of their
-	// gains, null for the first routing.
+	// Slowdown is the geometric mean of the jobs' slowdowns, 0 if a job was not done; Gain is that
+	// of their gains, null for the first routing.
 	Slowdown   float64           `json:"slowdown"`
 	Gain       *float64          `json:"gain"`
 	Jobs       []sim.JobResult   `json:"jobs"`
@@ -268,7 +268,7 @@ type JobsCompared struct {
 	Deadlock   *sim.Deadlock     `json:"deadlock,omitempty"`
 }
 
-// Compare joins the points of each routing.
+// Compare returns for each routing the results with all jobs and with each alone.
 func (r *JobsRun) Compare() (list []JobsCompared) {
 	names := append(text.Each(r.Works, func(w jobs.Work) string { return w.Job }), jobs.Background)
 	for i := range r.Routings {
@@ -297,7 +297,7 @@ func (r *JobsRun) Compare() (list []JobsCompared) {
 	return list
 }
 
-// Best returns the routing with the greatest gain, the first of several.
+// Best returns the index of the routing with the greatest gain, the first of several.
 func Best(list []JobsCompared) (best int) {
 	most := 0.0
 	if list[0].Slowdown == 0 {

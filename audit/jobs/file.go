@@ -1,5 +1,5 @@
-// Package jobs knows what the jobs of a cluster send: it reads files of traffic, finds their hosts in
-// a fabric, and says what they load under forwarding tables, and which jobs get in each other's way.
+// Package jobs knows what the jobs of a cluster send. It reads files of traffic, finds their hosts
+// in a fabric, and computes the loads under forwarding tables, and which jobs slow each other down.
 // It makes no promise to other modules.
 //
 // The file is YAML:
@@ -22,9 +22,9 @@
 //	    group: rack:r12                 # a group of hosts (package groups)
 //	    patterns: [{pattern: "halo:4x4", size: 1M}]
 //
-// Without ranks-per-host each host has one rank for each of its ports, and the ports that are
-// at the same place of their hosts run the patterns among themselves, as the rails of a cluster do; each
-// has its part of the size then. Files are relative to the one that names them.
+// Without ranks-per-host each host has one rank for each of its ports. Ports at the same place of
+// their hosts then run the patterns among themselves, as the rails of a cluster do, and each such
+// set has its part of the size. Names of files are relative to the file that has them.
 package jobs
 
 import (
@@ -38,7 +38,7 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// File is traffic as it is written.
+// File is traffic as written.
 type File struct {
 	text       *yamlfile.File
 	background float64
@@ -48,7 +48,7 @@ type File struct {
 // Name returns the name of the file.
 func (t *File) Name() string { return t.text.Name }
 
-// job is a job as it is written.
+// job is a job as written.
 type job struct {
 	name     string
 	at       *yaml.Node
@@ -65,11 +65,11 @@ type word struct {
 	at   *yaml.Node
 }
 
-// pattern is a pattern as it is written.
+// pattern is a pattern as written.
 type pattern struct {
 	at        *yaml.Node
 	operation traffic.Operation
-	ranks     int    // that the pattern is for; 0 for any number
+	ranks     int    // that a matrix is for; 0 for any number
 	to        []word // names of storage, nil for other patterns
 	storage   bool
 	size      float64 // bytes of data
@@ -89,8 +89,8 @@ const (
 // Background is the name of the traffic of all hosts to all, which no job may have.
 const Background = "background"
 
-// Read reads a file of traffic; open reads it and the files that it names. Errors are those of
-// open and *fabric.ParseError with the line, and the file is nil then.
+// Read reads a file of traffic. open reads it and the files that it names. Errors are those of
+// open, or *fabric.ParseError with the line; the file is nil then.
 func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	data, err := open(name)
 	if err != nil {
@@ -286,7 +286,7 @@ func (r *reader) size(n *yaml.Node) (float64, error) {
 	return 0, r.file.Fail(n, "%s; want bytes, %s", yamlfile.KindName(n), Sizes)
 }
 
-// Sizes says what ParseSize takes.
+// Sizes describes what ParseSize takes.
 const Sizes = "like 4096, 64K, 1.5M, 2G or 1T, at most 1024T"
 
 // ParseSize reads a number of bytes above 0.

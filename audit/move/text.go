@@ -86,7 +86,7 @@ func newFirst(list []fabric.GUID) string {
 	return text.Count(len(list), "new switch first, ", "new switches first, ")
 }
 
-// printLinks lists cables, the first of many.
+// printLinks lists cables, only the first of many.
 func printLinks(b *text.Sheet, verb string, links []Link) {
 	const most = 8
 	for i, l := range links {

@@ -94,7 +94,7 @@ func printBusiest(t io.Writer, name string, l Load) {
 	fmt.Fprintf(t, "%s\t0 of %s\tno cable between switches\n", name, text.CountGrouped(l.Flows, "flow", "flows"))
 }
 
-// printFindings writes findings, of each rule the first ones.
+// printFindings writes the first findings of each rule.
 func (d *Document) printFindings(b *text.Sheet) {
 	const most = 20
 	all, told := map[string]int{}, map[string]int{}
