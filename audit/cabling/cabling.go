@@ -4,8 +4,8 @@
 //
 // The intent is one of three. An expected topology is compared port by port; package plan makes one
 // of a cabling plan. Of a shape, as a generator makes it, the sizes must agree, and deviations are
-// findings. Without either, Recognize guesses the shape, and deviations are findings if the guess
-// is certain.
+// findings. Without either, Recognize guesses the shape; if the guess is certain, deviations are
+// findings.
 //
 // Forwarding tables and LIDs are not used.
 package cabling
@@ -31,7 +31,7 @@ type Options struct {
 	// Meant is the shape that the fabric should have; nil for any.
 	Meant *Meant
 	// Between and Hosts are the least width and speed of links between switches and of links of
-	// hosts; a width or speed of 0 allows any.
+	// hosts; 0 allows any.
 	Between, Hosts fabric.Link
 }
 
@@ -39,7 +39,7 @@ type Options struct {
 type Result struct {
 	Shape    *Shape
 	Findings []verify.Finding // the order has no meaning, but is always the same
-	// Recabled has the cables that differ from the expected ones, between nodes of both fabrics.
+	// Recabled has the cables between nodes of both fabrics that differ from the expected ones.
 	Recabled []Recabled
 }
 
@@ -134,8 +134,7 @@ func (c *checker) checkRails() {
 	}
 }
 
-// checkComponents reports nodes without a cable, and parts of the fabric that cables do not
-// connect.
+// checkComponents reports nodes without a cable, and parts that no cables connect.
 func (c *checker) checkComponents() {
 	f := c.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumNodes())

@@ -9,8 +9,7 @@ import (
 )
 
 // The limits of certainty. After random damage each switch still has most of its cables. A wrong
-// guess gives some switches a wrong place: they lack most of the cables of that place, even if the
-// fabric as a whole fits well.
+// guess gives some switches a wrong place, and they lack most of the cables of that place.
 const (
 	leastFit     = 0.75 // what explains less is no shape at all
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many
@@ -34,8 +33,7 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 		fitParts*s.MissingSwitches <= f.NumSwitches()+s.MissingSwitches
 }
 
-// certainty says in words how sure the shape is; "" if everything fits, or if the shape predicts no
-// cables.
+// certainty says how sure the shape is; "" if everything fits, or it predicts no cables.
 func (s *Shape) certainty() string {
 	switch {
 	case s.Kind == Tree:

@@ -253,8 +253,8 @@ func (m *comparison) swapped(path []fabric.PortID) bool {
 		host(1) && host(3) && !host(0) && !host(2) && m.f.Owner(path[1]) != m.f.Owner(path[3])
 }
 
-// elsewhere describes a cable of the path's ports to a node that only one side has: the actual
-// cable if missing is set, else the expected one. It returns "" if there is none.
+// elsewhere describes a cable of the path's ports to a node of one side only: the actual cable if
+// missing is set, else the expected one; "" for none.
 func (m *comparison) elsewhere(path []fabric.PortID, missing bool) string {
 	for _, p := range path {
 		if peer := m.f.Peer(p); missing && peer != fabric.NoPort {

@@ -15,9 +15,8 @@ import (
 const maxSteps = 1 << 20
 
 // embed maps the switches of f to different switches of full, such that each cable between switches
-// of f has one of its own in full. It returns nil if there is no such map, or if the search takes
-// more than maxSteps steps. It follows cables from switch to switch, which leaves few places for
-// most.
+// of f has one of its own in full. It returns nil if there is no such map, or none is found in
+// maxSteps steps. It follows cables from switch to switch, which leaves few places for most.
 //
 // If hosts is set, a switch of f must not have more hosts than its place in full.
 func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {

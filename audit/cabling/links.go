@@ -10,13 +10,13 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// kind groups ports whose links should run alike: those with the same device at the near end and
-// the same at the far end.
+// kind groups ports whose links should run alike: by the device of the port, and that at the far
+// end.
 type kind struct {
 	near, far device
 }
 
-// device is a model of devices.
+// device is a model.
 type device struct {
 	vendor uint32
 	id     uint16
@@ -54,8 +54,8 @@ func (s census) usual(but fabric.Link, share int) fabric.Link {
 	return best
 }
 
-// fastest returns the greatest width and the greatest speed of other and of the census, without
-// counting one link like but.
+// fastest returns the greatest width and speed of other and of the census, without counting one
+// link like but.
 func (s census) fastest(but, other fabric.Link) fabric.Link {
 	for link, n := range s {
 		if link != but || n > 1 {
@@ -68,7 +68,6 @@ func (s census) fastest(but, other fabric.Link) fabric.Link {
 // fewFaults is how many slower links count as faults, whatever their share.
 const fewFaults = 3
 
-// total counts all links.
 func (s census) total() int {
 	n := 0
 	for _, k := range s {
@@ -140,8 +139,8 @@ func (c *checker) checkLinks(opt Options) {
 	c.findings = slices.DeleteFunc(c.findings, func(x verify.Finding) bool { return x.Rule == "" })
 }
 
-// slowerEnd returns the link of two cabled ports as the slower end reports it; the zero value if
-// neither end does.
+// slowerEnd returns the link of two cabled ports as the slower end reports it; zero if neither
+// does.
 func slowerEnd(f *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
 	a, b := f.Link(p), f.Link(peer)
 	if a == (fabric.Link{}) || below(b, a) {
@@ -228,7 +227,7 @@ func (c *checker) linksShown() []fabric.Link {
 	return shows
 }
 
-// units returns for each node the first chip of its system; the node itself if it is no such chip.
+// units returns for each node the first chip of its system; the node itself if it is no chip.
 func (c *checker) units() []fabric.NodeID {
 	unit := c.f.Nodes()
 	for _, chips := range c.f.Systems() {
@@ -251,7 +250,7 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 }
 
 // SlowLinks returns the findings of LinkDegraded that Check makes without an expectation; none if
-// widths and speeds are unknown. Links between switches, which are errors, come first. It takes
+// widths and speeds are unknown. Those between switches, which are errors, come first. It takes
 // O(ports).
 func SlowLinks(f *fabric.Fabric) []verify.Finding {
 	c := &checker{f: f}

@@ -52,8 +52,8 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 
 // mend finds the moves that turn the cables of a path or cycle of ports into the expected ones; its
 // arguments are those of addRecabled. On a path, each cable moves to a port that is free by then,
-// except from a cable to a node that is not expected. A cycle of k cables takes k-1 exchanges, of
-// plugs at switches if one side has only such. Of two possible directions it takes the cheaper.
+// or that has a cable to an unexpected node. A cycle of k cables takes k-1 exchanges, of plugs at
+// switches if one side has only such. Of two possible directions it takes the cheaper.
 func (m *comparison) mend(path []fabric.PortID, missing, cycle bool) Recabled {
 	path = slices.Clone(path)
 	mend := mendPath
@@ -107,7 +107,7 @@ func mendCycle(path []fabric.PortID, _ bool) (r Recabled) {
 }
 
 // cost counts the inconvenience of moves: 1 for a plug that goes to another node, and more than all
-// of these together for each plug at a host.
+// these for each plug at a host.
 func (m *comparison) cost(r Recabled) (n int) {
 	for _, x := range r.Moves {
 		if m.f.Owner(x.From) != m.f.Owner(x.To) {

@@ -16,7 +16,7 @@ import (
 // of the ports that any of them uses, four or more, three quarters lead from all chips to one
 // system or adapter.
 
-// planes finds chips and lanes that a system lacks while its like, or the sister planes, have them.
+// planes finds chips and lanes that a system lacks and others like it, or sister planes, have.
 type planes struct {
 	*checker
 	unit  []fabric.NodeID                   // by node: first chip of its system, or itself

@@ -44,8 +44,7 @@ type Shape struct {
 	Wrap []bool `json:"wrap,omitempty"`
 	// Parallel is how many cables join two neighbours.
 	Parallel int `json:"parallel,omitempty"`
-	// Cables counts the cables between switches of a complete fabric of the shape; 0 if the shape
-	// does not tell.
+	// Cables counts the cables between switches of a complete fabric of the shape; 0 if unknown.
 	Cables int `json:"cables"`
 	// MissingCables and MissingSwitches count what is missing; cables of a missing switch are not
 	// counted. ExtraCables counts cables that do not belong to the shape.

@@ -68,8 +68,7 @@ type blockFinder struct {
 	explained []bool // the cable belongs to a block
 }
 
-// findBlocks finds the blocks between a level and the next one. first is the number that the first
-// round found.
+// findBlocks finds the blocks between a level and the next. first is how many round 0 found.
 func (x *blockFinder) findBlocks(level int32) (first int) {
 	for round := 0; ; round++ {
 		found := 0
@@ -363,9 +362,8 @@ func (b *block) sortCables(f *fabric.Fabric) {
 	}
 }
 
-// countPorts counts by port number, for a lower switch i and an upper switch j: in up, the other
-// lower switches that lead to j by the port; in down, the other upper switches that lead to i by
-// it.
+// countPorts counts by port number, for a lower switch i and an upper switch j: in up, other lower
+// switches that lead to j by the port; in down, other upper ones that lead to i by it.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	clear(up)
 	clear(down)

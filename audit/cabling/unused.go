@@ -20,8 +20,8 @@ func (c *checker) modelOf(s fabric.NodeID) model {
 	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
 }
 
-// eachUnused visits the ports without a link whose number is in use on used of the nodes of their
-// class, three quarters or more. Nodes of class nil are left out.
+// eachUnused visits ports without a link. Of the nodes of a class, three quarters or more must use
+// the port with this number: used of nodes. Nodes of class nil are left out.
 func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fabric.PortID) bool, visit func(n fabric.NodeID, p fabric.PortID, used, nodes int)) {
 	f := c.f
 	type use struct {
@@ -88,8 +88,8 @@ func (c *checker) checkPortsDown(s *Shape) {
 	})
 }
 
-// checkAggregation reports switches without an aggregation node, if three quarters of the switches
-// of the model have one, and at least four.
+// checkAggregation reports switches without an aggregation node, if three quarters of their model
+// have one, and at least four.
 func (c *checker) checkAggregation() {
 	f := c.f
 	isAggregation := func(p fabric.PortID) bool { return f.Kind(f.Owner(p)) == fabric.AggregationKind }

@@ -93,8 +93,8 @@ func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	return list
 }
 
-// Fingerprint returns that of the n-th finding of a rule, from 1; Findings makes the first of each.
-// It depends on nothing else, so the same problems have the same one in tomorrow's capture.
+// Fingerprint returns the fingerprint of the n-th finding of a rule, from 1; Findings makes n = 1.
+// So the same problems have the same one in tomorrow's capture.
 func Fingerprint(rule string, n int) string {
 	h := fnv.New64a()
 	h.Write([]byte(rule))

@@ -122,9 +122,9 @@ const (
 	strayOwners = "a capture decides once each port has its own LID again"
 )
 
-// nameUnowned adds to the reasons of undecided rules which port the tables name for a LID without a
-// port: mostly a host that was down when the topology was read. If the tables lead such a LID to a
-// port without a cable, its owner is gone: this finding becomes a warning that says so.
+// nameUnowned adds to the reasons of undecided rules the port that the tables name for a LID
+// without one: mostly a host that was down when the topology was read. If the tables lead such a
+// LID to a port without a cable, its finding becomes a warning that the owner is gone.
 func nameUnowned(s *state.State, r *verify.Result) {
 	owners := make(map[string]string) // by "LID 5"
 	for i := range s.Problems {

@@ -23,10 +23,10 @@ type claim struct {
 // few bounds the intruders that a message names.
 const few = 3
 
-// SettleLIDs leaves each LID that several ports of a state have to one of them: the port that the
-// tables lead to, else the first by GUID. It returns a fabric where the others have no LID, and the
-// finding about them, which does not depend on the order of the text. If no ports share a LID, it
-// returns the fabric as it is and no finding.
+// SettleLIDs leaves each LID that several ports have to one of them: the port that the tables lead
+// to, else the first by GUID. It returns a fabric where the others have no LID, and the finding
+// about them, which does not depend on the order of the text. Without shared LIDs it returns the
+// fabric as it is and no finding.
 func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 	list := findClaims(s)
 	if list == nil {

@@ -31,8 +31,7 @@ const hostRules = 3
 
 // Group finds the causes of the findings of r, which are about s. It sets r.Causes, and Cause of
 // each finding whose message is not the whole cause. Call it once all findings are there. It takes
-// O(findings), and O(switches x LIDs) if packets are lost or a cable is slow. The error is that of
-// ctx.
+// O(findings), and O(switches x LIDs) if packets are lost or a cable is slow. Errors: ctx's.
 func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	g := grouper{r: r, f: s.Fabric, t: s.Tables, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
@@ -158,7 +157,7 @@ func (g *grouper) groupLosses() {
 			g.add(key, i)
 		}
 	}
-	// A finding names one place where packets for its LID are lost: find findings for other places.
+	// Findings name one place where packets for a LID are lost: give other places one too.
 	for _, at := range g.losses {
 		key, rules := g.lossKey(at), lossRules[:hostRules]
 		if at.pairs[verify.LostHosts]+at.pairs[verify.LostAggregation] == 0 {
@@ -188,7 +187,7 @@ func (g *grouper) groupLosses() {
 	}
 }
 
-// lossOf returns where the packets of a finding are lost; nil if that is not known.
+// lossOf returns where the packets of a finding are lost; nil if unknown.
 func (g *grouper) lossOf(x *verify.Finding) *loss {
 	end := spot{port: fabric.NoPath}
 	guid := x.Switch
@@ -222,8 +221,8 @@ func (g *grouper) lossOf(x *verify.Finding) *loss {
 	return g.losses[i]
 }
 
-// describe writes the text of a cause that is loss x: what is wrong there, with the losses that
-// share the cause, and what follows.
+// describe writes the text of a cause that is loss x: what is wrong there and at losses that share
+// the cause, and what follows.
 func (g *grouper) describe(c *verify.Cause, x *loss) {
 	all := g.joint[x]
 	if all == nil {
@@ -300,7 +299,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 }
 
-// isUnrouted reports whether no switch has an entry for any of some LIDs, except for its own.
+// isUnrouted reports whether no switch has entries for these LIDs, other than for LIDs on it.
 func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	for _, lid := range lids {
 		own := g.f.Owner(g.f.LIDPort(lid))
@@ -313,8 +312,7 @@ func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	return true
 }
 
-// breaksBlocks reports whether a switch has an entry in the same block of 64 LIDs as one that it
-// lacks.
+// breaksBlocks reports whether a switch has an entry in a block of 64 LIDs with one that it lacks.
 func (g *grouper) breaksBlocks(x *loss) bool {
 	row := g.t.Row(x.s)
 	return slices.ContainsFunc(x.lids, func(lid fabric.LID) bool {
@@ -414,8 +412,7 @@ func (g *grouper) groupRest() {
 // goneKey returns the key of the cause that the owner of a LID is gone from a port.
 func goneKey(e verify.Endpoint) string { return fmt.Sprint("gone ", e.Node, " ", e.Port) }
 
-// goneFrom returns that key for a stale entry that leads to a port without a cable; "" for all
-// other findings.
+// goneFrom returns goneKey for a stale entry that leads to a port without a cable, else "".
 func (g *grouper) goneFrom(x *verify.Finding) string {
 	if x.Rule != verify.StaleEntry || x.IsRest() || x.Severity == verify.Note || g.t == nil || g.f.LIDPort(x.LID) != fabric.NoPort {
 		return ""
@@ -427,7 +424,7 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 }
 
 // sharesLID reports whether a finding is about ports that share a LID, about one of them that lost
-// its LID for that, or about entries that lead to that one.
+// its LID for that, or about entries that lead there.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
 	at := verify.Endpoint{Node: x.Switch}
 	switch x.Rule {
@@ -454,7 +451,7 @@ func (g *grouper) sharesLID(x *verify.Finding) bool {
 }
 
 // countRoutes adds to causes that are slow cables the GUID of a switch at the cable and, between
-// switches, the number of static routes that cross it. The error is that of ctx.
+// switches, the number of static routes that cross it. Errors: ctx's.
 func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 	f := g.f
 	var routes []int64 // by channel, from lft.ChannelLoads; nil until needed

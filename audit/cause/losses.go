@@ -88,8 +88,7 @@ func (w *walker) findLosses() []*loss {
 	return list
 }
 
-// class returns the kind of an end port's pairs: verify.LostHosts, LostAggregation or
-// LostManagement.
+// class returns the kind of an end port's pairs, verify.LostHosts or another.
 func class(f *fabric.Fabric, p fabric.PortID) int {
 	switch f.Kind(f.Owner(p)) {
 	case fabric.SwitchKind:
@@ -175,7 +174,7 @@ func (w *walker) entry(s fabric.NodeID, lid fabric.LID) fabric.PortNum {
 }
 
 // step returns the switch to which s sends packets for a LID. It is NoNode if they end at s: then
-// lost is false if port to gets them, else how is their fate.
+// port to gets them, or lost is true and how is their fate.
 func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next fabric.NodeID, lost bool, how fate) {
 	f := w.f
 	e := w.entry(s, lid)
@@ -291,8 +290,7 @@ func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
 	return text.List(words, "and")
 }
 
-// ranges writes ascending numbers as ranges: 5-9,12; if that gets long, as the first and the last
-// number: 5..99.
+// ranges writes ascending numbers as ranges: 5-9,12; if that is long, only first and last: 5..99.
 func ranges[N text.Integer](list []N) string {
 	folded := hostlist.Fold(text.Each(list, func(n N) string { return fmt.Sprint(n) }))
 	if folded = strings.Trim(folded, "[]"); len(folded) > 40 {

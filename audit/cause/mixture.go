@@ -36,10 +36,10 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 }
 
 // findMixture compares switches with the same neighbors. Their tables are a mixture if they fall
-// into two sets, which agree each within itself but not with each other. It returns the smaller and
-// the greater set of the first such switches; nil if there are none. A set has at least two
-// switches, as a single one may be a root. Tables of engines that balance each switch by itself
-// agree nowhere. It takes O(switches x LIDs).
+// into two sets that agree within themselves but not with each other. It returns the smaller and
+// the greater set of the first such switches, or nil. A set has at least two switches, as a single
+// one may be a root. Tables of engines that balance each switch by itself agree nowhere. It takes
+// O(switches x LIDs).
 func findMixture(f *fabric.Fabric, t *lft.Tables) (few, most []fabric.NodeID) {
 	var order []string
 	of := make(map[string][]fabric.NodeID)

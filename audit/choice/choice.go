@@ -220,7 +220,7 @@ func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []str
 	})
 }
 
-// measure fills in the bandwidth, and the time of jobs if there are any.
+// measure fills in the bandwidth, and the time of jobs if any.
 func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)) (err error) {
 	r := c.Result.Routing
 	if c.Bisection, err = bandwidth(ctx, r); c.Bisection != nil {
@@ -238,7 +238,6 @@ func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *f
 	return err
 }
 
-// hasErrors returns true for tables with errors.
 func (c *Candidate) hasErrors() bool { return c.Result.Verify.Worst() == verify.Error }
 
 // listRunning returns the candidates that have tables for this number of lanes; if some of them
@@ -296,7 +295,7 @@ func better(than *Candidate, list []Candidate) string {
 	return least(found).Engine
 }
 
-// Judgement has the figures of a routing that the checker does not have.
+// Judgement has the figures of a routing that the checker lacks.
 type Judgement struct {
 	Shape *cabling.Shape `json:"shape"`
 	// Bandwidth is measured if that takes little time, or an engine was chosen.
@@ -307,8 +306,8 @@ type Judgement struct {
 	Choice *Choice `json:"choice,omitempty"`
 }
 
-// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. The
-// error is that of ctx.
+// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. Errors:
+// ctx's.
 func Judge(ctx context.Context, r *compile.Result, chosen *Choice) (j Judgement, err error) {
 	g := r.Routing.Fabric
 	j.Shape, j.Choice = cabling.Recognize(g), chosen

@@ -27,7 +27,7 @@ func (j *Judgement) Print(b *text.Sheet) {
 	}
 }
 
-// loadText writes a load, with the cable that it counts where rates differ.
+// loadText writes a load and, if rates differ, the fastest rate, to which it is relative.
 func loadText(c *Candidate) string {
 	load := text.Grouped(int64(math.Round(c.Load)))
 	if scale := c.Result.Verify.Scale(); scale.Differ {

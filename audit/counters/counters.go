@@ -2,8 +2,8 @@
 // the channels between switches that carry more than others, and tells whether many routes cross
 // them or few routes carry much. It makes no promise to other modules.
 //
-// Bytes and routes of a channel are taken relative to its data rate; if the rate of a cable is not
-// known, all rates count as equal. Let R be the routes of a channel divided by the mean of all
+// Bytes and routes of a channel are taken relative to its data rate; if the rate of a cable is
+// unknown, all rates count as equal. Let R be the routes of a channel divided by the mean of all
 // channels between switches whose bytes are known, and B its bytes likewise. Then B = R x T, where
 // T is the bytes of one of its routes divided by the mean of all routes. A channel is hot if B is
 // at least Options.Hot and, if that is known, it uses at least a hundredth of its data rate. The
@@ -32,8 +32,8 @@ type Options struct {
 	Hot float64
 	// Top is the number of channels for which Explain finds who shares them.
 	Top int
-	// Seconds is the time between the two readings whose difference the counters are; 0 if it is
-	// not known, or for counts since a reset.
+	// Seconds is the time between the two readings whose difference the counters are; 0 if unknown,
+	// or for counts since a reset.
 	Seconds float64
 }
 
@@ -70,8 +70,7 @@ type Report struct {
 	// only with Seconds and known rates.
 	MeanUse float64 `json:"mean_use,omitempty"`
 	MaxUse  float64 `json:"max_use,omitempty"`
-	// Hot lists hot channels by falling load, then channels that are only congested by falling
-	// wait.
+	// Hot lists hot channels by falling load, then others that are congested by falling wait.
 	Hot    []Channel `json:"hot"`
 	Errors []Cable   `json:"errors"` // in the order of Evidence, then by errors
 	// Restarts lists hosts and switches whose links all went down, in natural order.
@@ -95,8 +94,7 @@ type Channel struct {
 	// by the mean of all ports of switches. The length of a tick differs between chips.
 	Wait     dump.CounterValue `json:"wait_ticks"`
 	WaitLoad float64           `json:"wait_load"`
-	// WaitsFor is, for backpressure, the next channel with the greatest wait; nil if none of these
-	// waits.
+	// WaitsFor is, for backpressure, the next channel that waits longest; nil if none waits.
 	WaitsFor *verify.Endpoint `json:"waits_for,omitempty"`
 	// Sharing is nil beyond Options.Top, and for channels to hosts.
 	Sharing *paths.Sharing `json:"-"`
@@ -225,7 +223,7 @@ func (x *explainer) relative(n float64, c fabric.PortID) float64 {
 	return n / float64(x.f.Link(c).Mbps())
 }
 
-// use returns the share of the data rate that bytes take; 0 if that is not known.
+// use returns the share of the data rate that bytes take; 0 if unknown.
 func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
 	mbps := x.f.Link(c).Mbps()
 	if mbps == 0 || x.opt.Seconds == 0 {
@@ -234,8 +232,8 @@ func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
 	return bytes * 8 / x.opt.Seconds / (float64(mbps) * 1e6)
 }
 
-// judge lists a channel if it is hot or congested. One to a host can only be congested: what a host
-// receives has no other route.
+// judge lists a channel if it is hot or congested. One to a host can only be congested: there is no
+// other route to it.
 func (x *explainer) judge(c fabric.PortID) {
 	f := x.f
 	h := Channel{channel: c, Cable: verify.CableOf(f, c), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c)}

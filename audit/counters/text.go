@@ -75,7 +75,6 @@ func (d *Document) Print(b *text.Sheet) {
 	}
 }
 
-// printHot writes the hot channels.
 func (d *Document) printHot(b *text.Sheet) {
 	fmt.Fprintf(b, "\n%d of %d channels between switches have known bytes", d.Measured, d.Channels)
 	if d.MaxUse > 0 {

@@ -40,8 +40,8 @@ func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls ui
 	return sls & (1<<w.sls - 1)
 }
 
-// addDependencies calls add for each dependency of packets for the LID. It passes the sets of VLs
-// on along the packets' ways, for each SL. onlyCAs leaves out packets that switches send.
+// addDependencies calls add for each dependency of packets for the LID. For each SL it passes sets
+// of VLs along the packets' paths. onlyCAs leaves out packets that switches send.
 func (w *mixWorker) addDependencies(add func(c, e int32), onlyCAs bool) {
 	clear(w.state[0])
 	clear(w.state[1])

@@ -42,8 +42,8 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 	return nil
 }
 
-// findMaskFault returns what mft.FindFault finds when the old and the new masks of an MLID are in
-// force together, on the cables of the new fabric.
+// findMaskFault returns what mft.FindFault finds of an MLID's old and new masks together, on the
+// cables of the new fabric.
 func (c *comparison) findMaskFault(l fabric.LID) string {
 	var ports, senders []fabric.PortID
 	for k, plan := range []*mft.Plan{c.a.Multicast, c.b.Multicast} {

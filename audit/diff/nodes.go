@@ -104,8 +104,7 @@ func (c *comparison) compareLIDs() {
 
 func linkRef(f *fabric.Fabric, p fabric.PortID) LinkRef {
 	a, b := p, f.Peer(p)
-	// The lower GUID comes first: neither the direction of the comparison nor which node is a
-	// switch matters.
+	// The lower GUID comes first, in both directions of a comparison.
 	if x, y := f.Node(f.Owner(a)).GUID, f.Node(f.Owner(b)).GUID; y < x {
 		a, b = b, a
 	}

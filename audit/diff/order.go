@@ -13,8 +13,7 @@ import (
 // one. A packet that has met a new entry then meets only new ones, so no state has a loop that is
 // neither in the old nor in the new tables. A packet on its way while states change may come to a
 // switch a second time, by new entries after old ones, but no more often. The rule is needed only
-// within each strongly connected component of the graph of old and new next hops, since every loop
-// is inside of one.
+// within strongly connected components of the graph of old and new next hops: every loop is in one.
 //
 // If the new tables loop by themselves there is no order.
 
@@ -66,8 +65,8 @@ func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 	return order
 }
 
-// passes orders the writes of a block, in one pass if possible. Else each pass takes, in ascending
-// order, the LIDs left whose constraints close no cycle with those already in it.
+// passes orders the writes of a block, in one pass if possible. Else a pass takes the remaining
+// LIDs in ascending order, except those whose constraints would close a cycle.
 func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	n := len(b.writes)
 	if stage, ok := stagesOf(n, b.constraints); ok {

@@ -14,9 +14,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Result is the result of Compare. Its JSON form is the document of
-// `ibweave diff --format json`, see docs/dev/diff.md. A part is nil if it was not compared, since
-// a snapshot does not have it; LIDs is nil if a fabric has none.
+// Result is the result of Compare. Its JSON form is the document of `ibweave diff --format json`,
+// see docs/dev/diff.md. A part is nil if it was not compared, since a snapshot lacks it; LIDs is
+// nil if a fabric has none.
 type Result struct {
 	Old       Side              `json:"old"`
 	New       Side              `json:"new"`
@@ -144,9 +144,9 @@ type LIDChange struct {
 	NewLMC uint8      `json:"new_lmc"`
 }
 
-// LFTChanges counts changed forwarding entries of switches that both states have, for destinations
-// that both have. Entries are matched by the end port that has their LID, even if the port has
-// another LID in the other state. A LID without a port in either state is a destination by itself.
+// LFTChanges counts changed forwarding entries of switches and for destinations that both states
+// have. Entries are matched by the end port that has their LID, even if it has another LID in the
+// other state. A LID without a port in either state is a destination by itself.
 type LFTChanges struct {
 	Entries int64 `json:"entries"` // entries that were compared
 	Changed int64 `json:"changed"` // entries of these that lead elsewhere, NoPath included
@@ -283,9 +283,9 @@ type CreditLoops struct {
 	Management    int `json:"management"`
 	OldManagement int `json:"old_management"`
 	NewManagement int `json:"new_management"`
-	// Cycles has a short witness for each, at most maxWitnesses, never nil.
-	// ManagementCycles has those of management traffic, if there are no others
-	// and neither the old nor the new tables have any by themselves.
+	// Cycles has a short witness for each of Count, at most maxWitnesses; never nil.
+	// ManagementCycles has those of management traffic if Count is 0, and the old and the new
+	// tables have none by themselves.
 	Cycles           [][]MixedHop `json:"cycles"`
 	ManagementCycles [][]MixedHop `json:"management_cycles"`
 }

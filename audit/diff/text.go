@@ -44,8 +44,7 @@ func section[T any](t *printer, title string, list []T, line func(x *T) string) 
 	t.Section(title, len(list), shown, func(i int) string { return line(&list[i]) })
 }
 
-// printFigures prints a line for each kind of difference, and one line that names the kinds without
-// any.
+// printFigures prints a line for each kind of difference, and one for the kinds without any.
 func (t *printer) printFigures(r *Result) {
 	side := func(name string, s *Side) {
 		lids := "no LIDs"
@@ -253,7 +252,6 @@ func (t *printer) printTransition(r *Result) {
 	cycles("a credit loop of old and new paths, those of switches among them", c.CreditLoops.ManagementCycles, c.CreditLoops.Management, true)
 }
 
-// printMulticast prints masks.
 func (t *printer) printMulticast(r *Result) {
 	d := r.Multicast
 	if d == nil {

@@ -50,8 +50,8 @@ func (c *comparison) writes() bool {
 		(c.a.PathSLs == nil) != (c.b.PathSLs == nil) || r.PathSLs != nil && r.PathSLs.Changed > 0
 }
 
-// run checks all LIDs. It returns one worker with what all workers found, and with the dependencies
-// of all packets.
+// run checks all LIDs. It returns one worker with what all found, and the dependencies of all
+// packets.
 func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 	list, err := m.each(ctx, (*mixWorker).checkBlock)
 	if err != nil {
@@ -71,8 +71,7 @@ func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 	return w, nil
 }
 
-// each lets workers look at all blocks, and returns the workers. deps of the first worker then has
-// the dependencies that all of them found.
+// each lets workers look at all blocks, and returns them; deps of the first has all dependencies.
 func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
 	list, err := par.ForEachWith(ctx, 0, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
 		look(w, b)
@@ -156,8 +155,8 @@ func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
 	return list[0].deps, nil
 }
 
-// findCreditLoops counts the components with a cycle, of mixtures and of the old and the new tables
-// by themselves, and finds witnesses.
+// findCreditLoops counts components with a cycle, of mixtures, of the old and of the new tables,
+// and finds witnesses.
 func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
 	all := graph.StronglyConnected(len(w.to)*w.vls, w.deps.Next())

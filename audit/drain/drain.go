@@ -1,6 +1,6 @@
-// Package drain plans how cables and switches are taken out of use and put back while the
-// fabric runs: forwarding tables that lead around them, proven for every moment, and the writes
-// that lead from each state to the next. It makes no promise to other modules.
+// Package drain plans how cables and switches are taken out of use and put back while the fabric
+// runs: forwarding tables that lead around them, proven for every moment, and the writes between
+// states. It makes no promise to other modules.
 //
 // A part is drained before it is unplugged. While its cables are still there, the tables lead no
 // packet through it, except for packets to and from the part itself: a drained switch answers the
@@ -86,8 +86,8 @@ type Step struct {
 }
 
 // Tables are the tables in force while parts are drained, with the checker's results: Compiled on
-// the whole fabric, and Rest on the fabric without these parts, with the same entries as far as it
-// needs them. They are the same if nothing is drained.
+// the whole fabric, Rest on that without these parts, with the same entries as far as it needs
+// them. They are the same if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
@@ -114,7 +114,6 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
-// planner makes a plan.
 type planner struct {
 	ctx   context.Context
 	base  *compile.Result
@@ -124,7 +123,7 @@ type planner struct {
 }
 
 // Make plans how to drain parts of the fabric of base. base has the tables in force, which
-// compile.Run made or kept with route. Each part goes into the first window in which the load stays
+// compile.Run made or kept with route. A part goes into the first window in which the load stays
 // below the limit and only hosts of parts are cut off. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	before := LoadOf(base.Verify, base.Verify.Scale())
@@ -173,8 +172,8 @@ func (r *refusal) Error() string { return r.reason }
 // Refuse returns an error that has a Reason.
 func Refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// Reason returns why something cannot be done, for an error of Refuse or an *lft.DomainError; ""
-// without an error. Any other error it returns as it is.
+// Reason returns why something cannot be done, of an error of Refuse or an *lft.DomainError; "" for
+// nil. Any other error it returns as it is.
 func Reason(err error) (string, error) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.reason, nil
@@ -219,8 +218,8 @@ func (p *planner) try(w *Window, part *Part) (err error) {
 	return nil
 }
 
-// Next returns the tables that follow t if only rest is not drained: those of compile --previous on
-// rest and, on the whole fabric, their Overlay. Errors: those of compile.Run.
+// Next returns the tables that follow t if only rest is not drained: on rest those of compile
+// --previous, on the whole fabric Overlay of these. Errors: those of compile.Run.
 func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route compile.Options) (Tables, error) {
 	e := t.Rest.Engine
 	r, err := Keep(ctx, e, rest, t.Rest.Routing, route)
@@ -232,8 +231,7 @@ func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route comp
 	return Tables{all, r}, err
 }
 
-// Fit returns an error with a Reason if tables are not safe, or if their factor exceeds limit; a
-// limit of 0 allows any.
+// Fit returns an error with a Reason if tables are not safe, or factor exceeds limit (0 for none).
 func (t Tables) Fit(limit, factor float64) error {
 	switch {
 	case t.Compiled.Verify.Verdict == verify.VerdictErrors || t.Rest.Verify.CreditLoops.Count > 0:
@@ -272,8 +270,8 @@ func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Res
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 
-// AddGroups adds sums by groups of hosts, for the tables of base before the drain and for those
-// after each step. A nil set adds none. The error is that of ctx.
+// AddGroups adds sums by groups of hosts of set, which may be nil, for the tables of base before
+// the drain and for those after each step. Errors: ctx's.
 func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -323,8 +321,8 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost sets the hosts of w that have no cable in rest. It returns the number of pairs of other
-// hosts than those of w's parts that do not reach each other in rest.
+// countLost sets the hosts of w without a cable in rest. It returns the number of pairs of hosts
+// not in w's parts that do not reach each other in rest.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops

@@ -2,9 +2,9 @@
 // those that they were meant to have, from a directory of compile: linear and multicast forwarding
 // tables and SL-to-VL tables. It makes no promise to other modules.
 //
-// Package diff is for a planned change, where a new LID of a port changes no entries. Drift is an
-// unintended change: this package compares entries as the switches have them, by LID, MLID and port
-// number, and matches switches by GUID only.
+// Package diff is for a planned change, where a new LID of a port changes no entries. Drift is not
+// planned: here entries are compared as the switches have them, by LID, MLID and port number, and
+// switches match by GUID only.
 package drift
 
 import (

@@ -160,10 +160,9 @@ func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) str
 	return fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(ends[0]), f.PortName(ends[1]))
 }
 
-// usedPorts returns the ports by which a switch sends packets, by static entries and by masks. An
-// entry counts if its LID has a port in the live fabric or had one when the tables were made, so a
-// cable that is gone together with its host counts. Tables that the live state lacks are taken as
-// meant.
+// usedPorts returns the ports by which a switch sends packets, by static entries and masks. An
+// entry counts if its LID has a port in the live fabric or had one when the tables were made, so
+// the cable of a host that is gone counts. Tables that the live state lacks are as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {
@@ -197,8 +196,8 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 // listed bounds the ports or MLIDs that a message lists.
 const listed = 8
 
-// addCables adds a finding about ports of a switch whose cables are not as meant, if there are any.
-// It sets the cause if all have the same.
+// addCables adds a finding about ports of a switch whose cables are not as meant, if any. It sets
+// the cause if all have the same.
 func (c *comparison) addCables(sw fabric.GUID, gone map[fabric.NodeID]int, ports []fabric.PortID, severity verify.Severity, what string) {
 	if len(ports) == 0 {
 		return

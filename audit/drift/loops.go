@@ -21,9 +21,8 @@ var (
 )
 
 // findLoops finds the loops of the live state. If both states have one fabric, tables that the live
-// one lacks are taken as meant. Forwarding loops are always found; credit loops only if something
-// has drifted, since tables may be meant to have one: minhop does not guarantee that they have
-// none.
+// one lacks are as meant. Forwarding loops are always found, credit loops only if something has
+// drifted: tables may be meant to have one, since minhop does not rule them out.
 func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	s := &state.State{Fabric: c.live.Fabric, Tables: c.live.Tables, SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs}
 	masks := c.live.Multicast
@@ -31,7 +30,7 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 		s.Tables, s.SL2VL, masks = cmp.Or(s.Tables, c.meant.Tables), cmp.Or(s.SL2VL, c.meant.SL2VL), cmp.Or(masks, c.meant.Multicast)
 	}
 	if s.Tables == nil {
-		return nil, nil // where packets go is not known
+		return nil, nil // where packets go is unknown
 	}
 	if s.SL2VL != nil && c.meant.PathSLs != nil {
 		// Switches that were not meant to be there send on SL 0.
@@ -78,8 +77,7 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 }
 
 // listTrees returns the trees to follow packets by: the meant groups, with every end port in the
-// live masks of an MLID as a sender too. So a mask that loops only for a port that is not named as
-// a sender is found.
+// live masks of an MLID as a sender too. So it finds loops of ports that are not named as senders.
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	meant := map[fabric.LID]mft.Tree{}
 	for _, t := range cmp.Or(c.meant.Multicast, &mft.Plan{}).Trees {

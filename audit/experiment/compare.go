@@ -41,8 +41,7 @@ type Gain struct {
 	High *float64 `json:"high"`
 }
 
-// Compare joins the points of all seeds, in the order of loads, sizes and routings; nil for one
-// routing.
+// Compare joins the points of all seeds, by load, size and routing; nil for one routing.
 func (r *Run) Compare() []Compared {
 	if len(r.Routings) == 1 {
 		return nil

@@ -99,8 +99,8 @@ func (r *JobsRun) makePoints() {
 // sharp is, in Routing.Multicast, the scheme of all-reduces by trees of switches.
 const sharp = "sharp"
 
-// AddTrees adds for each routing one with the multicast trees of each scheme and, if radix is above
-// 0, one with trees of switches. It calls leftOut for each that cannot be made.
+// AddTrees adds for each routing one with each scheme's multicast trees and, if radix is above 0,
+// one with trees of switches. It calls leftOut for those that cannot be made.
 func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, leftOut func(error)) error {
 	cast, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Multicast: true})
 	if err != nil {
@@ -148,8 +148,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 	return nil
 }
 
-// reduce returns the messages of jobs that use trees of switches, and multicast tables for the
-// sums.
+// reduce returns the messages of jobs with trees of switches, and multicast tables for the sums.
 func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan, error) {
 	trees := r.traffic.Reductions(routes.Tables, radix)
 	plan, err := jobs.Down(routes.Fabric, trees)
@@ -163,8 +162,7 @@ func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan
 	return works, plan, err
 }
 
-// jobsOf returns the jobs for the simulator: multicasts go by trees of plan; if it is nil, as
-// unicasts.
+// jobsOf returns the jobs for the simulator: multicasts use trees of plan; without it, unicasts.
 func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	type sender struct {
 		group string

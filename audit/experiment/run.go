@@ -219,8 +219,7 @@ func Limit(x *sim.Result) string {
 	return x.Limits.Limit.String()
 }
 
-// MeanAndError returns the mean and half of its confidence interval, with n decimals; "" for each
-// that is not known.
+// MeanAndError returns the mean and half of its confidence interval, with n decimals, or "".
 func MeanAndError(l *sim.Summary, n int) []string {
 	if l == nil {
 		return []string{"", ""}

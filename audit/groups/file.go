@@ -1,6 +1,6 @@
 // Package groups knows which hosts belong together: racks, partitions of a scheduler, or any
-// grouping that an operator writes down. It sums up results of commands by group. It makes no promise to
-// other modules.
+// grouping that an operator writes down. It sums up results by group. It makes no promise to other
+// modules.
 //
 // The file is YAML. Each key is a grouping, and says which groups it has:
 //
@@ -15,7 +15,7 @@
 //	host-regexp: ^(\S+)-ib\d            # how hosts are called, as in ibweave slurm
 //
 // The form is that of ClusterShell's YAML files, and more. A host may be in several groups, of one
-// grouping too. Names of files are relative to the file that has them.
+// grouping too. File names are relative to the file that has them.
 package groups
 
 import (
@@ -106,7 +106,6 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	return r.file, nil
 }
 
-// reader reads a file of groups.
 type reader struct {
 	*yamlfile.File
 	name  string
@@ -261,7 +260,6 @@ func (r *reader) joinOthers() error {
 // maxFile bounds the size of a file that the YAML file names, bytes.
 const maxFile = 64 << 20
 
-// load reads a file.
 func (r *reader) load(name string) ([]byte, error) {
 	data, err := r.open(name)
 	if err == nil && len(data) > maxFile {

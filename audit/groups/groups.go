@@ -87,8 +87,7 @@ var ErrNoHosts = errors.New("no group has a host of the fabric")
 // hostKinds are the kinds of nodes that groups may have: all that run an operating system.
 var hostKinds = []fabric.Kind{fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind}
 
-// In finds the groups in a fabric, without regard to case in names of hosts. The error wraps
-// ErrNoHosts.
+// In finds the groups in a fabric, ignoring case in names of hosts. The error wraps ErrNoHosts.
 func (x *File) In(f *fabric.Fabric) (*Set, error) {
 	s := &Set{f: f, of: make([][]int32, f.NumNodes())}
 	s.hosts, _ = names.Hosts(f, x.host, hostKinds...)
@@ -223,8 +222,8 @@ func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) 
 	return slices.Compact(leaves)
 }
 
-// cutOff returns by host true if g cuts it off: it is in no part of g with at least half as many
-// hosts as the part with most has. g has the nodes of the set's fabric.
+// cutOff returns by host true if g cuts it off: it is in no part with half as many hosts as the
+// part with most has, or more. g has the nodes of the set's fabric.
 func (s *Set) cutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size := make([]int, len(parts.List))

@@ -28,7 +28,7 @@ type slurmFile struct {
 	included int    // files included so far
 }
 
-// slurmList is a partition, a leaf or a block, with its nodes as they are written.
+// slurmList is a partition, a leaf or a block, with its nodes as written.
 type slurmList struct {
 	definition
 	nodes string

@@ -85,8 +85,8 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 type change struct{ old, now *State }
 
 // Changes returns a table of the groups that lose or gain hosts, uplinks or pairs, or whose busiest
-// uplink has more routes; "" for none. Groups that lose the greatest part of their uplinks come
-// first. If all is set the table has any number of groups.
+// uplink has more routes; "" for none. The greatest lost parts of uplinks come first. all lists any
+// number of groups.
 func Changes(old, now []State, all bool) string {
 	var rows []change
 	for i := range now {

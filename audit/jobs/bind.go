@@ -57,9 +57,8 @@ type stream struct {
 	weight    float64 // how often it runs
 }
 
-// senders returns, for the port with index dst, the ports that send to it, some of them several
-// times, and how much to each of its LIDs. Ranks of one host send each other nothing over the
-// fabric.
+// senders returns, for the port with index dst, the ports that send to it, some several times, and
+// how much to each of its LIDs. Ranks of one host send each other nothing by the fabric.
 func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
@@ -168,7 +167,6 @@ type binder struct {
 	finder *names.Finder
 }
 
-// job finds one job.
 func (b *binder) job(j *job, number []int32) (*flows, error) {
 	hosts, err := b.find(j.hosts)
 	if j.group != nil {
@@ -290,7 +288,6 @@ func (t *flows) end(p fabric.PortID) int32 {
 	return i
 }
 
-// group lists the hosts of a group.
 func (b *binder) group(g *word) ([]Host, error) {
 	if b.set == nil {
 		return nil, b.x.text.Fail(g.at, "group %q; want the file of groups, --host-groups FILE", g.text)

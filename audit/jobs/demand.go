@@ -56,8 +56,8 @@ func (t *Traffic) Summarize(ctx context.Context, tables *lft.Tables) (*Summary, 
 }
 
 // Demand returns what jobs and background send together, for the optimizer of tables; nil if they
-// send nothing. Amounts are rounded down to about 1e-13 of the sum. The error is that of ctx, or
-// that jobs send more than can be counted.
+// send nothing. Amounts are rounded down to about 1e-13 of the sum. Errors: ctx's, and jobs that
+// send more than can be counted.
 func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	f := t.f
 	d := &lft.Demand{To: make([][]lft.Flow, int(f.MaxLID())+1)}

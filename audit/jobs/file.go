@@ -23,8 +23,8 @@
 //	    patterns: [{pattern: "halo:4x4", size: 1M}]
 //
 // Without ranks-per-host each host has one rank for each of its ports. Ports at the same place of
-// their hosts then run the patterns among themselves, as the rails of a cluster do, and each such
-// set has its part of the size. Names of files are relative to the file that has them.
+// their hosts run the patterns among themselves, as the rails of a cluster do, and each such set
+// has its part of the size. File names are relative to the file that has them.
 package jobs
 
 import (
@@ -138,7 +138,6 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	return r.x, nil
 }
 
-// reader reads a file of traffic.
 type reader struct {
 	file  *yamlfile.File
 	name  string
@@ -148,7 +147,6 @@ type reader struct {
 	asked bool                // a file of Slurm was named
 }
 
-// number reads a number in a range.
 func (r *reader) number(n *yaml.Node, what string, least, most float64) (float64, error) {
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || !(v >= least && v <= most) {
@@ -157,7 +155,6 @@ func (r *reader) number(n *yaml.Node, what string, least, most float64) (float64
 	return v, nil
 }
 
-// job reads one job.
 func (r *reader) job(n *yaml.Node) (j job, err error) {
 	j.at = n
 	var list *yaml.Node
@@ -227,7 +224,6 @@ func (r *reader) lists(n *yaml.Node) (list []word, err error) {
 	return list, r.file.List(n, what, add)
 }
 
-// pattern reads one pattern.
 func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 	p.at = n
 	name, file, size, weight := "", (*word)(nil), 0.0, 1.0
@@ -278,7 +274,6 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 
 var sizes = regexp.MustCompile(`^(\d{1,15}(?:\.\d{1,9})?)([kKMGT]?)(?:i?B)?$`)
 
-// size reads a number of bytes.
 func (r *reader) size(n *yaml.Node) (float64, error) {
 	if v, ok := ParseSize(n.Value); ok && n.Kind == yaml.ScalarNode {
 		return v, nil

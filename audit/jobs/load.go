@@ -41,7 +41,7 @@ type Job struct {
 // that have bytes left for a cable share its rate evenly. So a job with b bytes is done when each
 // job has sent b bytes, or all its bytes if they are fewer.
 type Times struct {
-	// Ideal is the time that the busiest host cable of the job takes for the job's bytes alone, as on a
+	// Ideal is the time of the job's busiest host cable for the job's bytes alone, as on a
 	// crossbar; seconds.
 	Ideal float64 `json:"ideal_seconds"`
 	// Alone and Together are the times that the slowest cable takes, with the job alone and with
@@ -79,9 +79,8 @@ type Part struct {
 type Shared struct {
 	Jobs   [2]string `json:"jobs"`
 	Cables int       `json:"cables"` // each direction counts
-	// Seconds is the longest time that a cable takes for the smaller bytes of the two. Worst is
-	// that cable; its Jobs are these two alone, as there may be as many pairs as the square of the
-	// jobs.
+	// Seconds is the longest time of a cable for the smaller bytes of the two. Worst is that cable;
+	// its Jobs are these two alone, as pairs may be as many as the square of the jobs.
 	Seconds float64 `json:"seconds"`
 	Worst   Cable   `json:"worst"`
 }
@@ -99,8 +98,8 @@ type Load struct {
 }
 
 // Judge counts what jobs send and, unless tables is nil, what they load. cables bounds the list of
-// cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that send. The error is
-// that of ctx, or that jobs send more than can be counted.
+// cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that send. Errors: ctx's,
+// and jobs that send more than can be counted.
 func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*Result, error) {
 	r := &Result{Jobs: []Job{}, Overlaps: t.overlaps()}
 	if err := t.countBytes(ctx, r); err != nil {
@@ -136,9 +135,8 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*R
 	return r, nil
 }
 
-// Loads returns the loads of jobs under tables, by PortID and in ascending order of jobs, and by
-// job the bytes that the tables do not deliver. The background is left out. The error is that of
-// ctx.
+// Loads returns the loads of jobs under tables, by PortID and ascending job, and by job the bytes
+// that the tables do not deliver, both without the background. Errors: ctx's.
 func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, lost []float64, err error) {
 	by = make([][]Load, t.f.NumPorts())
 	for i, j := range t.jobs {
@@ -189,7 +187,7 @@ func (t *Traffic) overlaps() []Overlap {
 			}
 		}
 	}
-	// Hosts with the same jobs are a class. Pairs of jobs on the same classes have the same text.
+	// Hosts with the same jobs are a class. Pairs of jobs on the same classes share a list.
 	classes := make(map[string][]int32) // by the text of a list of jobs: hosts
 	for _, n := range slices.Sorted(maps.Keys(on)) {
 		key := fmt.Sprint(on[n])
@@ -320,7 +318,7 @@ func (t *Traffic) Name(job int32) string {
 	return t.jobs[job].name
 }
 
-// loads lists at most most slowest cables, and those that jobs share.
+// loads lists the slowest cables, up to the bound most, and those that jobs share.
 func (m *meter) loads(most int) *LoadsOf {
 	l := &LoadsOf{Cables: []Cable{}, Shared: []Shared{}}
 	seconds := make(map[fabric.PortID]float64, len(m.between))
@@ -410,8 +408,8 @@ func (t *Traffic) newCounter(numbers int) *counter {
 	return &counter{t: t, sum: make([]int64, numbers)}
 }
 
-// count adds up what a job sends to its port with index dst. of returns the number of a sender. The
-// error is that of ctx, or that all that was counted is too much.
+// count adds up what a job sends to its port with index dst. of returns the number of a sender.
+// Errors: ctx's, and that all that was counted is too much.
 func (c *counter) count(ctx context.Context, j *flows, dst int, of func(src int, amount int64) int32) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -54,7 +54,6 @@ func shorten(line string) string {
 	return strings.ToValidUTF8(line[:most], "") + ".."
 }
 
-// cells splits a line into cells.
 func cells(line string) []string {
 	for _, between := range []string{",", ";", "\t"} {
 		if strings.Contains(line, between) {
@@ -79,7 +78,6 @@ var heads = [3][]string{
 	{"bytes", "size", "amount", "volume", "weight"},
 }
 
-// add reads one line.
 func (m *matrixReader) add(list []string) error {
 	if m.columns == 0 {
 		m.columns = len(list)

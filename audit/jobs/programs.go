@@ -17,7 +17,7 @@ type Work struct {
 	Job   string
 	Hosts int
 	Ranks int
-	Parts []WorkPart // which run at the same time: one for each set of ports that run patterns among themselves
+	Parts []WorkPart // which run at once: one for each set of ports that run patterns among themselves
 }
 
 // WorkPart is the messages of a set of ranks. Patterns follow each other in the order of the
@@ -178,8 +178,8 @@ func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64
 	return list, bytes, nil
 }
 
-// part writes what a set of ranks sends, in at most that many messages; nil if there is no such
-// set. share is the part of the bytes. All-reduces use tree unless it is nil.
+// part writes what a set of ranks sends, in at most that many messages; nil without such a set.
+// share is the part of the bytes. All-reduces use tree unless it is nil.
 func (j *flows) part(set int, multicast bool, tree *Reduction, share float64, messages int) (*WorkPart, error) {
 	var streams []*stream
 	for i := range j.streams {

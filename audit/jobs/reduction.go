@@ -25,10 +25,9 @@ import (
 //   - The sum comes back by multicast (Rev 3.3.0, Setting up NVIDIA SHARP Environment).
 //
 // How sharp_am chooses roots is not public, nor the time that a node takes, which is 0 here; low
-// latency trees are not here. A tree is the routes of the tables to a switch, up to where all of
-// them have met: the root. Jobs choose roots in the order of their names. They take the tree that
-// shares fewest switches and cables with earlier ones, then the one with fewest levels and
-// switches.
+// latency trees are not here. A tree is the routes of the tables to a switch, up to where all have
+// met: the root. Jobs choose roots in the order of their names: that whose tree shares fewest
+// switches and cables with earlier ones, then has fewest levels and switches.
 
 // MostRadix bounds the children of a switch.
 const MostRadix = 252
@@ -124,7 +123,6 @@ func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) 
 	return list
 }
 
-// reducer places trees.
 type reducer struct {
 	f      *fabric.Fabric
 	tables *lft.Tables

@@ -23,13 +23,11 @@ var isFile = regexp.MustCompile(`(?m)\A(?:[ \t]*(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?
 // IsFile returns true if a text is a file of edits, for Parse.
 func IsFile(data []byte) bool { return isFile.Match(data) }
 
-// edit is one edit of a file.
 type edit struct {
 	node  *yaml.Node
 	words []string
 }
 
-// reader reads a file of edits.
 type reader struct {
 	*yamlfile.File
 	b    *builder
@@ -126,7 +124,6 @@ var (
 	escaped = regexp.MustCompile(`(?s)\\(.)`)
 )
 
-// splitWords splits an edit into words.
 func splitWords(text string) ([]string, error) {
 	if strings.Trim(word.ReplaceAllString(text, ""), " \t\n") != "" {
 		return nil, errors.New("a quotation mark without another")

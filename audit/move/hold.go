@@ -42,8 +42,9 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 	return h
 }
 
-// hold returns tables under which no packet loops while cables are moved from those of held to those of then,
-// and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest and from.
+// hold returns tables under which no packet loops while cables are moved from those of held to
+// those of then, and switches without a cable in rest get their entries of next. held is
+// drain.Overlay of rest and from.
 //
 // Packets for a LID that could loop take the path of those for a neighbour on the same switch. If
 // that is not safe, their entries are taken out and cuts is true: ports are cut off before their
@@ -111,7 +112,7 @@ func (h *holder) uses(first, last fabric.LID) bool {
 }
 
 // loops returns true if packets for a LID can loop while each cable is an old or a new one, and
-// switches that are apart have their entries or the next ones. O(switches).
+// switches apart have old or next entries. O(switches).
 func (h *holder) loops(lid fabric.LID) bool {
 	return h.uses(lid, lid) && h.strong.Find(h.then.NumSwitches(), func(i int32) []int32 {
 		h.heads = h.heads[:0]

@@ -1,6 +1,6 @@
-// Package move plans how a fabric is recabled while it runs: in which order cables are unplugged
-// and plugged in, and the forwarding tables for each moment, checked in advance. It makes no
-// promise to other modules.
+// Package move plans how a fabric is recabled while it runs: the order in which cables are
+// unplugged and plugged in, and the forwarding tables for each moment, checked in advance. It makes
+// no promise to other modules.
 //
 // A step unplugs some cables and plugs in others. First these are drained, as in package drain:
 // tables lead around cables that are still there. Then the cables are moved under these tables,
@@ -92,8 +92,8 @@ type State struct {
 	Unplugged string `json:"verdict_unplugged,omitempty"`
 	// Write leads to these tables from those before. Back is for the way back: out of After it
 	// leads around the new cables, and out of Drained to the tables before the step. A switch
-	// without a cable when the others got their entries has none: those in WriteFirst or BackFirst
-	// get all of theirs before the order of Write or Back begins.
+	// without a cable when the others got entries has none: those in WriteFirst or BackFirst get
+	// all of theirs before the order of Write or Back begins.
 	Write      drain.Change  `json:"write"`
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
@@ -111,7 +111,6 @@ type State struct {
 	Leave *compile.Result `json:"-"`
 }
 
-// planner makes a plan.
 type planner struct {
 	ctx   context.Context
 	job   *Job
@@ -125,8 +124,8 @@ type planner struct {
 // Make plans a job. base has the tables in force on the fabric before, which compile.Run made or
 // kept with route. If the job has no steps, Make first plugs in cables whose ports are free, then
 // moves cables, and last unplugs those that are not replaced, in few steps. A step that cuts off a
-// host that keeps its cable, or that exceeds the limit, is refused. If the job has steps, the first
-// that is refused ends the plan. Errors: those of compile.Run.
+// host that keeps its cable, or exceeds the limit, is refused. If the job has steps, the first
+// refused one ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	p := &planner{ctx: ctx, job: job, route: route, opt: opt, plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
@@ -155,7 +154,6 @@ func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Opt
 	return p.plan, nil
 }
 
-// links names cables.
 func (p *planner) links(cables []fabric.Cable) []Link {
 	return text.Each(cables, func(c fabric.Cable) Link {
 		return Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()}
@@ -244,8 +242,8 @@ func (p *planner) plug(s *Step) error {
 	return p.findWrites(s, after, rest)
 }
 
-// findWrites finds the tables in force while the cables of a step are moved, there and back, and
-// all writes. Its error has a reason if packets would loop.
+// findWrites finds the tables in force while a step's cables are moved, there and back, and all
+// writes. Its error has a reason if packets would loop.
 func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) error {
 	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
 	force := now

@@ -41,7 +41,6 @@ func newBuilder(old *fabric.Fabric) (*builder, error) {
 	return b, nil
 }
 
-// add adds node n of f.
 func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) error {
 	b.taken[f.Node(n).GUID] = true
 	for num := range f.Node(n).NumPorts + 1 {
@@ -159,8 +158,8 @@ func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 // Between returns the job that turns old into new. Nodes are matched by GUID or, if byName is set,
 // by names, which must then be unique. Nodes of new keep the LIDs that they have in old. A cable
 // with the same ends is the same cable, whatever its rate; one without a rate gets that of the
-// fastest cable of either node. Errors: GUIDs or names that do not tell nodes apart, and more ports
-// in new than in old.
+// fastest cable of either node. Errors: GUIDs or names that do not tell nodes apart, more ports in
+// new than in old.
 func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	b, err := newBuilder(old)
 	if err != nil {
@@ -270,7 +269,7 @@ func firstEnds(cables []fabric.Cable) []fabric.PortID {
 	return text.Each(cables, func(c fabric.Cable) fabric.PortID { return c.A })
 }
 
-// missing lists the cables of f that g does not have, whatever their rates.
+// missing lists the cables of f that g lacks, whatever their rates.
 func missing(f, g *fabric.Fabric) []fabric.Cable {
 	return slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return g.Peer(c.A) == c.B })
 }

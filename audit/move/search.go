@@ -8,8 +8,8 @@ import (
 )
 
 // search finds the steps of a job. After each step it begins again with the first kind of work,
-// since the step may have freed ports. Of one kind it takes as much into a step as is safe: all,
-// else half of it, and so on.
+// since ports may be free now. Of one kind it takes as much into a step as is safe: all, else half,
+// and so on.
 func (p *planner) search() error {
 	for {
 		var refused []Refusal
@@ -31,7 +31,7 @@ func (p *planner) search() error {
 	}
 }
 
-// takeSome does a step with as many units as it can, and returns false if it cannot do any.
+// takeSome does a step with as many units as it can; it returns false if none can be done.
 func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	for n := len(units); len(units) > 0; n = (n + 1) / 2 {
 		b := p.join(units[:n])
@@ -110,9 +110,9 @@ func (p *planner) arrivals() (free, moves []Batch) {
 	return append(free, hosts...), p.spread(moves)
 }
 
-// spread takes the first unit of each switch first, then the second of each, and so on. Units in
-// one step then leave each switch as many cables as possible: 144 uplinks of 12 leaves at radix 24
-// move in 4 steps so, and in 33 otherwise.
+// spread takes the first unit of each switch, then the second of each, and so on. Units in one step
+// then leave each switch as many cables as possible: 144 uplinks of 12 leaves at radix 24 move in 4
+// steps so, else in 33.
 func (p *planner) spread(units []Batch) []Batch {
 	before := make(map[fabric.NodeID]int)
 	var rounds [][]Batch
@@ -127,8 +127,8 @@ func (p *planner) spread(units []Batch) []Batch {
 	return slices.Concat(rounds...)
 }
 
-// removals lists the cables to unplug that no other replaces. Cables of nodes that are removed
-// together are one unit.
+// removals lists the cables to unplug that no other replaces, as one unit for nodes that are
+// removed together.
 func (p *planner) removals() (units []Batch) {
 	f, want := p.job.Nodes, p.want
 	next := make([][]fabric.NodeID, f.NumNodes())

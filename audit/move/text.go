@@ -34,7 +34,6 @@ func (p *Plan) Print(b *text.Sheet) {
 	}
 }
 
-// print writes a step.
 func (s *Step) print(b *text.Sheet, number int) {
 	fmt.Fprintf(b, "\nstep %d\n", number)
 	printLinks(b, "unplug", s.Unplug)

@@ -1,6 +1,6 @@
 // Package pages prepares what report/page shows of states: the differences of two, the places of
-// switches and, on each cable, the bytes of jobs and the routes of groups of hosts. It makes no
-// promise to other modules.
+// switches and, on each cable, bytes of jobs and routes of groups. It makes no promise to other
+// modules.
 package pages
 
 import (

@@ -2,9 +2,9 @@
 // whether they are what a partitions.conf of OpenSM asks for. It makes no promise to other
 // modules.
 //
-// Partitions are checked one after another, each as the memberships of all end ports, by the tables
-// and by the file. That takes time for the entries of the tables and the words of the file, and
-// memory for one partition.
+// Partitions are checked one by one, as the memberships of all end ports by the tables and by the
+// file. That takes time for the entries of the tables and the words of the file, and memory for one
+// partition.
 package partitions
 
 import (
@@ -25,13 +25,13 @@ import (
 // Audit is the input: what is known of the partitions of a fabric.
 type Audit struct {
 	Fabric *fabric.Fabric
-	// Tables has the P_Key tables by fabric.PortID; nil for ports whose table is not known. If
-	// Tables is nil, Check uses the tables that OpenSM would make of Conf.
+	// Tables has the P_Key tables by fabric.PortID; nil for ports whose table is unknown. If it is
+	// nil, Check uses the tables that OpenSM would make of Conf.
 	Tables [][]fabric.PKey
 	// Conf is the file that the tables should agree with; nil for none. Name is its name.
 	Conf *dump.PartitionsConf
 	Name string
-	// Manager is the port of the master subnet manager; NoPort if it is not known.
+	// Manager is the port of the master subnet manager; NoPort if unknown.
 	Manager fabric.PortID
 }
 
@@ -60,7 +60,6 @@ type checker struct {
 	unsure  bool   // a finding depends on which port is the subnet manager's
 }
 
-// entry is an entry of a P_Key table.
 type entry struct {
 	end int // index in ends
 	as  dump.Membership
@@ -69,7 +68,7 @@ type entry struct {
 // TableRules are the rules that need all P_Key tables.
 var TableRules = []string{Missing, Unexpected, WrongMembership, NoDefaultPartition, NoFullMember, IsolatedHost}
 
-// Check audits partitions. Ports whose table is not known are ignored.
+// Check audits partitions. Ports whose table is unknown are ignored.
 func Check(a *Audit) *Result {
 	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, said: map[fabric.PKey]*dump.Partition{}, manager: -1}
 	a.Fabric.EndPorts(func(p fabric.PortID) {
@@ -166,8 +165,8 @@ func (c *checker) look(key fabric.PKey) verify.Partition {
 	return verify.Partition{PKey: key, Name: said.Name, Full: len(full), Limited: len(limited), FullHosts: c.hosts(full), LimitedHosts: c.hosts(limited)}
 }
 
-// wanted returns the memberships that the file gives, by index in ends. If several words give one
-// to a port, the last counts. If self is set each port counts as the subnet manager's.
+// wanted returns the memberships that the file gives, by index in ends; for one port the last word
+// counts. If self is set each port counts as the subnet manager's.
 func (c *checker) wanted(p *dump.Partition, self bool) []dump.Membership {
 	as := make([]dump.Membership, len(c.ends))
 	var done [dump.SelfPort + 1]bool // each kind counts once, from the end
@@ -200,8 +199,8 @@ func agrees(found, wanted dump.Membership) bool {
 	return found == wanted || wanted == dump.Both && found == dump.Full
 }
 
-// compare compares memberships found in the tables with those wanted by the file. asSelf is what
-// the file wants if the subnet manager is at the port.
+// compare compares memberships in the tables with those wanted by the file. asSelf is wanted if the
+// subnet manager is at the port.
 func (c *checker) compare(said *dump.Partition, found, wanted, asSelf []dump.Membership) {
 	var differ [dump.Both + 1][dump.Both + 1][]int // by membership found and wanted: ends
 	for i, as := range found {
@@ -259,7 +258,6 @@ func (c *checker) isHost(i int) bool {
 	return !c.Fabric.IsSwitch(n) && c.Fabric.Kind(n) != fabric.AggregationKind
 }
 
-// nodeSet is a set of nodes.
 type nodeSet map[fabric.NodeID]bool
 
 // hasOther returns true if a node other than n is in the set.

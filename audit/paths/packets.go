@@ -29,8 +29,8 @@ func PacketsFrom(f *fabric.Fabric, host string) (list []Packet, err error) {
 }
 
 // PacketsBetween returns packets from one host to another or to a LID, each followed by those back.
-// If hosts have several adapters, a port talks only to the port with the same adapter name and
-// number, where there is one; with allPorts it talks to all.
+// A port talks only to the port with the same adapter name and number, if the other host has it;
+// with allPorts it talks to all.
 func PacketsBetween(f *fabric.Fabric, from, to string, allPorts bool) (list []Packet, err error) {
 	sources, err := endPorts(f, from)
 	if err != nil {

@@ -78,7 +78,7 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 }
 
 // Compare returns the packet to the first LID of dst for which the tables lead through the ports
-// out, which begin at src's node. If there is none, it returns the packet to the base LID, and a
+// out, which begin at src's node. Without such a LID it returns the packet to the base LID, and a
 // text that tells where out and the tables part.
 func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, string) {
 	f := x.Fabric
@@ -166,8 +166,8 @@ type Sharing struct {
 	Next         []fabric.PortID // channels that its packets take next, ascending
 }
 
-// Sharers finds who uses each of some channels between switches. It takes O(switches x LIDs) for
-// all of them, and for each the time for the hosts on both sides.
+// Sharers finds who uses each of some channels between switches. It takes O(switches x LIDs), and
+// for each channel the time for the hosts on both sides.
 func Sharers(f *fabric.Fabric, t *lft.Tables, channels []fabric.PortID) map[fabric.PortID]*Sharing {
 	type sides struct {
 		sends, gets map[fabric.NodeID]bool

@@ -4,9 +4,9 @@
 // Candidates are sets of free hosts: two, and what a search finds from each of these; see firstSets
 // and search. Each is judged by the loads that the job's pattern puts on cables under the tables,
 // as package jobs counts them: jobs that have bytes left for a cable share its rate evenly. The
-// cost of a set is the time that the job takes there, plus the most that a running job is delayed
-// on one cable. The least cost is first; among equals fewer shared cables, fewer hops, fewer
-// leaves, and fewer leaves that were free as a whole and no longer are.
+// cost of a set is the time of the job there, plus the most that a running job is delayed on one
+// cable. The least cost is first; among equals fewer shared cables, fewer hops, fewer leaves, and
+// fewer leaves that are no longer free as a whole.
 package place
 
 import (
@@ -59,8 +59,7 @@ type Set struct {
 	// its name, "" for none.
 	Delay   float64 `json:"delay_seconds"`
 	Delayed string  `json:"delayed_job"`
-	// Shared counts the directions of cables between switches that the job shares with a running
-	// one.
+	// Shared counts directions of cables between switches shared with a running job.
 	Shared  int      `json:"shared_cables"`
 	Busiest *Busiest `json:"busiest_shared_cable"` // nil for none
 	Hops    float64  `json:"mean_hops"`            // mean number of switches that a byte passes
@@ -98,8 +97,8 @@ type placer struct {
 
 // Make finds sets of hosts for a job beside the running ones. hosts are those of jobs.Hosts, and
 // free returns true for a free one. If too few are free, there is no set. It takes O(switches x
-// LIDs of the job + pairs that send) for each set. The error is that of ctx, or that the pattern
-// does not allow that number of ranks.
+// LIDs of the job + pairs that send) for each set. Errors: ctx's, and a pattern that does not allow
+// that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
 	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name}
 	p.hosts = text.Where(hosts, func(h jobs.Host) bool { return free(&h) })
@@ -136,8 +135,7 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 	return r, nil
 }
 
-// compare puts the better set first. Times are rounded to nanoseconds: rounding of sums does not
-// matter.
+// compare puts the better set first. Times are rounded to nanoseconds, as sums are not exact.
 func compare(a, b Set) int {
 	ns := func(s float64) int64 { return int64(math.Round(s * 1e9)) }
 	return cmp.Or(

@@ -11,9 +11,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Apply applies the policy to findings, and gives all of them fingerprints. Allowed missing cables
-// become notes, rules get the policy's severities, and waivers excuse findings until their day has
-// passed. today is a day, as time.Parse returns it for a date alone. p may be nil.
+// Apply applies the policy to findings, and gives them fingerprints. Allowed missing cables become
+// notes, rules get the policy's severities, and waivers excuse findings until their day has passed.
+// today is a day, as time.Parse returns it for a date alone. p may be nil.
 func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 	if p == nil {
 		r.SetFingerprints(f)
@@ -58,8 +58,8 @@ func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	return kept
 }
 
-// applyWaivers excuses findings that a waiver in force matches; of several, that with the latest
-// day. It adds findings about the waivers.
+// applyWaivers excuses findings that a waiver in force matches, by that with the latest day. It
+// adds findings about the waivers.
 func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.Finding {
 	var about []verify.Finding
 	for i := range p.Waivers {

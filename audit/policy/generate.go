@@ -123,7 +123,7 @@ cables to other switches. The hosts are spread over the switches.`, "--switches 
 const WrapAll = "all"
 
 // defineGrid defines the flags of grids. It returns a function that makes a grid with rings as in
-// wrap, which mesh.ParseWrap reads.
+// wrap (see mesh.ParseWrap).
 func defineGrid(flags *pflag.FlagSet) func(wrap string) (*fabric.Fabric, error) {
 	dims := flags.String("dims", "", "switches along each dimension, `AxB[xC..]`, x first")
 	hosts := flags.Int("hosts", 1, "hosts on each switch")
@@ -143,7 +143,7 @@ func defineGrid(flags *pflag.FlagSet) func(wrap string) (*fabric.Fabric, error) 
 }
 
 // defineTree defines the flags that both kinds of trees have. It returns a function that sets the
-// pods of tree by them.
+// pods of tree.
 func defineTree(flags *pflag.FlagSet, tree *gen.TreeSpec) (setPods func() error) {
 	pods := flags.Int("pods", 1, "pods, which meet in the switches on top")
 	leaves := flags.IntSlice("leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")

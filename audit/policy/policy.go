@@ -179,7 +179,6 @@ func Parse(name string, data []byte) (*Policy, error) {
 // keys are functions that read the values of a mapping, by key.
 type keys = map[string]func(*yaml.Node) error
 
-// reader reads a policy.
 type reader struct{ *yamlfile.File }
 
 // text reads a scalar that is not empty. what describes it in errors.
@@ -188,7 +187,6 @@ func (r *reader) text(n *yaml.Node, what string, to *string) (err error) {
 	return err
 }
 
-// number reads an integer in a range.
 func (r *reader) number(n *yaml.Node, least, most int, to *int) (err error) {
 	*to, err = r.Number(n, least, most)
 	return err
@@ -306,7 +304,6 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 	})
 }
 
-// rule reads the name of a rule.
 func (r *reader) rule(n *yaml.Node, to *string) error {
 	if _, ok := RuleByName(n.Value); !ok || n.Kind != yaml.ScalarNode {
 		return r.Fail(n, "%s is no rule; ibweave check --rules lists them", yamlfile.KindName(n))

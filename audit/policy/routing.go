@@ -139,8 +139,8 @@ func (p *Policy) checkDimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.F
 	return p.report(f, NotXY, bad, fmt.Sprintf("are not in the order of the dimensions of the %s", g), "take", "then")
 }
 
-// report makes a finding of turns, if there are any. what says what the paths do; first and then
-// are the words before the two channels of the example.
+// report makes a finding of turns, if any. what says what the paths do; first and then are words
+// before the two channels of the example.
 func (p *Policy) report(f *fabric.Fabric, rule string, bad turn, what, first, then string) []verify.Finding {
 	if bad.lids == 0 {
 		return nil

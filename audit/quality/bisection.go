@@ -10,13 +10,12 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Bisection is the effective bisection bandwidth of Hoefler, Schneider and
-// Lumsdaine (Multistage switches are not crossbars, Cluster 2008): CA and router
-// ports are divided into two halves at random, and each port of the one sends to
-// a port of the other, all at the same time. A channel divides its rate evenly
-// among the routes on it, and a route gets the least of its shares, here in parts
-// of the rate of its slower host cable: 1 is what a crossbar would do. A bisection
-// has the mean of its routes.
+// Bisection is the effective bisection bandwidth of Hoefler, Schneider and Lumsdaine (Multistage
+// switches are not crossbars, Cluster 2008): CA and router ports are divided into two halves at
+// random, and each port of one half sends to a port of the other, all at once. A channel divides
+// its rate evenly among its routes, and a route gets the least of its shares, here in parts of the
+// rate of its slower host cable: 1 is what a crossbar would do. A bisection has the mean of its
+// routes.
 type Bisection struct {
 	Bisections int     `json:"bisections"`
 	Seed       uint64  `json:"seed"`
@@ -31,8 +30,8 @@ type Bisection struct {
 	means []float64 // of each bisection
 }
 
-// measureBisections tries random bisections, each with a random number generator of its own; nil
-// for a fabric with less than two ports that can send.
+// measureBisections tries random bisections, each with a random number generator of its own; nil if
+// less than two ports can send.
 func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bisection, error) {
 	half := len(m.ends) / 2
 	if half == 0 {
@@ -66,8 +65,8 @@ func Interval(x []float64) (mean, low, high float64) {
 }
 
 // Difference is how much more bandwidth one set of tables has than another over the same
-// bisections: 0.01 is one percentage point. The interval is that of the mean of the differences,
-// bisection by bisection, so what is hard for both tables does not widen it.
+// bisections: 0.01 is one percentage point. The interval is that of the mean difference of
+// bisections, so what is hard for both tables does not widen it.
 type Difference struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"` // the 95 % confidence interval of the mean

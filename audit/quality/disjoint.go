@@ -32,10 +32,9 @@ type Spread struct {
 	Mean float64 `json:"mean"`
 }
 
-// Disjointness measures tables t of fabric f, as for Measure. It returns nil without an error if no
-// port has several LIDs, or if there is no pair. It takes O(switches with hosts x LIDs x hops).
-// Figures are those of independent: they may be too small, but are exact for paths on trees.
-// Errors: ctx's.
+// Disjointness measures tables t of fabric f, as for Measure. It returns nil if no port has several
+// LIDs, or there is no pair. It takes O(switches with hosts x LIDs x hops). Figures are those of
+// independent: they may be too small, but are exact for paths on trees. Errors: ctx's.
 func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoint, error) {
 	var ports []fabric.PortID
 	most := 1

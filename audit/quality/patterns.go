@@ -11,10 +11,10 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Permutations has the figures of random permutations. In each, all ports send at the same time,
-// each to one port and each port from one, drawn evenly from all permutations; a port that draws
-// itself sends nothing. The contention of a permutation is the greatest number of routes on a
-// channel between switches, times the rate of the fastest channel over its own.
+// Permutations has the figures of random permutations. In each all ports send at once, each to one
+// port and each port from one, drawn evenly from all permutations; a port that draws itself sends
+// nothing. The contention of a permutation is the greatest number of routes on a channel between
+// switches, times the rate of the fastest channel over its own.
 type Permutations struct {
 	Permutations int     `json:"permutations"`
 	Seed         uint64  `json:"seed"`
@@ -28,8 +28,7 @@ type Permutations struct {
 // permutationStream makes the random numbers of permutations differ from those of bisections.
 const permutationStream = 1 << 63
 
-// measurePermutations tries random permutations; nil for a fabric with less than two ports that can
-// send.
+// measurePermutations tries random permutations; nil if less than two ports can send.
 func (m *measurement) measurePermutations(ctx context.Context, opt *Options) (*Permutations, error) {
 	if len(m.ends) < 2 {
 		return nil, nil
@@ -69,8 +68,8 @@ type Shifts struct {
 	Lost       int64   `json:"lost"`      // routes that the tables do not deliver
 }
 
-// The orders of ports for shifts: the order in which an engine numbers hosts (lft.Routing.CAOrder),
-// if there is one, else ascending LIDs.
+// The orders of ports for shifts: that in which an engine numbers hosts (lft.Routing.CAOrder), else
+// ascending LIDs.
 const (
 	EngineOrder = "engine"
 	LIDOrder    = "lid"

@@ -80,9 +80,8 @@ func (w *walker) shuffle(list []fabric.PortID, source rand.Source) []fabric.Port
 	return w.shuffled
 }
 
-// try lets each sender send to its receiver, all at the same time. Ports do not send to themselves
-// or to NoPort. Each port sends once at most, and receives once at most, so host cables are never
-// shared.
+// try lets each sender send to its receiver, all at once, except to itself or to NoPort. Each port
+// sends once at most, and receives once at most, so host cables are never shared.
 func (w *walker) try() (bandwidth, contention float64, lost int64) {
 	w.follow()
 	for _, h := range w.hops {

@@ -14,9 +14,9 @@ const (
 	elsewhere = "half of the usual number of ports, and not on the leaves of their rails"
 )
 
-// findHomes finds for each host and rail the leaf where its port belongs. Hosts without more than
-// half of the usual number of ports are left out, unless they have half of them and all of these
-// are where they belong.
+// findHomes finds for each host and rail the leaf where its port belongs. It leaves out hosts
+// without more than half of the usual number of ports, except those with half of it, all where they
+// belong.
 func (x *finder) findHomes() {
 	x.votes, x.members = make(map[place]map[fabric.NodeID]int), make([]int, x.f.NumSwitches())
 	for i := range x.Hosts {
@@ -64,8 +64,7 @@ func (x *finder) findHomes() {
 }
 
 // homeOf returns the leaf where most hosts on the leaves of h have their port of a rail, the first
-// of equal ones. hosts counts the ports there, and all those on any leaf. home is NoNode if there
-// are none.
+// of equal ones; NoNode for none. hosts is the number of these ports, all that on any leaf.
 func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
 	home = fabric.NoNode
 	sum := make(map[fabric.NodeID]int)

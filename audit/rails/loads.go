@@ -32,7 +32,7 @@ type Loads struct {
 // ports, in natural order of their hosts.
 type PatternLoads struct {
 	Pattern string `json:"pattern"`
-	// Rails has the loads of each rail alone, Together that of all rails at the same time.
+	// Rails has the loads of each rail alone, Together that of all rails at once.
 	Rails    []Load `json:"rails"`
 	Together Load   `json:"together"`
 }
@@ -63,7 +63,7 @@ type Exit struct {
 }
 
 // Load computes the loads of tables of r's fabric, and adds findings about them to r. It takes
-// O(switches x LIDs). Its only error is that of ctx.
+// O(switches x LIDs). Errors: ctx's.
 func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	m := newMeter(r)
 	l := &Loads{Exits: []Exit{}}
@@ -112,7 +112,7 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 }
 
 // countRoutes counts the routes inside each rail, and makes findings of those that are lost or
-// leave it. allToAll has the loads of the pattern with all these routes.
+// leave it. allToAll has the loads of all these routes.
 func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allToAll []Load) error {
 	type count struct {
 		leaving int64

@@ -85,9 +85,9 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 	return kinds
 }
 
-// railLike finds the rail of the i-th key of a kind, which must not be that of another key of the
-// kind. on has the leaves of the key's ports. It returns the rail with which most of these share
-// leaves, else the i-th of the first rails; 0 for none.
+// railLike finds the rail of the i-th key of a kind, which no other key of the kind has. on has the
+// leaves of the key's ports. It returns the rail with which most of these share leaves, else the
+// i-th of the first rails; 0 for none.
 func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails int) int {
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })
@@ -123,8 +123,8 @@ func (x *finder) listNames(rails int) {
 	}
 }
 
-// assign gives rails to the ports of a host. A port without a key gets the rail with most ports on
-// its leaf, of those that the host has no port on.
+// assign gives rails to the ports of a host. A port without a key gets, of rails that the host
+// lacks, that with most ports on its leaf.
 func (x *finder) assign(h *Host) {
 	has := make(map[int]bool)
 	for i := range h.Ports {

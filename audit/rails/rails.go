@@ -59,8 +59,8 @@ type Rail struct {
 	Missing  int      `json:"missing"`
 	// Misplaced counts ports that are on another leaf than they should be.
 	Misplaced int `json:"misplaced"`
-	// MeetsAt is the level of switches at which the rail first meets another one: 0 for leaves, 1
-	// for spines, -1 if it meets none.
+	// MeetsAt is the lowest level where the rail meets another: 0 for leaves, 1 for spines, -1 for
+	// none.
 	MeetsAt int `json:"meets_at"`
 }
 
@@ -90,8 +90,7 @@ type Port struct {
 	Adapter string          `json:"adapter"` // "" if the description does not tell
 	Port    verify.Endpoint `json:"port"`
 	Leaf    verify.Endpoint `json:"leaf"` // what it is cabled to
-	// Home is the leaf where the hosts that share leaves with this one have their ports of the
-	// rail.
+	// Home is the leaf where hosts that share leaves with this one have their ports of the rail.
 	Home fabric.GUID `json:"home"`
 
 	end        fabric.PortID
@@ -105,7 +104,6 @@ type place struct {
 	rail int
 }
 
-// finder finds rails.
 type finder struct {
 	*Result
 	pattern *regexp.Regexp // see Find
@@ -119,10 +117,9 @@ type finder struct {
 }
 
 // Find finds the rails of a fabric. pattern finds the names of a host and its adapter: see
-// names.Split. If hosts count their adapters in different orders, one name is on different rails.
-// So if adapters have labels, which are their PCI addresses, Find takes rails by labels if fewer
-// ports are misplaced then. It takes O(ports of hosts x ports of a host). Errors: ErrNoRails,
-// ErrTooMany.
+// names.Split. If hosts count adapters in different orders, one name is on different rails. So if
+// adapters have labels, which are their PCI addresses, Find takes these if fewer ports are
+// misplaced then. It takes O(ports of hosts x ports of a host). Errors: ErrNoRails, ErrTooMany.
 func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	r, err := find(f, pattern, false)
 	if f.Labelled() && (err == nil || errors.Is(err, ErrTooMany)) {
@@ -142,9 +139,9 @@ func (r *Result) misplaced() (n int) {
 	return n
 }
 
-// IsRailed returns true if at least three quarters of the ports on rails are on the leaves where
-// they belong, and no rail has less than half the ports of another. Otherwise only some hosts have
-// several ports, or they are cabled by another rule.
+// IsRailed returns true if at least three quarters of the ports on rails are where they belong, and
+// no rail has less than half the ports of another. Else only some hosts have several ports, or they
+// are cabled by another rule.
 func (r *Result) IsRailed() bool {
 	ports, least, most := 0, math.MaxInt, 0
 	for i := range r.Rails {

@@ -134,8 +134,8 @@ func railNames(set uint64) string {
 	return "rails " + text.List(list, "and")
 }
 
-// reportMissing makes one finding of all hosts that lack a port on the same rail and leaf. If the
-// leaf is not known, these must have the same leaves.
+// reportMissing makes one finding of all hosts that lack a port on the same rail and leaf; if the
+// leaf is unknown, of those on the same leaves.
 func (x *finder) reportMissing() {
 	type lack struct {
 		rail   int
@@ -175,9 +175,9 @@ func (x *finder) reportMissing() {
 	}
 }
 
-// atPlaces finds the ports of a leaf where cables of hosts are missing: a host's place is the port
-// number that all its other ports have on their leaves. It returns places without a cable, or with
-// an adapter that is no host, and words about them.
+// atPlaces finds ports of a leaf where hosts should have a cable: a host's place is the port number
+// that its other ports have on their leaves. It returns places without a cable, or with an adapter
+// that is no host, and words about them.
 func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
 	empty := 0
 	var foreign []string // adapters on no rail, by description
@@ -206,8 +206,8 @@ func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.Por
 	return ports, words
 }
 
-// reportNames makes a finding of each host that has names of adapters on other rails than on most
-// hosts.
+// reportNames makes a finding of each host whose adapters' names are on other rails than most
+// hosts'.
 func (x *finder) reportNames() {
 	hosts := make(map[string]map[int]int) // by name and rail
 	for i := range x.Hosts {
@@ -258,8 +258,8 @@ func (x *finder) findMeetings(level []int32) {
 	}
 }
 
-// spread sets the rails of each switch above the leaves: those of the lower switches that it is
-// cabled to.
+// spread sets the rails of switches above the leaves: those of lower switches that they are cabled
+// to.
 func (r *Result) spread(level []int32) {
 	for k := int32(1); k <= slices.Max(level); k++ {
 		for s := range fabric.NodeID(len(level)) {

@@ -128,7 +128,7 @@ func (s *Session) Undo() {
 	}
 }
 
-// Do does a step. Errors are those of compile.Run; if a step cannot be done, its Answer has the reason.
+// Do does a step. Errors: those of compile.Run; if a step cannot be done, Answer has the reason.
 func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	before := s.now()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
@@ -213,7 +213,6 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 	return next, err
 }
 
-// node finds the node of an end.
 func (x *tried) node(e End) (fabric.NodeID, error) {
 	n, ok := x.whole.NodeByGUID(e.Node)
 	if !ok {
@@ -225,7 +224,6 @@ func (x *tried) node(e End) (fabric.NodeID, error) {
 	return n, nil
 }
 
-// cabledPort finds a port with a cable.
 func (x *tried) cabledPort(e End) (fabric.PortID, error) {
 	n, err := x.node(e)
 	if err != nil {
@@ -275,8 +273,8 @@ func (s *Session) fail(ctx context.Context, at End, a *Answer) ([]fabric.PortID,
 	return part.Cables, err
 }
 
-// recable moves the other end of the cable at port at to port to. If to has a cable, that one goes
-// to the port where this one was: the two are exchanged.
+// recable moves the other end of the cable at port at to port to. If to has a cable, that goes to
+// the freed port: the two are exchanged.
 func (x *tried) recable(at, to End) (e edit, err error) {
 	f := x.whole
 	p, err := x.cabledPort(at)

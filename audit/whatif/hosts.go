@@ -34,8 +34,7 @@ func (x *LostHosts) compare(y *LostHosts) int {
 type hosts struct {
 	routing *lft.Routing
 	ports   [][]fabric.PortID // by host, those of lft.HostPorts
-	// Before any failure: by host, true if it is cut off; and ports that all switches with hosts
-	// reach.
+	// Before any failure: by host, true if cut off; and ports that all switches with hosts reach.
 	cutOff  []bool
 	reached map[fabric.PortID]bool
 }

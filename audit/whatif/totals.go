@@ -16,7 +16,7 @@ type Totals struct {
 	CreditLoops       int `json:"failures_with_credit_loops"`
 	RoutedFromScratch int `json:"failures_routed_from_scratch"`
 	// How many failures take all ports of hosts until tables are written, and for good, and the
-	// most hosts that one failure takes.
+	// most hosts for one failure.
 	Away       int `json:"failures_with_hosts_until_written"`
 	CutOff     int `json:"failures_with_hosts_cut_off"`
 	MaxAway    int `json:"max_hosts_until_written"`

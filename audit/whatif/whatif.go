@@ -86,8 +86,8 @@ type Before struct {
 	CreditLoops int     `json:"credit_loops"`
 	MaxRoutes   int64   `json:"max_routes_per_link"`
 	MeanRoutes  float64 `json:"mean_routes_per_link"`
-	// MaxRelative is the greatest relative load, in routes on a cable of Fastest; 0 and "" if the
-	// rates of cables between switches are not known or do not differ.
+	// MaxRelative is the greatest relative load, in routes on a cable of Fastest; 0 and "" if rates
+	// between switches are unknown or do not differ.
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 	Fastest     string  `json:"fastest,omitempty"`
 	Entries     int64   `json:"entries"` // of all tables
@@ -117,8 +117,7 @@ type Case struct {
 	Hosts *LostHosts `json:"hosts_lost_at_once,omitempty"`
 	// Groups lists the groups of hosts that lose uplinks or hosts.
 	Groups []groups.Loss `json:"host_groups,omitempty"`
-	// Refused is why the engine cannot route what is left; the figures of the routing are then not
-	// set.
+	// Refused is why the engine cannot route what is left; routing figures are then not set.
 	Refused string `json:"refused,omitempty"`
 	// RoutedFromScratch is set if all entries were made again: some may have changed without need.
 	RoutedFromScratch bool `json:"anew,omitempty"`
@@ -131,8 +130,8 @@ type Step struct {
 	compile.Changes
 	// MaxRoutes is the load of the busiest channel between switches.
 	MaxRoutes int64 `json:"max_routes_per_link"`
-	// MaxRelative is the greatest relative load, in routes on a cable of the rate Before.Fastest; 0
-	// if Fastest is empty.
+	// MaxRelative is the greatest relative load, in routes on a cable of rate Before.Fastest; 0 if
+	// that is "".
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 }
 
@@ -185,8 +184,8 @@ func (c *Case) hosts() int { return text.CountIf(c.Failed, func(p Part) bool { r
 var Orders = []string{"harm", "load", "entries", "name"}
 
 // Sort sorts the cases by one of Orders: the most harm first, the most loaded link first, the most
-// entries to write first, or by the names of what fails. Equal cases are in the order of harm, and
-// so are all with another order.
+// entries to write first, or by the names of what fails. Equal cases, and all with another order,
+// are in the order of harm.
 func (r *Result) Sort(order string) {
 	by, ok := map[string]func(a, b *Case) int{
 		"load":    (*Case).compareLoad,
@@ -215,8 +214,7 @@ func (c *Case) compare(d *Case) int {
 	)
 }
 
-// compareLoad puts the case with the greater load first; if rates differ, that is the relative
-// load.
+// compareLoad puts the case with the greater load first: the relative load, if rates differ.
 func (c *Case) compareLoad(d *Case) int {
 	return cmp.Or(cmp.Compare(d.MaxRelative, c.MaxRelative), cmp.Compare(d.MaxRoutes, c.MaxRoutes))
 }
@@ -298,8 +296,7 @@ func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 	return list, len(chosen)
 }
 
-// draw returns a sample of the numbers below n, ascending, or all. Floyd's algorithm needs no list
-// of all.
+// draw returns a sample of the numbers below n, ascending, by Floyd's algorithm, or all of them.
 func draw(n int, opt *Options) (list []int) {
 	first := 0
 	if opt.Sample > 0 {
@@ -413,8 +410,8 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	return c, err
 }
 
-// AddGroups adds sums by groups of hosts: of the fabric of base before any failure, and the losses
-// by each failure. It does nothing if set is nil. base is that of Run. The error is that of ctx.
+// AddGroups adds sums by groups of hosts of set, if not nil: of the fabric of base before any
+// failure, and the losses by each failure. base is that of Run. Errors: ctx's.
 func (r *Result) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -446,8 +443,8 @@ func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
 	return lft.AssignLIDs(g, lft.LIDOptions{LMC: lft.KeepLMC}) // once, for all steps
 }
 
-// takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does,
-// and then as without --first-step.
+// takeSteps routes and verifies g, which a failure leaves, as compile --previous does with
+// --first-step and then without.
 func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error {
 	g, err := t.withLIDs(g)
 	if err != nil {
@@ -473,8 +470,8 @@ func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error 
 	return nil
 }
 
-// describe sets the figures of the tables after a failure, and what a subnet manager writes for
-// them.
+// describe sets the figures of c: of the tables after a failure, and of what a subnet manager
+// writes.
 func (t *trial) describe(c *Case, r *compile.Result) {
 	g, v := r.Routing.Fabric, r.Verify
 	c.Changes = compile.ChangesSince(t.base.Routing, r.Routing)
@@ -512,9 +509,9 @@ func (t *trial) countUnjoined(g *fabric.Fabric) (n int64) {
 	return n
 }
 
-// One returns the case that Run lists for the failure of the cable at a port, or of the switch that
-// has the port. If rates of scale differ, relative loads are on it. With route.Kept it takes less
-// time. It is an error if there is no such part.
+// One returns the case of Run for the failure of the cable at a port, or of the switch that has the
+// port. If rates of scale differ, relative loads are on it. It is faster with route.Kept. The error
+// may be that there is no such part.
 func One(ctx context.Context, base *compile.Result, route compile.Options, kind string, at fabric.PortID, scale bound.Scale) (*Case, error) {
 	f := base.Routing.Fabric
 	if k := route.Kept; k != nil {

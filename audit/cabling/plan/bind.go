@@ -187,7 +187,6 @@ func (b *binder) adapter(e End, spec portSpec) (spot, bool) {
 	return spot{}, false
 }
 
-// onNode finds a port of a node.
 func (b *binder) onNode(n fabric.NodeID, e End, spec portSpec) (spot, error) {
 	if b.f.IsSwitch(n) {
 		return b.onSystem([]fabric.NodeID{n}, e, spec)
@@ -375,8 +374,7 @@ func (b *binder) port(s spot) fabric.PortID {
 	return b.f.Port(s.node, s.num)
 }
 
-// isSwitch returns true for a switch of the fabric, and for an invented node that the plan calls
-// one.
+// isSwitch returns true for a switch of the fabric, and for an invented one.
 func (b *binder) isSwitch(n fabric.NodeID) bool {
 	if int(n) < b.f.NumNodes() {
 		return b.f.IsSwitch(n)
@@ -384,8 +382,8 @@ func (b *binder) isSwitch(n fabric.NodeID) bool {
 	return b.node(n).typ == fabric.Switch
 }
 
-// guessTypes sets the unknown types of invented nodes: a switch has a port above 2, or a cable to a
-// node that is no switch; the others are adapters.
+// guessTypes sets unknown types of invented nodes: a switch has a port above 2, or a cable to a
+// node that is no switch; others are adapters.
 func (b *binder) guessTypes() {
 	types := make(map[fabric.NodeID]fabric.NodeType)
 	for i := range b.bound {

@@ -74,15 +74,13 @@ type header struct {
 // maxTitle bounds the rows above the header.
 const maxTitle = 20
 
-// csvRow is a row of a CSV file.
 type csvRow struct {
 	line   int
 	fields []string
 }
 
 // csv reads NDTs and other CSV. After the header, a row that begins with # is a comment. A row
-// without a second device and port is a free port, as UFM writes ports that are down; it is
-// skipped.
+// without a second device and port is skipped: UFM writes ports that are down so.
 func (r *reader) csv(data []byte) error {
 	rows, err := r.rows(data)
 	if err != nil {
@@ -149,8 +147,8 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 	}
 }
 
-// header finds the header, and the index of the first row after it. Without one, the first four
-// columns are used.
+// header finds the header, and the first row after it. Without one, the first four columns are
+// used.
 func (r *reader) header(rows []csvRow) (*header, int, error) {
 	var best *header
 	most, at := 1, 0
@@ -227,7 +225,6 @@ func headerOf(fields []string) (h *header, found int) {
 	return h, found
 }
 
-// row reads a row.
 func (r *reader) row(h *header, row csvRow) error {
 	if strings.HasPrefix(row.fields[0], "#") {
 		return nil

@@ -11,16 +11,15 @@ import (
 
 // Expected is the fabric that a plan describes.
 type Expected struct {
-	// Fabric has the nodes that the plan names, with their GUIDs if the real fabric has them, and
-	// its cables. Cables that the plan does not judge are as in the real fabric: those between
-	// chips of a chassis, those to aggregation nodes, and kinds of which the plan has none (see
-	// Unjudged).
+	// Fabric has the nodes that the plan names, with the GUIDs of the real fabric, and its cables.
+	// Cables that the plan does not judge are as in the real fabric: those between chips of a
+	// chassis, those to aggregation nodes, and kinds that the plan lacks (see Unjudged).
 	Fabric *fabric.Fabric
 	// Invented has the GUIDs of nodes that only the plan has. No device has them.
 	Invented map[fabric.GUID]bool
 	// Problems are rows of the plan that were left out.
 	Problems []*fabric.ParseError
-	// Unjudged names the kinds of cables that the plan does not have; nil for none.
+	// Unjudged names the kinds of cables that the plan lacks; nil for none.
 	Unjudged []string
 
 	*binder
@@ -60,8 +59,8 @@ func Bind(f *fabric.Fabric, p *Plan) (*Expected, error) {
 	return e, err
 }
 
-// build makes the fabric. switches is set if the plan has no cables between switches, hosts if it
-// has no cables of hosts.
+// build makes the fabric. switches is set if the plan has no cables between switches, hosts if none
+// of hosts.
 func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	f := e.f
 	in := e.members(switches, hosts)
@@ -201,7 +200,7 @@ type Verdict struct {
 	Miswired        []Miswired `json:"miswired"`
 	MissingInFabric []Listed   `json:"missing_in_fabric"`
 	MissingInPlan   []Listed   `json:"missing_in_plan"`
-	Unjudged        []string   `json:"unjudged"` // kinds of cables that the plan does not have
+	Unjudged        []string   `json:"unjudged"` // kinds of cables that the plan lacks
 }
 
 // Miswired is a cable that is not where the plan has it.

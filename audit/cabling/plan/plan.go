@@ -115,7 +115,6 @@ func Join(plans ...*Plan) *Plan {
 	return all
 }
 
-// reader reads one file.
 type reader struct {
 	name string
 	*Plan

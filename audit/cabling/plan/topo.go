@@ -43,7 +43,6 @@ func recognizeTopo(data []byte) bool {
 	return false
 }
 
-// topo reads a .topo file.
 func (r *reader) topo(data []byte) error {
 	system := ""
 	n := 0

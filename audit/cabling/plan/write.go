@@ -162,8 +162,7 @@ func (w *writer) topoName(p fabric.PortID) End {
 	return w.first(p, append(tries, End{Device: name, Port: port}), port, `/#,;>"`, func(s string) string { return strings.Join(strings.Fields(s), "_") })
 }
 
-// topoType returns the type of a node's system: a switch's model if its description has one, else
-// such as HCA2.
+// topoType returns the type of a node's system: a switch's described model, else such as HCA2.
 func (w *writer) topoType(p fabric.PortID) string {
 	n := w.f.Owner(p)
 	x := w.f.Node(n)
