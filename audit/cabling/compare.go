@@ -26,10 +26,11 @@ type comparison struct {
 // compare adds findings for all differences from the expected topology, port by port. It returns
 // the cables that differ between nodes of both fabrics.
 //
-// Nodes match by GUID; the others match by a description that is unique on both sides. The missing
-// and the extra cables between matched nodes form paths and cycles over the ports that they share.
-// Each path or cycle is one slip of a hand and one finding: a missing cable, an extra cable, a
-// cable with one end in a wrong port, or two crossed cables.
+// Nodes match by GUID; the others match by a description that is unique on
+// both sides. The missing and the extra cables between matched nodes form
+// paths and cycles over the ports that they share. Each path or cycle is one
+// slip of a hand and one finding: a missing cable, an extra cable, a cable
+// with one end in a wrong port, or two crossed cables.
 func (m *comparison) compare() []Recabled {
 	m.matchNodes()
 	m.addStrangers()
@@ -189,9 +190,10 @@ func (m *comparison) addDifferences() {
 	}
 }
 
-// addRecabled adds one finding for a path or cycle of ports, along which missing and extra cables
-// alternate. The first, from path[0] to path[1], is missing if missing is set, else extra. An end
-// of a path may be port 0, for an unknown port of the switch: then the finding tells no mend.
+// addRecabled adds one finding for a path or cycle of ports, along which
+// missing and extra cables alternate. The first, from path[0] to path[1], is
+// missing if missing is set, else extra. An end of a path may be port 0, for
+// an unknown port of the switch: then the finding tells no mend.
 func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	f := m.f
 	name := func(p fabric.PortID) string { return verify.EndpointOf(f, p).String() }

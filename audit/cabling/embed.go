@@ -14,9 +14,10 @@ import (
 // maxSteps bounds the search of embed.
 const maxSteps = 1 << 20
 
-// embed maps the switches of f to different switches of full, such that each cable between switches
-// of f has one of its own in full. It returns nil if there is no such map, or none is found in
-// maxSteps steps. It follows cables from switch to switch, which leaves few places for most.
+// embed maps the switches of f to different switches of full, such that each
+// cable between switches of f has one of its own in full. It returns nil if
+// there is no such map, or none is found in maxSteps steps. It follows cables
+// from switch to switch, which leaves few places for most.
 //
 // If hosts is set, a switch of f must not have more hosts than its place in full.
 func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
@@ -74,8 +75,9 @@ func adjacency(f *fabric.Fabric) [][]fabric.NodeID {
 	})
 }
 
-// embedded returns the shape of f as a part of full, nil if f is no part. What full has and f lacks
-// is missing. A missing cable is guessed in free ports whose numbers mostly lead to switches.
+// embedded returns the shape of f as a part of full, nil if f is no part. What
+// full has and f lacks is missing. A missing cable is guessed in free ports
+// whose numbers mostly lead to switches.
 func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	place := embed(f, full, hosts)
 	if place == nil {

@@ -31,9 +31,10 @@ func (c *checker) device(n fabric.NodeID) device {
 // census counts links by width and speed.
 type census map[fabric.Link]int
 
-// usual returns the most common link, without counting one link like but; of equally common links
-// it returns the slower. If more than fewFaults links, and more than one in share, are like but or
-// slower, it returns but: these are an older generation and no fault.
+// usual returns the most common link, without counting one link like but; of
+// equally common links it returns the slower. If more than fewFaults links,
+// and more than one in share, are like but or slower, it returns but: these
+// are an older generation and no fault.
 func (s census) usual(but fabric.Link, share int) fabric.Link {
 	var best fabric.Link
 	most, slow := 0, 0
@@ -97,11 +98,12 @@ func least(a, b fabric.Link) fabric.Link {
 // checkLinks reports slow links: below what the policy wants, what the expected topology has, or
 // what both ends and their neighbours can do.
 //
-// What an end can do shows in its other links of the same kind. A switch, with the other chips of
-// its system, can do what the fastest of these does, and what is usual for the kind in the fabric,
-// unless more than an eighth of the kind is as slow. A host can do what is usual for its kind on
-// its switch if there are three or more, else in the fabric. On one switch up to three hosts, or a
-// quarter, count as slow.
+// What an end can do shows in its other links of the same kind. A switch, with
+// the other chips of its system, can do what the fastest of these does, and
+// what is usual for the kind in the fabric, unless more than an eighth of the
+// kind is as slow. A host can do what is usual for its kind on its switch if
+// there are three or more, else in the fabric. On one switch up to three
+// hosts, or a quarter, count as slow.
 //
 // If more than half of the links, and more than fewFaults, are below what the policy wants, they
 // are one finding.

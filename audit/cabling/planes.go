@@ -10,11 +10,12 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// A switch of several planes is several chips with one system image GUID and no cable between them;
-// XDR switches have four. A cable has a lane for each chip, on ports of one number, so all planes
-// are cabled alike. Only the cables tell that a system has planes: its chips are of one model, and
-// of the ports that any of them uses, four or more, three quarters lead from all chips to one
-// system or adapter.
+// A switch of several planes is several chips with one system image GUID and
+// no cable between them; XDR switches have four. A cable has a lane for each
+// chip, on ports of one number, so all planes are cabled alike. Only the
+// cables tell that a system has planes: its chips are of one model, and of the
+// ports that any of them uses, four or more, three quarters lead from all
+// chips to one system or adapter.
 
 // planes finds chips and lanes that a system lacks and others like it, or sister planes, have.
 type planes struct {
@@ -104,8 +105,9 @@ func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 	return short
 }
 
-// compareLanes reports the chips without a lane on port num if at least half of the chips have one
-// there to another system. It skips ports that a finding already names for a missing cable.
+// compareLanes reports the chips without a lane on port num if at least half
+// of the chips have one there to another system. It skips ports that a finding
+// already names for a missing cable.
 func (p *planes) compareLanes(chips []fabric.NodeID, num fabric.PortNum, short map[fabric.NodeID]bool) {
 	far, some := p.lanes(chips, num)
 	lacking := text.CountIf(far, func(q fabric.PortID) bool { return q == fabric.NoPort })

@@ -54,9 +54,10 @@ type Shape struct {
 	// Missing lists the switches that lack cables, those that lack most first; a fat tree's leaves
 	// are left out.
 	Missing []Lack `json:"missing"` // never nil
-	// Certain means that what is missing or extra is a mistake of the cabling. Otherwise the shape
-	// is a guess: it explains too few cables, or some switch lacks half or more of the cables that
-	// it should have. Irregular shapes are never certain.
+	// Certain means that what is missing or extra is a mistake of the cabling.
+	// Otherwise the shape is a guess: it explains too few cables, or some
+	// switch lacks half or more of the cables that it should have. Irregular
+	// shapes are never certain.
 	Certain bool `json:"certain"`
 	// Fit is the share of the cables that the shape explains, at most 1; 0 for
 	// irregular shapes, which explain none.
@@ -88,8 +89,9 @@ type deficit struct {
 	pa, pb []fabric.PortID // ports where they should be, ascending; may be fewer than n
 }
 
-// addDeficit notes that k cables between a and b are missing, and guesses their ports. leadA and
-// leadB count, for the ends at a and b, the switches that use a port number for such a cable.
+// addDeficit notes that k cables between a and b are missing, and guesses
+// their ports. leadA and leadB count, for the ends at a and b, the switches
+// that use a port number for such a cable.
 func (s *Shape) addDeficit(f *fabric.Fabric, free []bool, k int, a, b fabric.NodeID, leadA, leadB []int) *deficit {
 	s.deficits = append(s.deficits, deficit{a: a, b: b, n: k, pa: likely(f, a, leadA, k, free), pb: likely(f, b, leadB, k, free)})
 	return &s.deficits[len(s.deficits)-1]
@@ -130,9 +132,10 @@ func joinFew(words []string, between, more string) string {
 	return strings.Join(words, between)
 }
 
-// Recognize returns the first shape that f fits: a banyan network, a fat tree, a grid, a
-// shufflenet; else an irregular one. Some cables may be missing: a quarter of a fat tree, what
-// mesh.Detect allows of a grid, an eighth of a shufflenet, none of a banyan network.
+// Recognize returns the first shape that f fits: a banyan network, a fat tree,
+// a grid, a shufflenet; else an irregular one. Some cables may be missing: a
+// quarter of a fat tree, what mesh.Detect allows of a grid, an eighth of a
+// shufflenet, none of a banyan network.
 //
 // It takes O(switches x cables) for fat trees and what mesh.Detect takes for grids.
 func Recognize(f *fabric.Fabric) *Shape {
@@ -323,8 +326,9 @@ func freePorts(f *fabric.Fabric, surplus []fabric.PortID) []bool {
 	return free
 }
 
-// likely returns the k free ports of a switch whose numbers most switches use for the same purpose;
-// fewer if other numbers are not used so. lead counts switches by port number.
+// likely returns the k free ports of a switch whose numbers most switches use
+// for the same purpose; fewer if other numbers are not used so. lead counts
+// switches by port number.
 func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) []fabric.PortID {
 	var list []fabric.PortID
 	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {

@@ -11,9 +11,10 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// recognizeFatTree recognizes trees by their blocks: switches of one level that are all joined to
-// the same switches of the next level, by equally many cables each. Two levels are one block. Of
-// three levels each pod is a block, and each group of core switches with the switches below it.
+// recognizeFatTree recognizes trees by their blocks: switches of one level
+// that are all joined to the same switches of the next level, by equally many
+// cables each. Two levels are one block. Of three levels each pod is a block,
+// and each group of core switches with the switches below it.
 //
 // Blocks are found in rounds, each among the cables that earlier rounds have not explained. A
 // switch with less than half of the cables of its block is cabled by another rule, and has no block
@@ -107,9 +108,10 @@ func (x *blockFinder) upCables(s fabric.NodeID) (ports []fabric.PortID, to []fab
 	return ports, to
 }
 
-// groupLevel divides the switches of a level that have unexplained cables into blocks. A switch
-// joins the block whose first switch shares most upper neighbours with it, if these are more than
-// half of the smaller set of neighbours; else it begins a block. Switches with many neighbours come
+// groupLevel divides the switches of a level that have unexplained cables into
+// blocks. A switch joins the block whose first switch shares most upper
+// neighbours with it, if these are more than half of the smaller set of
+// neighbours; else it begins a block. Switches with many neighbours come
 // first. An upper switch belongs to the block with most switches joined to it.
 func (x *blockFinder) groupLevel(level int32) []*block {
 	n := len(x.level)
@@ -198,8 +200,9 @@ func (b *block) compare(i, j int) (lacks, has, more int) {
 	return b.parallel - has, has, n - has
 }
 
-// deviation sums up the pairs of a switch: by counts missing and surplus cables, has counts the
-// block's cables that are there, and more is set if a pair has surplus cables.
+// deviation sums up the pairs of a switch: by counts missing and surplus
+// cables, has counts the block's cables that are there, and more is set if a
+// pair has surplus cables.
 type deviation struct {
 	by, has int
 	more    bool
@@ -252,9 +255,10 @@ func (b *block) dropMisfits(x *blockFinder) {
 	}
 }
 
-// isRegular returns true if a block lacks at most a quarter of its cables and is large enough to
-// show a rule: two switches on each level, three on one of them after the first round. One switch
-// on a level needs four on the other, or two in the first round if nothing is missing.
+// isRegular returns true if a block lacks at most a quarter of its cables and
+// is large enough to show a rule: two switches on each level, three on one of
+// them after the first round. One switch on a level needs four on the other,
+// or two in the first round if nothing is missing.
 func (b *block) isRegular(first bool) bool {
 	lacking, all := 0, b.parallel*len(b.cables)
 	for i := range b.lower {
@@ -307,9 +311,10 @@ func (x *blockFinder) describe(s *Shape) {
 	}
 }
 
-// findSurplus counts the cables that no block explains. Such a cable is surplus if blocks explain
-// at least half of the cables of both its ends, and join these ends, or if it is one of few cables
-// between two parts, as where two fabrics are cabled together.
+// findSurplus counts the cables that no block explains. Such a cable is
+// surplus if blocks explain at least half of the cables of both its ends, and
+// join these ends, or if it is one of few cables between two parts, as where
+// two fabrics are cabled together.
 func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
@@ -362,8 +367,9 @@ func (b *block) sortCables(f *fabric.Fabric) {
 	}
 }
 
-// countPorts counts by port number, for a lower switch i and an upper switch j: in up, other lower
-// switches that lead to j by the port; in down, other upper ones that lead to i by it.
+// countPorts counts by port number, for a lower switch i and an upper switch
+// j: in up, other lower switches that lead to j by the port; in down, other
+// upper ones that lead to i by it.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	clear(up)
 	clear(down)
@@ -383,10 +389,11 @@ func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	}
 }
 
-// addDeficits adds the pairs of a block that lack cables and have free ports. It guesses the ports
-// of a missing cable from those by which other switches of the block lead to the same switch. An
-// upper switch alone above its leaves, as on the rails of ibdiagnet2-rails, has no such others:
-// then it takes gaps in the row of its ports.
+// addDeficits adds the pairs of a block that lack cables and have free ports.
+// It guesses the ports of a missing cable from those by which other switches
+// of the block lead to the same switch. An upper switch alone above its
+// leaves, as on the rails of ibdiagnet2-rails, has no such others: then it
+// takes gaps in the row of its ports.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	isFull := func(sw fabric.NodeID) bool { return !slices.Contains(free[f.PortBase(sw)+1:f.PortBase(sw+1)], true) }
 	up := make([]int, int(fabric.MaxPortNum)+1)
@@ -406,8 +413,9 @@ func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	}
 }
 
-// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps in the row of its
-// ports to the lower switches. It returns nil if there are not exactly k such gaps.
+// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps
+// in the row of its ports to the lower switches. It returns nil if there are
+// not exactly k such gaps.
 func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortID {
 	u := b.upper[j]
 	var row []fabric.PortNum
@@ -464,7 +472,6 @@ func above(f *fabric.Fabric, level []int32) float64 {
 	return float64(above) / float64(max(1, all))
 }
 
-// levelSizes counts switches by level.
 func levelSizes(level []int32) []int {
 	sizes := make([]int, slices.Max(level)+1)
 	for _, l := range level {

@@ -20,8 +20,9 @@ func (c *checker) modelOf(s fabric.NodeID) model {
 	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
 }
 
-// eachUnused visits ports without a link. Of the nodes of a class, three quarters or more must use
-// the port with this number: used of nodes. Nodes of class nil are left out.
+// eachUnused visits ports without a link. Of the nodes of a class, three
+// quarters or more must use the port with this number: used of nodes. Nodes of
+// class nil are left out.
 func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fabric.PortID) bool, visit func(n fabric.NodeID, p fabric.PortID, used, nodes int)) {
 	f := c.f
 	type use struct {

@@ -58,8 +58,9 @@ func RuleOf(kind fabric.ProblemKind) string { return rules[kind] }
 // maxPorts bounds the ports of a finding.
 const maxPorts = 100
 
-// Findings makes one finding for each rule that problems break, in the order of Rules. f is the
-// fabric that was read. DuplicateLID is left to SettleLIDs, which also has the tables.
+// Findings makes one finding for each rule that problems break, in the order
+// of Rules. f is the fabric that was read. DuplicateLID is left to SettleLIDs,
+// which also has the tables.
 func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {

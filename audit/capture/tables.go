@@ -89,8 +89,9 @@ func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	return end
 }
 
-// LeadsTo follows a LID from all switches that have an entry for it. It returns the switch port
-// where all ways end, cabled or not, or port 0; NoPort if they differ, loop or end at no port.
+// LeadsTo follows a LID from all switches that have an entry for it. It
+// returns the switch port where all ways end, cabled or not, or port 0; NoPort
+// if they differ, loop or end at no port.
 func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := fabric.NoPort
 	for first := range fabric.NodeID(f.NumSwitches()) {
@@ -122,9 +123,10 @@ const (
 	strayOwners = "a capture decides once each port has its own LID again"
 )
 
-// nameUnowned adds to the reasons of undecided rules the port that the tables name for a LID
-// without one: mostly a host that was down when the topology was read. If the tables lead such a
-// LID to a port without a cable, its finding becomes a warning that the owner is gone.
+// nameUnowned adds to the reasons of undecided rules the port that the tables
+// name for a LID without one: mostly a host that was down when the topology
+// was read. If the tables lead such a LID to a port without a cable, its
+// finding becomes a warning that the owner is gone.
 func nameUnowned(s *state.State, r *verify.Result) {
 	owners := make(map[string]string) // by "LID 5"
 	for i := range s.Problems {

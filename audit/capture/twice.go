@@ -121,8 +121,9 @@ func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 	return f
 }
 
-// describe tells which ports have the LID, which of them are intruders if the tables tell, and what
-// to do. former has LIDs without a port, by the end port to which the tables lead.
+// describe tells which ports have the LID, which of them are intruders if the
+// tables tell, and what to do. former has LIDs without a port, by the end port
+// to which the tables lead.
 func (c *claim) describe(f *fabric.Fabric, s *state.State, former map[fabric.PortID][]fabric.LID) string {
 	name := func(p fabric.PortID) string {
 		if at := f.Attachment(p); at != p && at != fabric.NoPort {

@@ -68,8 +68,9 @@ func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 	return rules
 }
 
-// TableFindings makes findings of problems that break none of Rules: members of groups that are no
-// end ports, unknown private LFTs, and files that were changed since they were compiled.
+// TableFindings makes findings of problems that break none of Rules: members
+// of groups that are no end ports, unknown private LFTs, and files that were
+// changed since they were compiled.
 func TableFindings(problems []fabric.Problem) (list []verify.Finding) {
 	find := func(name, message string) {
 		rule, _ := verify.RuleByName(name)

@@ -13,9 +13,10 @@ const (
 	maxPaths = 64  // LIDs lost at each
 )
 
-// pairCables finds pairs of ports without a cable that were most likely the ends of one. Packets
-// lost at one end must arrive from the switch of the other, or be lost at a third port, and not
-// pass the first switch again. Each end must be the nearest such partner of the other.
+// pairCables finds pairs of ports without a cable that were most likely the
+// ends of one. Packets lost at one end must arrive from the switch of the
+// other, or be lost at a third port, and not pass the first switch again. Each
+// end must be the nearest such partner of the other.
 func (g *grouper) pairCables(w *walker) {
 	ends := text.Where(g.losses, func(x *loss) bool { return x.fate == noCable })
 	if len(ends) > maxEnds {
@@ -57,9 +58,10 @@ func (g *grouper) pairCables(w *walker) {
 	}
 }
 
-// hops returns the mean number of switches that packets for the first LIDs lost at b pass after the
-// switch of a. It is -1 if a delivers none, uses its own lost port for one or leads one to the
-// switch of b, or loses one other than at a port without a cable.
+// hops returns the mean number of switches that packets for the first LIDs
+// lost at b pass after the switch of a. It is -1 if a delivers none, uses its
+// own lost port for one or leads one to the switch of b, or loses one other
+// than at a port without a cable.
 func (w *walker) hops(a, b *loss) float64 {
 	passed, delivered := 0, 0
 	for _, lid := range b.lids[:min(len(b.lids), maxPaths)] {

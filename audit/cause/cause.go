@@ -1,6 +1,7 @@
-// Package cause groups findings by what caused them: one dead cable under static tables makes a
-// hundred findings of unreachable LIDs. Printers show causes, the most harmful first; scripts get
-// the findings. It makes no promise to other modules.
+// Package cause groups findings by what caused them: one dead cable under
+// static tables makes a hundred findings of unreachable LIDs. Printers show
+// causes, the most harmful first; scripts get the findings. It makes no
+// promise to other modules.
 package cause
 
 import (
@@ -29,9 +30,10 @@ var lossRules = []string{
 // hostRules counts the rules at the head of lossRules about packets between CA and router ports.
 const hostRules = 3
 
-// Group finds the causes of the findings of r, which are about s. It sets r.Causes, and Cause of
-// each finding whose message is not the whole cause. Call it once all findings are there. It takes
-// O(findings), and O(switches x LIDs) if packets are lost or a cable is slow. Errors: ctx's.
+// Group finds the causes of the findings of r, which are about s. It sets
+// r.Causes, and Cause of each finding whose message is not the whole cause.
+// Call it once all findings are there. It takes O(findings), and O(switches x
+// LIDs) if packets are lost or a cable is slow. Errors: ctx's.
 func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	g := grouper{r: r, f: s.Fabric, t: s.Tables, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {

@@ -247,8 +247,9 @@ func (x *loss) headline(f *fabric.Fabric, t *lft.Tables) string {
 	return wrong + ": packets loop"
 }
 
-// usualPort returns the port that x.s uses for all other LIDs of the switch that the lost LIDs
-// are on; NoPath if the lost LIDs are on several switches, or the others use several ports.
+// usualPort returns the port that x.s uses for all other LIDs of the switch
+// that the lost LIDs are on; NoPath if the lost LIDs are on several switches,
+// or the others use several ports.
 func (x *loss) usualPort(f *fabric.Fabric, t *lft.Tables) fabric.PortNum {
 	switchOf := func(lid fabric.LID) fabric.NodeID {
 		if p := f.LIDPort(lid); p != fabric.NoPort && f.Attachment(p) != fabric.NoPort {

@@ -10,12 +10,14 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Two switches agree by the share of LIDs that they lead to the same neighbors. It is at least
-// alike for switches of one routing, and below unlike for those of two routings.
+// Two switches agree by the share of LIDs that they lead to the same
+// neighbors. It is at least alike for switches of one routing, and below
+// unlike for those of two routings.
 const alike, unlike = 0.9, 0.6
 
-// tellMixture names a mixture of two routings as the cause of a load far from its bound, if
-// findMixture finds one: for example after a change of which only half was written.
+// tellMixture names a mixture of two routings as the cause of a load far from
+// its bound, if findMixture finds one: for example after a change of which
+// only half was written.
 func (g *grouper) tellMixture(t *lft.Tables) {
 	names := func(list []fabric.NodeID) string {
 		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), shownSwitches)
@@ -35,11 +37,12 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 	}
 }
 
-// findMixture compares switches with the same neighbors. Their tables are a mixture if they fall
-// into two sets that agree within themselves but not with each other. It returns the smaller and
-// the greater set of the first such switches, or nil. A set has at least two switches, as a single
-// one may be a root. Tables of engines that balance each switch by itself agree nowhere. It takes
-// O(switches x LIDs).
+// findMixture compares switches with the same neighbors. Their tables are a
+// mixture if they fall into two sets that agree within themselves but not with
+// each other. It returns the smaller and the greater set of the first such
+// switches, or nil. A set has at least two switches, as a single one may be a
+// root. Tables of engines that balance each switch by itself agree nowhere. It
+// takes O(switches x LIDs).
 func findMixture(f *fabric.Fabric, t *lft.Tables) (few, most []fabric.NodeID) {
 	var order []string
 	of := make(map[string][]fabric.NodeID)

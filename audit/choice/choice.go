@@ -1,6 +1,7 @@
-// Package choice picks the engine for a fabric, and tells which engine would be clearly better
-// with more virtual lanes. It routes the fabric with each candidate, and compares the tables by
-// the results of the checker and of random bisections. It makes no promise to other modules.
+// Package choice picks the engine for a fabric, and tells which engine would
+// be clearly better with more virtual lanes. It routes the fabric with each
+// candidate, and compares the tables by the results of the checker and of
+// random bisections. It makes no promise to other modules.
 //
 // # The rule
 //
@@ -59,8 +60,9 @@ const (
 	near = 0.01
 	// clear is the part by which a load or bandwidth must be better to count as clearly better.
 	clear = 0.05
-	// Bounds of forwarding entries: up to slowEntries the slow engine is always tried, and beyond
-	// maxEntries never. Up to maxMeasured the tables of a given engine are measured.
+	// Bounds of forwarding entries: up to slowEntries the slow engine is
+	// always tried, and beyond maxEntries never. Up to maxMeasured the tables
+	// of a given engine are measured.
 	slowEntries, maxEntries, maxMeasured = 1 << 20, 32 << 20, 4 << 20
 	// samples is the number of routes in all bisections, and mostBisections bounds these: the mean
 	// is then right to about a tenth of a point.
@@ -157,7 +159,6 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("no engine routes this fabric on %s: %s", text.Count(e.VLs, "VL", "VLs"), strings.Join(why, "; "))
 }
 
-// tryAll routes f with all candidates.
 func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options) ([]Candidate, error) {
 	list, err := try(ctx, f, opt, engines)
 	if err != nil {
@@ -171,8 +172,9 @@ func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options) ([]Candi
 	return append(list, more...), err
 }
 
-// isSettled returns true if the slow engine is not tried: the fabric is too large for it, or is
-// large and some candidate's load, on the lanes that there are, is within a hundredth of the bound.
+// isSettled returns true if the slow engine is not tried: the fabric is too
+// large for it, or is large and some candidate's load, on the lanes that there
+// are, is within a hundredth of the bound.
 func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes int) (bool, error) {
 	running := listRunning(list, lanes)
 	if n := entries(f); n <= slowEntries || n > maxEntries || len(running) == 0 || running[0].hasErrors() {
@@ -275,8 +277,9 @@ func part(x, y float64) float64 {
 	return x/y - 1
 }
 
-// better returns the candidate that is clearly better in load or bandwidth, and not worse in the
-// other or for jobs. Of several it is the one with the least loss among them; "" for none.
+// better returns the candidate that is clearly better in load or bandwidth,
+// and not worse in the other or for jobs. Of several it is the one with the
+// least loss among them; "" for none.
 func better(than *Candidate, list []Candidate) string {
 	var found []*Candidate
 	for i := range list {

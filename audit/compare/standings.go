@@ -45,8 +45,9 @@ type Standings struct {
 // OpenSM begins the name of an engine of OpenSM: "opensm:ftree".
 const OpenSM = "opensm:"
 
-// With sets the counts of the fabric, and the differences of bandwidth from the column called name;
-// from the first that routes the fabric if name is "". It fails if no column has this name.
+// With sets the counts of the fabric, and the differences of bandwidth from
+// the column called name; from the first that routes the fabric if name is "".
+// It fails if no column has this name.
 func (s *Standings) With(name string) error {
 	for _, x := range s.Contenders {
 		if x.Verify != nil {
@@ -95,7 +96,6 @@ func (s *Standings) Text(b *text.Sheet) {
 	}
 }
 
-// rows returns the lines of the table.
 func (s *Standings) rows(shown []*Contender) [][]string {
 	var rows [][]string
 	row := func(name string, value func(x *Contender) string) {

@@ -1,15 +1,17 @@
-// Package counters compares what ports have counted with the routes of forwarding tables. It finds
-// the channels between switches that carry more than others, and tells whether many routes cross
-// them or few routes carry much. It makes no promise to other modules.
+// Package counters compares what ports have counted with the routes of
+// forwarding tables. It finds the channels between switches that carry more
+// than others, and tells whether many routes cross them or few routes carry
+// much. It makes no promise to other modules.
 //
-// Bytes and routes of a channel are taken relative to its data rate; if the rate of a cable is
-// unknown, all rates count as equal. Let R be the routes of a channel divided by the mean of all
-// channels between switches whose bytes are known, and B its bytes likewise. Then B = R x T, where
-// T is the bytes of one of its routes divided by the mean of all routes. A channel is hot if B is
-// at least Options.Hot and, if that is known, it uses at least a hundredth of its data rate. The
-// share of routing in it is ln R / ln B: 1 if all routes carry alike, and 0 if the channel has as
-// many routes as the mean. From 2/3 on it is hot by routing, up to 1/3 by traffic, and between
-// these by both.
+// Bytes and routes of a channel are taken relative to its data rate; if the
+// rate of a cable is unknown, all rates count as equal. Let R be the routes of
+// a channel divided by the mean of all channels between switches whose bytes
+// are known, and B its bytes likewise. Then B = R x T, where T is the bytes of
+// one of its routes divided by the mean of all routes. A channel is hot if B
+// is at least Options.Hot and, if that is known, it uses at least a hundredth
+// of its data rate. The share of routing in it is ln R / ln B: 1 if all routes
+// carry alike, and 0 if the channel has as many routes as the mean. From 2/3
+// on it is hot by routing, up to 1/3 by traffic, and between these by both.
 package counters
 
 import (
@@ -56,9 +58,10 @@ var Causes = []Cause{Routing, Traffic, Both, Unrouted, Backpressure, Receiver}
 // Report is what Explain found.
 type Report struct {
 	Seconds float64 `json:"seconds,omitempty"`
-	// Ports counts the Cabled ports that have counters. Channels counts those between switches,
-	// Measured those of them with known bytes. Stopped counts those with a counter of 32 bits that
-	// tells nothing: it stands at its end, wrapped, or was reset between two readings.
+	// Ports counts the Cabled ports that have counters. Channels counts those
+	// between switches, Measured those of them with known bytes. Stopped
+	// counts those with a counter of 32 bits that tells nothing: it stands at
+	// its end, wrapped, or was reset between two readings.
 	Ports    int `json:"ports"`
 	Cabled   int `json:"cabled_ports"`
 	Channels int `json:"channels"`
@@ -90,8 +93,9 @@ type Channel struct {
 	RouteLoad float64 `json:"route_load"`
 	PerRoute  float64 `json:"per_route"`
 	ByRouting float64 `json:"by_routing"`
-	// Wait counts the ticks in which the port had a packet and no credit. WaitLoad is Wait divided
-	// by the mean of all ports of switches. The length of a tick differs between chips.
+	// Wait counts the ticks in which the port had a packet and no credit.
+	// WaitLoad is Wait divided by the mean of all ports of switches. The
+	// length of a tick differs between chips.
 	Wait     dump.CounterValue `json:"wait_ticks"`
 	WaitLoad float64           `json:"wait_load"`
 	// WaitsFor is, for backpressure, the next channel that waits longest; nil if none waits.
@@ -203,8 +207,9 @@ func (x *explainer) measure() {
 	x.meanBytes, x.meanRoutes, x.MeanUse = bytes/n, routes/n, use/float64(max(rated, 1))
 }
 
-// sent returns what went over a channel: what the port sent, else what the other end received.
-// stopped is true if counters tell nothing: they stand still, wrapped or were reset.
+// sent returns what went over a channel: what the port sent, else what the
+// other end received. stopped is true if counters tell nothing: they stand
+// still, wrapped or were reset.
 func (x *explainer) sent(c fabric.PortID) (v dump.CounterValue, stopped bool) {
 	for _, v := range []dump.CounterValue{x.c.Get(dump.XmitData, c), x.c.Get(dump.RcvData, x.f.Peer(c))} {
 		if v.Known && !v.Full {

@@ -148,10 +148,11 @@ func order(e Evidence) int { return slices.Index([]Evidence{Wire, Downs, Unknown
 // fewDowns is how many downs of a node's only link always count as restarts.
 const fewDowns = 3
 
-// findRestarts lists hosts and switches whose links all went down, and returns by NodeID how often
-// they were restarted. Restarts of a switch are taken off the downs of its hosts' links. The only
-// link of a node may have a bad cable instead. Its downs are restarts if it has no errors on the
-// wire and the node itself counted fewer, since its counter then started at 0, or if they are no
+// findRestarts lists hosts and switches whose links all went down, and returns
+// by NodeID how often they were restarted. Restarts of a switch are taken off
+// the downs of its hosts' links. The only link of a node may have a bad cable
+// instead. Its downs are restarts if it has no errors on the wire and the node
+// itself counted fewer, since its counter then started at 0, or if they are no
 // more than fewDowns or twice the median of all hosts' links.
 func (x *explainer) findRestarts() []float64 {
 	f := x.f
@@ -221,8 +222,9 @@ func (x *explainer) onWire(p fabric.PortID) bool {
 	})
 }
 
-// downs returns how often the link of a port went down, by the greater count of its two ends. reset
-// is true if the port itself counted fewer: a restart has set its counter to 0.
+// downs returns how often the link of a port went down, by the greater count
+// of its two ends. reset is true if the port itself counted fewer: a restart
+// has set its counter to 0.
 func (x *explainer) downs(p fabric.PortID) (v dump.CounterValue, reset bool) {
 	v, far := x.c.Get(dump.LinkDowned, p), x.c.Get(dump.LinkDowned, x.f.Peer(p))
 	if far.Known && (!v.Known || far.N > v.N) {

@@ -167,8 +167,9 @@ var titles = [][2]string{
 	{"cable has counters that say nothing: they wrapped, or stood still at their end", "cables have counters that say nothing: they wrapped, or stood still at their end"},
 }
 
-// printErrors writes the cables with errors, those to replace first: a row for each end that counted
-// errors on the wire, else for each end that counted anything, with the counters that any row has.
+// printErrors writes the cables with errors, those to replace first: a row for
+// each end that counted errors on the wire, else for each end that counted
+// anything, with the counters that any row has.
 func (d *Document) printErrors(b *text.Sheet) {
 	if len(d.Errors) == 0 {
 		fmt.Fprintf(b, "\nno errors of cables: %s counters of them\n", text.CountGrouped(d.ErrorPorts, "port has", "ports have"))

@@ -9,8 +9,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// compareChoices compares the ports that adaptive switches may choose, switch by switch. States
-// during the change are not checked: how a subnet manager writes groups is not public.
+// compareChoices compares the ports that adaptive switches may choose, switch
+// by switch. States during the change are not checked: how a subnet manager
+// writes groups is not public.
 func (c *comparison) compareChoices(ctx context.Context) error {
 	d := &ChoiceChanges{Switches: []ChoiceChange{}}
 	c.r.Adaptive = d

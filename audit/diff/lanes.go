@@ -40,8 +40,9 @@ func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls ui
 	return sls & (1<<w.sls - 1)
 }
 
-// addDependencies calls add for each dependency of packets for the LID. For each SL it passes sets
-// of VLs along the packets' paths. onlyCAs leaves out packets that switches send.
+// addDependencies calls add for each dependency of packets for the LID. For
+// each SL it passes sets of VLs along the packets' paths. onlyCAs leaves out
+// packets that switches send.
 func (w *mixWorker) addDependencies(add func(c, e int32), onlyCAs bool) {
 	clear(w.state[0])
 	clear(w.state[1])
@@ -81,8 +82,9 @@ func (w *mixWorker) startPackets(s int32, in fabric.PortNum, sls uint16) {
 	}
 }
 
-// passPackets passes the packets that leave switch u on, through the next switch, and adds their
-// dependencies. It returns true if the next switch gets packets that were not known there.
+// passPackets passes the packets that leave switch u on, through the next
+// switch, and adds their dependencies. It returns true if the next switch gets
+// packets that were not known there.
 func (w *mixWorker) passPackets(add func(c, e int32), u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]

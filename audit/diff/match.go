@@ -32,10 +32,11 @@ func MatchGUIDs(old, new *fabric.Fabric) *Match {
 	return m
 }
 
-// matchNodes matches nodes by GUID, then replaced nodes: a node with another GUID, of the same kind
-// and in the same place. The place is the same if more than half of the cables of both lead to the
-// same ports of matched nodes. A CA or router must also have the same description, since another
-// host on a switch port is another host.
+// matchNodes matches nodes by GUID, then replaced nodes: a node with another
+// GUID, of the same kind and in the same place. The place is the same if more
+// than half of the cables of both lead to the same ports of matched nodes. A
+// CA or router must also have the same description, since another host on a
+// switch port is another host.
 func matchNodes(old, new *fabric.Fabric) *Match {
 	m := MatchGUIDs(old, new)
 	// A replaced node helps to place its neighbours. All nodes of a round are matched together, so
@@ -59,8 +60,9 @@ func matchNodes(old, new *fabric.Fabric) *Match {
 	return m
 }
 
-// findReplacement returns the new node that replaced an old one; NoNode for none. There is at most
-// one, and it replaced no other, since more than half of the cables of both must agree.
+// findReplacement returns the new node that replaced an old one; NoNode for
+// none. There is at most one, and it replaced no other, since more than half
+// of the cables of both must agree.
 func (m *Match) findReplacement(n fabric.NodeID) fabric.NodeID {
 	node := m.Old.Node(n)
 	votes := map[fabric.NodeID]int{}
@@ -117,8 +119,9 @@ func (m *Match) SameCable(old, new fabric.PortID) bool {
 	return m.Port[x] == y
 }
 
-// EachMap calls see for the SL-to-VL maps of both states that packets can meet in both: from port
-// 0, or a port cabled in the old state, to a matched port that is cabled in both.
+// EachMap calls see for the SL-to-VL maps of both states that packets can meet
+// in both: from port 0, or a port cabled in the old state, to a matched port
+// that is cabled in both.
 func (m *Match) EachMap(a, b *lft.SL2VL, see func(in fabric.PortNum, old, new fabric.PortID, was, is *lft.VLMap)) {
 	for in, x := range b.PortPairs() {
 		p := m.BackPort[x]

@@ -169,8 +169,9 @@ func (m *mixture) newWorker() *mixWorker {
 	return w
 }
 
-// newDependencies returns a channel dependency graph without edges. VL v of a switch's port with
-// PortID p is channel p*vls+v. A channel depends on channels of the switch that it leads to.
+// newDependencies returns a channel dependency graph without edges. VL v of a
+// switch's port with PortID p is channel p*vls+v. A channel depends on
+// channels of the switch that it leads to.
 func (m *mixture) newDependencies() *graph.Rows {
 	ports := 1
 	for s := range m.n {

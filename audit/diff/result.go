@@ -144,9 +144,10 @@ type LIDChange struct {
 	NewLMC uint8      `json:"new_lmc"`
 }
 
-// LFTChanges counts changed forwarding entries of switches and for destinations that both states
-// have. Entries are matched by the end port that has their LID, even if it has another LID in the
-// other state. A LID without a port in either state is a destination by itself.
+// LFTChanges counts changed forwarding entries of switches and for
+// destinations that both states have. Entries are matched by the end port that
+// has their LID, even if it has another LID in the other state. A LID without
+// a port in either state is a destination by itself.
 type LFTChanges struct {
 	Entries int64 `json:"entries"` // entries that were compared
 	Changed int64 `json:"changed"` // entries of these that lead elsewhere, NoPath included
@@ -301,8 +302,9 @@ type MixedHop struct {
 // Order is the stages of writes. The writes of a stage may be done in any order or
 // at once; a stage begins when all writes of the stage before are confirmed.
 type Order struct {
-	// Kind is "none" if nothing is written, "any" if every order is free of loops, "switches" if it
-	// is enough to order whole switches, and "blocks" if blocks need opposite orders of switches.
+	// Kind is "none" if nothing is written, "any" if every order is free of
+	// loops, "switches" if it is enough to order whole switches, and "blocks"
+	// if blocks need opposite orders of switches.
 	Kind string `json:"kind"`
 	// Stages is the switches with a block to write, for "any" and "switches",
 	// by GUID within a stage.

@@ -165,7 +165,6 @@ func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	return labels.Text(p)
 }
 
-// printTables prints entries, maps and choices.
 func (t *printer) printTables(r *Result) {
 	if d := r.LFTs; d != nil {
 		most := slices.DeleteFunc(slices.Clone(d.Switches), func(x SwitchChange) bool { return x.Changed == 0 })

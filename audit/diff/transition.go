@@ -86,7 +86,6 @@ func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*
 	return list, nil
 }
 
-// lids yields the LIDs of a block.
 func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
 	return func(yield func(fabric.LID) bool) {
 		for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(m.maxLID); l++ {

@@ -2,10 +2,11 @@
 // runs: forwarding tables that lead around them, proven for every moment, and the writes between
 // states. It makes no promise to other modules.
 //
-// A part is drained before it is unplugged. While its cables are still there, the tables lead no
-// packet through it, except for packets to and from the part itself: a drained switch answers the
-// subnet manager, and the hosts of a leaf work until it is switched off. So the tables of a state
-// must be safe in two fabrics, with the part and without it.
+// A part is drained before it is unplugged. While its cables are still there,
+// the tables lead no packet through it, except for packets to and from the
+// part itself: a drained switch answers the subnet manager, and the hosts of a
+// leaf work until it is switched off. So the tables of a state must be safe in
+// two fabrics, with the part and without it.
 package drain
 
 import (
@@ -122,9 +123,10 @@ type planner struct {
 	plan  *Plan
 }
 
-// Make plans how to drain parts of the fabric of base. base has the tables in force, which
-// compile.Run made or kept with route. A part goes into the first window in which the load stays
-// below the limit and only hosts of parts are cut off. Errors: those of compile.Run.
+// Make plans how to drain parts of the fabric of base. base has the tables in
+// force, which compile.Run made or kept with route. A part goes into the first
+// window in which the load stays below the limit and only hosts of parts are
+// cut off. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	before := LoadOf(base.Verify, base.Verify.Scale())
 	if opt.Before != nil {

@@ -1,6 +1,7 @@
-// Package drift compares the tables that switches have, as dumped or read from a live subnet, with
-// those that they were meant to have, from a directory of compile: linear and multicast forwarding
-// tables and SL-to-VL tables. It makes no promise to other modules.
+// Package drift compares the tables that switches have, as dumped or read from
+// a live subnet, with those that they were meant to have, from a directory of
+// compile: linear and multicast forwarding tables and SL-to-VL tables. It
+// makes no promise to other modules.
 //
 // Package diff is for a planned change, where a new LID of a port changes no entries. Drift is not
 // planned: here entries are compared as the switches have them, by LID, MLID and port number, and
@@ -121,10 +122,11 @@ type comparison struct {
 	unread      []string // by node of the meant fabric: why its tables are not known, "" if they are
 }
 
-// Compare compares the live tables with those that were meant. The fabrics may be one, if a dump
-// does not tell the cables, or two that were found at different times. samples bounds the entries
-// that are listed for each switch and table; all are counted. It takes the entries of all tables,
-// and at most twice the time of verify.
+// Compare compares the live tables with those that were meant. The fabrics may
+// be one, if a dump does not tell the cables, or two that were found at
+// different times. samples bounds the entries that are listed for each switch
+// and table; all are counted. It takes the entries of all tables, and at most
+// twice the time of verify.
 //
 // Errors: ctx's own, and tables that are not of their fabric.
 func Compare(ctx context.Context, meant, live *state.State, samples int) (*Report, error) {
@@ -220,8 +222,9 @@ func (c *comparison) findUnread(n fabric.NodeID) string {
 	return ""
 }
 
-// note counts an entry x of a table. If it differs it adds x to list, up to c.samples. extra is set
-// if only the live side has the entry, missing if only the meant side has it.
+// note counts an entry x of a table. If it differs it adds x to list, up to
+// c.samples. extra is set if only the live side has the entry, missing if only
+// the meant side has it.
 func note[T any](c *comparison, n *Counts, list *[]T, x T, differs, extra, missing bool) {
 	n.Compared++
 	switch {

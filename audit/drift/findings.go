@@ -80,7 +80,6 @@ func (c *comparison) reportDifferences(p *Switch) {
 // counted has the words for what Switch.counts counts, one and many.
 var counted = [...][2]string{{"entry", "entries"}, {"mask", "masks"}, {"SL-to-VL map", "SL-to-VL maps"}, {"choice", "choices"}}
 
-// counts lists the counts of the tables.
 func (p *Switch) counts() [4]*Counts { return [...]*Counts{&p.LFT, &p.MFT, &p.SL2VL, &p.Choices} }
 
 // compareLIDsAndCables compares LIDs and cables, which only a live fabric tells.
@@ -160,9 +159,10 @@ func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) str
 	return fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(ends[0]), f.PortName(ends[1]))
 }
 
-// usedPorts returns the ports by which a switch sends packets, by static entries and masks. An
-// entry counts if its LID has a port in the live fabric or had one when the tables were made, so
-// the cable of a host that is gone counts. Tables that the live state lacks are as meant.
+// usedPorts returns the ports by which a switch sends packets, by static
+// entries and masks. An entry counts if its LID has a port in the live fabric
+// or had one when the tables were made, so the cable of a host that is gone
+// counts. Tables that the live state lacks are as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {

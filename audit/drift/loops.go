@@ -20,9 +20,10 @@ var (
 	creditLoopRules = []string{verify.CreditLoop, verify.MulticastCreditLoop, verify.ManagementCreditLoop}
 )
 
-// findLoops finds the loops of the live state. If both states have one fabric, tables that the live
-// one lacks are as meant. Forwarding loops are always found, credit loops only if something has
-// drifted: tables may be meant to have one, since minhop does not rule them out.
+// findLoops finds the loops of the live state. If both states have one fabric,
+// tables that the live one lacks are as meant. Forwarding loops are always
+// found, credit loops only if something has drifted: tables may be meant to
+// have one, since minhop does not rule them out.
 func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	s := &state.State{Fabric: c.live.Fabric, Tables: c.live.Tables, SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs}
 	masks := c.live.Multicast
@@ -76,8 +77,9 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	return list, nil
 }
 
-// listTrees returns the trees to follow packets by: the meant groups, with every end port in the
-// live masks of an MLID as a sender too. So it finds loops of ports that are not named as senders.
+// listTrees returns the trees to follow packets by: the meant groups, with
+// every end port in the live masks of an MLID as a sender too. So it finds
+// loops of ports that are not named as senders.
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	meant := map[fabric.LID]mft.Tree{}
 	for _, t := range cmp.Or(c.meant.Multicast, &mft.Plan{}).Trees {

@@ -26,8 +26,9 @@ func (r *Ranks) AddAll() {
 	r.Ports = append(r.Ports, text.Where(r.f.CAPorts(), func(p fabric.PortID) bool { return r.f.LID(p) != 0 && r.f.PortCounts(p, fabric.ForLoad) })...)
 }
 
-// Add adds the ports of the hosts in a list of names, which may have brackets; a host's adapters
-// are in natural order. The error is a host that is unknown, has no such port, or was added before.
+// Add adds the ports of the hosts in a list of names, which may have brackets;
+// a host's adapters are in natural order. The error is a host that is unknown,
+// has no such port, or was added before.
 func (r *Ranks) Add(hosts string) error {
 	found, err := r.finder.Hosts(hosts)
 	if err != nil {

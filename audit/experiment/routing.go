@@ -33,8 +33,9 @@ type Routing struct {
 	Routes    *lft.Routing
 }
 
-// New returns a routing of r on vls VLs; 0 for those of the tables. Messages are spread over sls
-// SLs; if sls is below 0, over all VLs, unless the tables have the SL of each path.
+// New returns a routing of r on vls VLs; 0 for those of the tables. Messages
+// are spread over sls SLs; if sls is below 0, over all VLs, unless the tables
+// have the SL of each path.
 func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	if sls < 0 && vls > 1 && r.PathSLs == nil {
 		sls = vls
@@ -82,8 +83,9 @@ func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
 	return &lanes, nil
 }
 
-// AddChoices returns each static routing with each of the choices. Switches choose among the ports
-// in given or, if that is nil, in adaptive.Widen. All keep the static ports and lanes.
+// AddChoices returns each static routing with each of the choices. Switches
+// choose among the ports in given or, if that is nil, in adaptive.Widen. All
+// keep the static ports and lanes.
 func AddChoices(ctx context.Context, static []Routing, choices []string, given *adaptive.Tables) ([]Routing, error) {
 	states := map[string]adaptive.State{Static: adaptive.Static, Free: adaptive.Free, HBF: adaptive.HBF}
 	var list []Routing

@@ -36,8 +36,9 @@ type State struct {
 
 // Traffic has the figures of a group under some tables.
 type Traffic struct {
-	// Pairs counts the ordered pairs of a CA or router port and a LID of another such port, with at
-	// least one of them in the group; Lost counts those that the tables do not deliver.
+	// Pairs counts the ordered pairs of a CA or router port and a LID of
+	// another such port, with at least one of them in the group; Lost counts
+	// those that the tables do not deliver.
 	Pairs int64 `json:"pairs"`
 	Lost  int64 `json:"lost_pairs"`
 	// MaxRoutes is the load of the busiest uplink, in the direction with more routes.
@@ -211,8 +212,9 @@ func (s *Set) AddFindings(states []State, list []verify.Finding) []State {
 	return all
 }
 
-// groupsOf lists the groups that a finding is about, ascending: those of the port with its LID, of
-// its ports and its switch; if there are none of these, of the switches of its witness.
+// groupsOf lists the groups that a finding is about, ascending: those of the
+// port with its LID, of its ports and its switch; if there are none of these,
+// of the switches of its witness.
 func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 	var nodes []fabric.NodeID
 	add := func(g fabric.GUID) {

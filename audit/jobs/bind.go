@@ -57,8 +57,9 @@ type stream struct {
 	weight    float64 // how often it runs
 }
 
-// senders returns, for the port with index dst, the ports that send to it, some several times, and
-// how much to each of its LIDs. Ranks of one host send each other nothing by the fabric.
+// senders returns, for the port with index dst, the ports that send to it,
+// some several times, and how much to each of its LIDs. Ranks of one host send
+// each other nothing by the fabric.
 func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
@@ -159,7 +160,6 @@ func hostNumbers(f *fabric.Fabric) []int32 {
 	return number
 }
 
-// binder finds jobs in a fabric.
 type binder struct {
 	f      *fabric.Fabric
 	x      *File
@@ -247,8 +247,9 @@ func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
 	return nil
 }
 
-// communicators lists sets of ranks that run patterns among themselves, as indices in ends: a set
-// for each place of a port on its host, or one set of all ranks with ranks-per-host.
+// communicators lists sets of ranks that run patterns among themselves, as
+// indices in ends: a set for each place of a port on its host, or one set of
+// all ranks with ranks-per-host.
 func (t *flows) communicators(j *job) (sets [][]int32) {
 	if j.perHost == 0 {
 		for k := 0; ; k++ {

@@ -22,9 +22,10 @@
 //	    group: rack:r12                 # a group of hosts (package groups)
 //	    patterns: [{pattern: "halo:4x4", size: 1M}]
 //
-// Without ranks-per-host each host has one rank for each of its ports. Ports at the same place of
-// their hosts run the patterns among themselves, as the rails of a cluster do, and each such set
-// has its part of the size. File names are relative to the file that has them.
+// Without ranks-per-host each host has one rank for each of its ports. Ports
+// at the same place of their hosts run the patterns among themselves, as the
+// rails of a cluster do, and each such set has its part of the size. File
+// names are relative to the file that has them.
 package jobs
 
 import (

@@ -37,9 +37,10 @@ type Job struct {
 	*Times
 }
 
-// Times is how long the bytes of a job take, by static loads. All jobs begin at once, and those
-// that have bytes left for a cable share its rate evenly. So a job with b bytes is done when each
-// job has sent b bytes, or all its bytes if they are fewer.
+// Times is how long the bytes of a job take, by static loads. All jobs begin
+// at once, and those that have bytes left for a cable share its rate evenly.
+// So a job with b bytes is done when each job has sent b bytes, or all its
+// bytes if they are fewer.
 type Times struct {
 	// Ideal is the time of the job's busiest host cable for the job's bytes alone, as on a
 	// crossbar; seconds.
@@ -79,8 +80,9 @@ type Part struct {
 type Shared struct {
 	Jobs   [2]string `json:"jobs"`
 	Cables int       `json:"cables"` // each direction counts
-	// Seconds is the longest time of a cable for the smaller bytes of the two. Worst is that cable;
-	// its Jobs are these two alone, as pairs may be as many as the square of the jobs.
+	// Seconds is the longest time of a cable for the smaller bytes of the two.
+	// Worst is that cable; its Jobs are these two alone, as pairs may be as
+	// many as the square of the jobs.
 	Seconds float64 `json:"seconds"`
 	Worst   Cable   `json:"worst"`
 }
@@ -135,8 +137,9 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*R
 	return r, nil
 }
 
-// Loads returns the loads of jobs under tables, by PortID and ascending job, and by job the bytes
-// that the tables do not deliver, both without the background. Errors: ctx's.
+// Loads returns the loads of jobs under tables, by PortID and ascending job,
+// and by job the bytes that the tables do not deliver, both without the
+// background. Errors: ctx's.
 func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, lost []float64, err error) {
 	by = make([][]Load, t.f.NumPorts())
 	for i, j := range t.jobs {

@@ -19,9 +19,10 @@ const (
 	maxAmount = 1 << 50
 )
 
-// ReadMatrix reads a communication matrix. It has a line for each rank that sends, with what each
-// rank gets from it; or, under a head that names the columns, lines of a sender, a receiver and an
-// amount. Commas, semicolons, tabs or blanks separate numbers. Errors are *fabric.ParseError.
+// ReadMatrix reads a communication matrix. It has a line for each rank that
+// sends, with what each rank gets from it; or, under a head that names the
+// columns, lines of a sender, a receiver and an amount. Commas, semicolons,
+// tabs or blanks separate numbers. Errors are *fabric.ParseError.
 func ReadMatrix(name string, data []byte) (*traffic.Matrix, error) {
 	m := &matrixReader{}
 	number := 0

@@ -24,10 +24,11 @@ import (
 //   - The radix of a node is the number of its children (README of SHArP 1.1); max_tree_radix of sharp_am is at most 252.
 //   - The sum comes back by multicast (Rev 3.3.0, Setting up NVIDIA SHARP Environment).
 //
-// How sharp_am chooses roots is not public, nor the time that a node takes, which is 0 here; low
-// latency trees are not here. A tree is the routes of the tables to a switch, up to where all have
-// met: the root. Jobs choose roots in the order of their names: that whose tree shares fewest
-// switches and cables with earlier ones, then has fewest levels and switches.
+// How sharp_am chooses roots is not public, nor the time that a node takes,
+// which is 0 here; low latency trees are not here. A tree is the routes of the
+// tables to a switch, up to where all have met: the root. Jobs choose roots in
+// the order of their names: that whose tree shares fewest switches and cables
+// with earlier ones, then has fewest levels and switches.
 
 // MostRadix bounds the children of a switch.
 const MostRadix = 252
@@ -220,8 +221,9 @@ func (r *Reduction) join(f *fabric.Fabric, p fabric.PortID) {
 	r.uses, r.masks = append(r.uses, min(p, q)), append(r.masks, q)
 }
 
-// addTo appends ranks to a part: one for each switch but the root, children before parents, then
-// one for each port by which the root sends. It returns the tree by ranks; nil if r is nil.
+// addTo appends ranks to a part: one for each switch but the root, children
+// before parents, then one for each port by which the root sends. It returns
+// the tree by ranks; nil if r is nil.
 func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	if r == nil {
 		return nil

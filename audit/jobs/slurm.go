@@ -72,9 +72,10 @@ func (j *slurmJob) setStates(states []string) {
 	}
 }
 
-// AddSlurm adds the running jobs in the output of squeue --json or scontrol show job. Each is
-// called slurm and its number, and runs an all-to-all of that many bytes. Hosts that have a job
-// already are left out. unknown lists hosts that the fabric lacks. Errors are *fabric.ParseError.
+// AddSlurm adds the running jobs in the output of squeue --json or scontrol
+// show job. Each is called slurm and its number, and runs an all-to-all of
+// that many bytes. Hosts that have a job already are left out. unknown lists
+// hosts that the fabric lacks. Errors are *fabric.ParseError.
 func (t *Traffic) AddSlurm(name string, data []byte, bytes float64) (unknown []string, err error) {
 	all, err := readSlurm(name, data)
 	if err != nil {

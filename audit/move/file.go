@@ -45,8 +45,9 @@ type reader struct {
 //	add switch|host NAME [GUID] PORTS     the GUID is made up where it is not known yet
 //	remove NODE                           all of its cables are unplugged
 //
-// Names are as names.Find has them, in quotation marks if they have blanks; PORT is a number or a
-// label. Each edit must be possible after those before it. Errors are *fabric.ParseError.
+// Names are as names.Find has them, in quotation marks if they have blanks;
+// PORT is a number or a label. Each edit must be possible after those before
+// it. Errors are *fabric.ParseError.
 func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a file of edits", "edits: and a list of edits, or steps: and a list of such lists")
 	if err != nil {

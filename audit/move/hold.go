@@ -46,10 +46,11 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 // those of then, and switches without a cable in rest get their entries of next. held is
 // drain.Overlay of rest and from.
 //
-// Packets for a LID that could loop take the path of those for a neighbour on the same switch. If
-// that is not safe, their entries are taken out and cuts is true: ports are cut off before their
-// cables are unplugged. The error has a drain.Reason if packets could loop for a LID whose port
-// keeps its cable; else it is that of verify.Check.
+// Packets for a LID that could loop take the path of those for a neighbour on
+// the same switch. If that is not safe, their entries are taken out and cuts
+// is true: ports are cut off before their cables are unplugged. The error has
+// a drain.Reason if packets could loop for a LID whose port keeps its cable;
+// else it is that of verify.Check.
 func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
 	x := held.Routing.Fabric
 	if held.Verify.Verdict != verify.VerdictErrors {
@@ -80,9 +81,10 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	return r, true, err
 }
 
-// mend changes the entries for LIDs whose packets could loop. If detour is set, it tries follow
-// before it takes entries out. cuts is true if a port can no longer be reached, and safe is false
-// if packets could loop for a LID whose port keeps its cable.
+// mend changes the entries for LIDs whose packets could loop. If detour is
+// set, it tries follow before it takes entries out. cuts is true if a port can
+// no longer be reached, and safe is false if packets could loop for a LID
+// whose port keeps its cable.
 func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
 	for lid := fabric.LID(1); lid <= h.r.Tables.MaxLID(); lid++ {
 		if !h.loops(lid) {

@@ -2,10 +2,11 @@
 // unplugged and plugged in, and the forwarding tables for each moment, checked in advance. It makes
 // no promise to other modules.
 //
-// A step unplugs some cables and plugs in others. First these are drained, as in package drain:
-// tables lead around cables that are still there. Then the cables are moved under these tables,
-// which use neither old nor new ones. Then other tables use the new ones. So cables change only
-// under tables that are safe with and without them, and tables change only while cables stay.
+// A step unplugs some cables and plugs in others. First these are drained, as
+// in package drain: tables lead around cables that are still there. Then the
+// cables are moved under these tables, which use neither old nor new ones.
+// Then other tables use the new ones. So cables change only under tables that
+// are safe with and without them, and tables change only while cables stay.
 package move
 
 import (
@@ -90,19 +91,22 @@ type State struct {
 	Verdict string  `json:"verdict"`
 	// Unplugged is the verdict without the cables that move.
 	Unplugged string `json:"verdict_unplugged,omitempty"`
-	// Write leads to these tables from those before. Back is for the way back: out of After it
-	// leads around the new cables, and out of Drained to the tables before the step. A switch
-	// without a cable when the others got entries has none: those in WriteFirst or BackFirst get
-	// all of theirs before the order of Write or Back begins.
+	// Write leads to these tables from those before. Back is for the way back:
+	// out of After it leads around the new cables, and out of Drained to the
+	// tables before the step. A switch without a cable when the others got
+	// entries has none: those in WriteFirst or BackFirst get all of theirs
+	// before the order of Write or Back begins.
 	Write      drain.Change  `json:"write"`
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
 	BackFirst  []fabric.GUID `json:"back_first,omitempty"`
-	// Cuts is set in Drained if these tables cut off hosts and switches whose cables move, since no
-	// tables that reach them are safe. Otherwise they work until they are unplugged.
+	// Cuts is set in Drained if these tables cut off hosts and switches whose
+	// cables move, since no tables that reach them are safe. Otherwise they
+	// work until they are unplugged.
 	Cuts bool `json:"cuts_off,omitempty"`
-	// BackCuts is set if the tables of Back cut off hosts and switches that came, since no tables
-	// that reach them are safe. Otherwise they work until they are unplugged.
+	// BackCuts is set if the tables of Back cut off hosts and switches that
+	// came, since no tables that reach them are safe. Otherwise they work
+	// until they are unplugged.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
 
 	// Compiled has the tables on the cables that are there when they are written.
@@ -121,11 +125,12 @@ type planner struct {
 	want  *fabric.Fabric  // these nodes with the new cables
 }
 
-// Make plans a job. base has the tables in force on the fabric before, which compile.Run made or
-// kept with route. If the job has no steps, Make first plugs in cables whose ports are free, then
-// moves cables, and last unplugs those that are not replaced, in few steps. A step that cuts off a
-// host that keeps its cable, or exceeds the limit, is refused. If the job has steps, the first
-// refused one ends the plan. Errors: those of compile.Run.
+// Make plans a job. base has the tables in force on the fabric before, which
+// compile.Run made or kept with route. If the job has no steps, Make first
+// plugs in cables whose ports are free, then moves cables, and last unplugs
+// those that are not replaced, in few steps. A step that cuts off a host that
+// keeps its cable, or exceeds the limit, is refused. If the job has steps, the
+// first refused one ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	p := &planner{ctx: ctx, job: job, route: route, opt: opt, plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
@@ -169,8 +174,9 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	return reason, err
 }
 
-// drain sets s.Drained: tables that lead around the cables that the step unplugs. rest has the
-// tables without these cables. Errors may have a drain.Reason, here and below.
+// drain sets s.Drained: tables that lead around the cables that the step
+// unplugs. rest has the tables without these cables. Errors may have a
+// drain.Reason, here and below.
 func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
 	now := *p.now
 	var part drain.Part

@@ -12,8 +12,9 @@ import (
 
 // Job is the recabling to plan.
 type Job struct {
-	// Nodes has all nodes of the fabrics before and after, without cables, and with the LIDs that
-	// they have when they are cabled. Old and New are the cables before and after.
+	// Nodes has all nodes of the fabrics before and after, without cables, and
+	// with the LIDs that they have when they are cabled. Old and New are the
+	// cables before and after.
 	Nodes    *fabric.Fabric
 	Old, New []fabric.Cable
 	before   *fabric.Fabric
@@ -100,7 +101,6 @@ func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, 
 	return j, nil
 }
 
-// guidsOf lists the GUIDs of nodes.
 func guidsOf(f *fabric.Fabric) []fabric.GUID {
 	return text.Each(f.Nodes(), func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
@@ -155,11 +155,12 @@ func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	return err
 }
 
-// Between returns the job that turns old into new. Nodes are matched by GUID or, if byName is set,
-// by names, which must then be unique. Nodes of new keep the LIDs that they have in old. A cable
-// with the same ends is the same cable, whatever its rate; one without a rate gets that of the
-// fastest cable of either node. Errors: GUIDs or names that do not tell nodes apart, more ports in
-// new than in old.
+// Between returns the job that turns old into new. Nodes are matched by GUID
+// or, if byName is set, by names, which must then be unique. Nodes of new keep
+// the LIDs that they have in old. A cable with the same ends is the same
+// cable, whatever its rate; one without a rate gets that of the fastest cable
+// of either node. Errors: GUIDs or names that do not tell nodes apart, more
+// ports in new than in old.
 func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	b, err := newBuilder(old)
 	if err != nil {

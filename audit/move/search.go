@@ -56,8 +56,9 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	return false, nil
 }
 
-// join puts units together, and adds cables that can be plugged in once theirs are out. It drops
-// cables that do not lead to a switch with a cable, directly or over others of them.
+// join puts units together, and adds cables that can be plugged in once theirs
+// are out. It drops cables that do not lead to a switch with a cable, directly
+// or over others of them.
 func (p *planner) join(units []Batch) (b Batch) {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
@@ -86,8 +87,9 @@ func (p *planner) join(units []Batch) (b Batch) {
 	return b
 }
 
-// arrivals lists the cables to plug in: free those whose ports are free, between switches first;
-// moves the others, with the cables to unplug in their way, two if two cables are swapped.
+// arrivals lists the cables to plug in: free those whose ports are free,
+// between switches first; moves the others, with the cables to unplug in their
+// way, two if two cables are swapped.
 func (p *planner) arrivals() (free, moves []Batch) {
 	f, now := p.job.Nodes, p.now.Routing.Fabric
 	var hosts []Batch

@@ -1,5 +1,6 @@
-// Package paths follows packets through forwarding tables: it finds the cables, lanes and loads of
-// a path, and who shares its busiest cable. It makes no promise to other modules.
+// Package paths follows packets through forwarding tables: it finds the
+// cables, lanes and loads of a path, and who shares its busiest cable. It
+// makes no promise to other modules.
 package paths
 
 import (

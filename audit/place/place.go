@@ -1,12 +1,13 @@
 // Package place finds hosts for a job where it and the running jobs disturb each other least. It
 // makes no promise to other modules.
 //
-// Candidates are sets of free hosts: two, and what a search finds from each of these; see firstSets
-// and search. Each is judged by the loads that the job's pattern puts on cables under the tables,
-// as package jobs counts them: jobs that have bytes left for a cable share its rate evenly. The
-// cost of a set is the time of the job there, plus the most that a running job is delayed on one
-// cable. The least cost is first; among equals fewer shared cables, fewer hops, fewer leaves, and
-// fewer leaves that are no longer free as a whole.
+// Candidates are sets of free hosts: two, and what a search finds from each of
+// these; see firstSets and search. Each is judged by the loads that the job's
+// pattern puts on cables under the tables, as package jobs counts them: jobs
+// that have bytes left for a cable share its rate evenly. The cost of a set is
+// the time of the job there, plus the most that a running job is delayed on
+// one cable. The least cost is first; among equals fewer shared cables, fewer
+// hops, fewer leaves, and fewer leaves that are no longer free as a whole.
 package place
 
 import (

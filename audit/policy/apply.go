@@ -11,9 +11,10 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Apply applies the policy to findings, and gives them fingerprints. Allowed missing cables become
-// notes, rules get the policy's severities, and waivers excuse findings until their day has passed.
-// today is a day, as time.Parse returns it for a date alone. p may be nil.
+// Apply applies the policy to findings, and gives them fingerprints. Allowed
+// missing cables become notes, rules get the policy's severities, and waivers
+// excuse findings until their day has passed. today is a day, as time.Parse
+// returns it for a date alone. p may be nil.
 func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 	if p == nil {
 		r.SetFingerprints(f)

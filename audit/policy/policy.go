@@ -1,6 +1,7 @@
-// Package policy checks a fabric and its tables against what operators write down: the intended
-// topology, required links, limits and properties of the routing, the severity of each rule, and
-// which findings are excused until when. It makes no promise to other modules.
+// Package policy checks a fabric and its tables against what operators write
+// down: the intended topology, required links, limits and properties of the
+// routing, the severity of each rule, and which findings are excused until
+// when. It makes no promise to other modules.
 //
 // The file is YAML. All keys are optional, unknown ones are errors:
 //

@@ -14,9 +14,10 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Routing checks tables against the policy. t are the tables of f, nil for none, and r is the
-// result of verify.Check for them. It takes O(switches x LIDs) for each required property. Errors
-// are ctx's, and roots of the policy that are no switches of f.
+// Routing checks tables against the policy. t are the tables of f, nil for
+// none, and r is the result of verify.Check for them. It takes O(switches x
+// LIDs) for each required property. Errors are ctx's, and roots of the policy
+// that are no switches of f.
 func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r *verify.Result) ([]verify.Finding, error) {
 	if t == nil {
 		demands := len(p.Require) + text.CountIf([]float64{float64(p.MaxHops), p.MaxImbalance}, func(limit float64) bool { return limit > 0 })
@@ -159,9 +160,10 @@ type turn struct {
 	way  []verify.Hop  // the two channels of the turn
 }
 
-// findTurns follows packets from all CA and router ports to each LID of another such port, as far
-// as the tables deliver it. It counts the LIDs to which wrong finds a turn: from switch s by port
-// first to u, and from there by port second to v. The lowest of these LIDs is the example.
+// findTurns follows packets from all CA and router ports to each LID of
+// another such port, as far as the tables deliver it. It counts the LIDs to
+// which wrong finds a turn: from switch s by port first to u, and from there
+// by port second to v. The lowest of these LIDs is the example.
 func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) (bad turn) {
 	tree := lft.NewForest(f)
 	sends := make([]bool, f.NumSwitches()) // hosts send from this switch or through it

@@ -10,12 +10,13 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Bisection is the effective bisection bandwidth of Hoefler, Schneider and Lumsdaine (Multistage
-// switches are not crossbars, Cluster 2008): CA and router ports are divided into two halves at
-// random, and each port of one half sends to a port of the other, all at once. A channel divides
-// its rate evenly among its routes, and a route gets the least of its shares, here in parts of the
-// rate of its slower host cable: 1 is what a crossbar would do. A bisection has the mean of its
-// routes.
+// Bisection is the effective bisection bandwidth of Hoefler, Schneider and
+// Lumsdaine (Multistage switches are not crossbars, Cluster 2008): CA and
+// router ports are divided into two halves at random, and each port of one
+// half sends to a port of the other, all at once. A channel divides its rate
+// evenly among its routes, and a route gets the least of its shares, here in
+// parts of the rate of its slower host cable: 1 is what a crossbar would do. A
+// bisection has the mean of its routes.
 type Bisection struct {
 	Bisections int     `json:"bisections"`
 	Seed       uint64  `json:"seed"`

@@ -11,11 +11,12 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Disjoint tells how independent the paths to the LIDs of a port are. A pair is a switch with CA or
-// router ports, and a port with several LIDs on another switch. The figure of a pair is the
-// greatest number of LIDs of the port whose paths from the switch have pairwise nothing in common:
-// no channel between switches (Cables), and no switch between the two ends either (Switches). A LID
-// that the switch does not deliver has no path.
+// Disjoint tells how independent the paths to the LIDs of a port are. A pair
+// is a switch with CA or router ports, and a port with several LIDs on another
+// switch. The figure of a pair is the greatest number of LIDs of the port
+// whose paths from the switch have pairwise nothing in common: no channel
+// between switches (Cables), and no switch between the two ends either
+// (Switches). A LID that the switch does not deliver has no path.
 type Disjoint struct {
 	LIDs     int    `json:"lids"`  // of the port with most
 	Pairs    int64  `json:"pairs"` // number of pairs
@@ -32,9 +33,10 @@ type Spread struct {
 	Mean float64 `json:"mean"`
 }
 
-// Disjointness measures tables t of fabric f, as for Measure. It returns nil if no port has several
-// LIDs, or there is no pair. It takes O(switches with hosts x LIDs x hops). Figures are those of
-// independent: they may be too small, but are exact for paths on trees. Errors: ctx's.
+// Disjointness measures tables t of fabric f, as for Measure. It returns nil
+// if no port has several LIDs, or there is no pair. It takes O(switches with
+// hosts x LIDs x hops). Figures are those of independent: they may be too
+// small, but are exact for paths on trees. Errors: ctx's.
 func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoint, error) {
 	var ports []fabric.PortID
 	most := 1
@@ -208,9 +210,10 @@ func (w *disjointWorker) pair(s, to fabric.NodeID, lids int) (cables, switches i
 	return independent(w.meets[0], there), independent(w.meets[1], there)
 }
 
-// independent counts members of a set that do not meet each other. It takes the one that meets
-// fewest others, leaves those out, and goes on until none is left. That is the greatest number if,
-// as on trees, all that a member meets meet each other.
+// independent counts members of a set that do not meet each other. It takes
+// the one that meets fewest others, leaves those out, and goes on until none
+// is left. That is the greatest number if, as on trees, all that a member
+// meets meet each other.
 func independent(meets []lidSet, of lidSet) (n int) {
 	for of.len() > 0 {
 		fewest, few := math.MaxInt, 0

@@ -11,10 +11,11 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Permutations has the figures of random permutations. In each all ports send at once, each to one
-// port and each port from one, drawn evenly from all permutations; a port that draws itself sends
-// nothing. The contention of a permutation is the greatest number of routes on a channel between
-// switches, times the rate of the fastest channel over its own.
+// Permutations has the figures of random permutations. In each all ports send
+// at once, each to one port and each port from one, drawn evenly from all
+// permutations; a port that draws itself sends nothing. The contention of a
+// permutation is the greatest number of routes on a channel between switches,
+// times the rate of the fastest channel over its own.
 type Permutations struct {
 	Permutations int     `json:"permutations"`
 	Seed         uint64  `json:"seed"`

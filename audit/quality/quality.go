@@ -30,8 +30,9 @@ type Options struct {
 	// How many patterns of traffic to try, 0 for none. If there are more shifts, they are chosen at
 	// random.
 	Bisections, Permutations, Shifts int
-	// Seed chooses the patterns. With one seed a fabric has the same bisections and permutations
-	// whatever its tables, so tables can be told apart by less than their intervals.
+	// Seed chooses the patterns. With one seed a fabric has the same
+	// bisections and permutations whatever its tables, so tables can be told
+	// apart by less than their intervals.
 	Seed    uint64
 	Hottest int // bounds the list of most loaded channels
 }

@@ -80,8 +80,9 @@ func (w *walker) shuffle(list []fabric.PortID, source rand.Source) []fabric.Port
 	return w.shuffled
 }
 
-// try lets each sender send to its receiver, all at once, except to itself or to NoPort. Each port
-// sends once at most, and receives once at most, so host cables are never shared.
+// try lets each sender send to its receiver, all at once, except to itself or
+// to NoPort. Each port sends once at most, and receives once at most, so host
+// cables are never shared.
 func (w *walker) try() (bandwidth, contention float64, lost int64) {
 	w.follow()
 	for _, h := range w.hops {
@@ -111,9 +112,10 @@ func (w *walker) try() (bandwidth, contention float64, lost int64) {
 	return 1, contention, lost
 }
 
-// follow finds the routes and hops of the pattern, to the first LID of each receiver. All routes go
-// one hop at a time, so that waits for memory overlap. A route that comes again to the switch where
-// it was after the last power of 2 hops is in a loop, and not delivered.
+// follow finds the routes and hops of the pattern, to the first LID of each
+// receiver. All routes go one hop at a time, so that waits for memory overlap.
+// A route that comes again to the switch where it was after the last power of
+// 2 hops is in a loop, and not delivered.
 func (w *walker) follow() {
 	m, f := w.m, w.m.f
 	w.routes, w.moving, w.hops = w.routes[:0], w.moving[:0], w.hops[:0]

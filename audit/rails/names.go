@@ -14,9 +14,10 @@ type kind struct {
 	hosts int
 }
 
-// findRails assigns a rail to each key of members' ports, then to ports without a key. The first
-// rails are those of the most common kind of host with the usual number of ports, in its order.
-// Keys of other kinds follow, the most common kinds first.
+// findRails assigns a rail to each key of members' ports, then to ports
+// without a key. The first rails are those of the most common kind of host
+// with the usual number of ports, in its order. Keys of other kinds follow,
+// the most common kinds first.
 func (x *finder) findRails() error {
 	x.rail = make(map[string]int)
 	x.onRail = make(map[place]int)

@@ -2,11 +2,12 @@
 // are in each other's places, which are missing, and the loads of routes and of collective
 // operations. It makes no promise to other modules.
 //
-// In a cluster with rails each host has several ports, each cabled to another leaf: port k of hosts
-// near each other to the same one. Ports of the same name, such as mlx5_3, are on one rail on all
-// hosts. If hosts call their adapters differently, names on the same leaves are one rail, else
-// names in the same place of their hosts' order. A port belongs on the leaf where the hosts that
-// share leaves with its host have their port of the rail.
+// In a cluster with rails each host has several ports, each cabled to another
+// leaf: port k of hosts near each other to the same one. Ports of the same
+// name, such as mlx5_3, are on one rail on all hosts. If hosts call their
+// adapters differently, names on the same leaves are one rail, else names in
+// the same place of their hosts' order. A port belongs on the leaf where the
+// hosts that share leaves with its host have their port of the rail.
 package rails
 
 import (
@@ -116,10 +117,11 @@ type finder struct {
 	members []int                           // by leaf: number of members
 }
 
-// Find finds the rails of a fabric. pattern finds the names of a host and its adapter: see
-// names.Split. If hosts count adapters in different orders, one name is on different rails. So if
-// adapters have labels, which are their PCI addresses, Find takes these if fewer ports are
-// misplaced then. It takes O(ports of hosts x ports of a host). Errors: ErrNoRails, ErrTooMany.
+// Find finds the rails of a fabric. pattern finds the names of a host and its
+// adapter: see names.Split. If hosts count adapters in different orders, one
+// name is on different rails. So if adapters have labels, which are their PCI
+// addresses, Find takes these if fewer ports are misplaced then. It takes
+// O(ports of hosts x ports of a host). Errors: ErrNoRails, ErrTooMany.
 func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	r, err := find(f, pattern, false)
 	if f.Labelled() && (err == nil || errors.Is(err, ErrTooMany)) {

@@ -85,7 +85,6 @@ func (d *Document) printLoads(b *text.Sheet) {
 	}
 }
 
-// printBusiest writes the busiest cable of a pattern.
 func printBusiest(t io.Writer, name string, l Load) {
 	if c := l.Busiest; c != nil {
 		fmt.Fprintf(t, "%s\t%s of %s\t%s\t-> %s\n", name, text.Grouped(c.Flows), text.CountGrouped(l.Flows, "flow", "flows"), c.From.Unquoted(), c.To.Unquoted())

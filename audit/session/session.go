@@ -1,6 +1,7 @@
-// Package session tries changes of a fabric one after another, on the tables in force: cables and
-// switches that fail, are drained, slow down, come back or are plugged elsewhere. The page of
-// ibweave report --interactive uses it; it opens no files. It makes no promise to other modules.
+// Package session tries changes of a fabric one after another, on the tables
+// in force: cables and switches that fail, are drained, slow down, come back
+// or are plugged elsewhere. The page of ibweave report --interactive uses it;
+// it opens no files. It makes no promise to other modules.
 //
 // Every step has the result of a command for the same tables. For changed cables the
 // tables are those of compile --previous; a failure also has the result of whatif, and drained

@@ -14,8 +14,9 @@ type LostHosts struct {
 	// with the entries from before the failure, some switch with other hosts reaches none of
 	// their ports, but did before. CutOff is included.
 	UntilWritten []string `json:"until_written,omitempty"`
-	// CutOff lists hosts that stay lost. None of their ports is cabled to a part of the fabric
-	// with at least half as many host ports as the largest part, but one was before.
+	// CutOff lists hosts that stay lost. None of their ports is cabled to a
+	// part of the fabric with at least half as many host ports as the largest
+	// part, but one was before.
 	CutOff []string `json:"cut_off,omitempty"`
 }
 

@@ -51,8 +51,9 @@ func (r *Result) shard() (shard, shards int, ok bool) {
 	return shard, shards, err == nil && shard >= 1 && shard <= shards && fmt.Sprintf("%d/%d", shard, shards) == r.Shard
 }
 
-// Merge joins the results of all shards, as read by Read, into that of one run without shards.
-// names are for errors: shards of different runs, and shards that come twice or are missing.
+// Merge joins the results of all shards, as read by Read, into that of one run
+// without shards. names are for errors: shards of different runs, and shards
+// that come twice or are missing.
 func Merge(names []string, results []*Result) (*Result, error) {
 	if len(results) == 0 {
 		return nil, fmt.Errorf("no results")

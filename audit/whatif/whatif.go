@@ -1,7 +1,8 @@
-// Package whatif finds out what happens to a fabric when cables or switches fail: who is cut off,
-// how many forwarding entries a subnet manager has to write, whether there is a credit loop, and
-// where the load goes. If the engine can (lft.Incremental), only what changed is routed and
-// verified, else all. It makes no promise to other modules.
+// Package whatif finds out what happens to a fabric when cables or switches
+// fail: who is cut off, how many forwarding entries a subnet manager has to
+// write, whether there is a credit loop, and where the load goes. If the
+// engine can (lft.Incremental), only what changed is routed and verified, else
+// all. It makes no promise to other modules.
 package whatif
 
 import (
@@ -101,9 +102,10 @@ type Before struct {
 type Case struct {
 	Number int    `json:"number"` // among all failures of the fabric, from 0
 	Failed []Part `json:"failed"`
-	// Gone counts pairs with a port that lost its own cable: no routing can save them. Lost counts
-	// pairs of ports that still have a cable, reached each other before, and no longer do. If Lost
-	// is above 0, the failed part is a single point of failure.
+	// Gone counts pairs with a port that lost its own cable: no routing can
+	// save them. Lost counts pairs of ports that still have a cable, reached
+	// each other before, and no longer do. If Lost is above 0, the failed part
+	// is a single point of failure.
 	Gone int64 `json:"gone_pairs"`
 	Lost int64 `json:"lost_pairs"`
 	// CreditLoops counts those after the failure, of management traffic too.
@@ -202,9 +204,10 @@ func (r *Result) Sort(order string) {
 	slices.SortFunc(r.Cases, func(a, b Case) int { return cmp.Or(by(&a, &b), a.compare(&b)) })
 }
 
-// compare puts the case that does more harm first. It compares, in this order: a refused routing,
-// lost pairs, credit loops, fewer cables of hosts (which cut off their hosts in any fabric), hosts
-// that lose all their ports, pairs that are gone, the greatest load, entries to write.
+// compare puts the case that does more harm first. It compares, in this order:
+// a refused routing, lost pairs, credit loops, fewer cables of hosts (which
+// cut off their hosts in any fabric), hosts that lose all their ports, pairs
+// that are gone, the greatest load, entries to write.
 func (c *Case) compare(d *Case) int {
 	refused := func(c *Case) int { return min(len(c.Refused), 1) }
 	return cmp.Or(

@@ -98,8 +98,9 @@ func (b *binder) bind() error {
 // placeKey returns device and port of an end, without its place.
 func placeKey(e End) string { return fold(e.Device) + "\x00" + fold(e.Port) }
 
-// findPlaceholders marks ends that stand in several places, such as "Server 1 IB Port 1" in every
-// rack of ndth2s.csv of UFM's plugin for NDTs. They name no node: any host may be there.
+// findPlaceholders marks ends that stand in several places, such as "Server 1
+// IB Port 1" in every rack of ndth2s.csv of UFM's plugin for NDTs. They name
+// no node: any host may be there.
 func (b *binder) findPlaceholders() {
 	at := map[string]string{}
 	b.placeholder = map[string]bool{}
@@ -339,8 +340,9 @@ func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error
 	return spot{n, fabric.PortNum(num)}, nil
 }
 
-// number sets the port number where an end names an adapter without one: the port that the cable is
-// in, else the adapter's only port with a cable. Otherwise it returns an error.
+// number sets the port number where an end names an adapter without one: the
+// port that the cable is in, else the adapter's only port with a cable.
+// Otherwise it returns an error.
 func (b *binder) number(x *bound) error {
 	for i := range x.ends {
 		s, other := &x.ends[i], x.ends[1-i]
@@ -399,9 +401,10 @@ func (b *binder) guessTypes() {
 	}
 }
 
-// substitute replaces an invented adapter by the one in its place: for a placeholder any, else one
-// of the same host, as in UFM's expected_report.json. That adapter must be cabled to the port that
-// the plan says, and the plan must not name it elsewhere.
+// substitute replaces an invented adapter by the one in its place: for a
+// placeholder any, else one of the same host, as in UFM's
+// expected_report.json. That adapter must be cabled to the port that the plan
+// says, and the plan must not name it elsewhere.
 func (b *binder) substitute(x *bound) {
 	for i, s := range x.ends {
 		p := b.port(x.ends[1-i])

@@ -44,8 +44,9 @@ func columnKey(name string) string {
 	}, strings.ToLower(name))
 }
 
-// columnNamed finds what a column has. side is the end of the cable, -1 if the name does not tell;
-// thing is device or port. A word for the end alone means the device. ok is false for other names.
+// columnNamed finds what a column has. side is the end of the cable, -1 if the
+// name does not tell; thing is device or port. A word for the end alone means
+// the device. ok is false for other names.
 func columnNamed(name string) (side, thing int, ok bool) {
 	key := strings.TrimPrefix(columnKey(name), "fields") // #Fields:StartDevice of UFM
 	for thing, words := range thingWords {
@@ -79,8 +80,9 @@ type csvRow struct {
 	fields []string
 }
 
-// csv reads NDTs and other CSV. After the header, a row that begins with # is a comment. A row
-// without a second device and port is skipped: UFM writes ports that are down so.
+// csv reads NDTs and other CSV. After the header, a row that begins with # is
+// a comment. A row without a second device and port is skipped: UFM writes
+// ports that are down so.
 func (r *reader) csv(data []byte) error {
 	rows, err := r.rows(data)
 	if err != nil {
@@ -183,8 +185,9 @@ func isCable(fields []string) bool {
 		strings.ContainsAny(fields[1], digits) && strings.ContainsAny(fields[3], digits)
 }
 
-// headerOf reads a row as a header; found counts the required columns. If names do not tell the
-// end, as in Device, Port, Device, Port, the first column belongs to the first device.
+// headerOf reads a row as a header; found counts the required columns. If
+// names do not tell the end, as in Device, Port, Device, Port, the first
+// column belongs to the first device.
 func headerOf(fields []string) (h *header, found int) {
 	h = &header{at: [required]int{-1, -1, -1, -1}}
 	for i, f := range fields {

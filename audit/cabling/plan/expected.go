@@ -11,9 +11,10 @@ import (
 
 // Expected is the fabric that a plan describes.
 type Expected struct {
-	// Fabric has the nodes that the plan names, with the GUIDs of the real fabric, and its cables.
-	// Cables that the plan does not judge are as in the real fabric: those between chips of a
-	// chassis, those to aggregation nodes, and kinds that the plan lacks (see Unjudged).
+	// Fabric has the nodes that the plan names, with the GUIDs of the real
+	// fabric, and its cables. Cables that the plan does not judge are as in
+	// the real fabric: those between chips of a chassis, those to aggregation
+	// nodes, and kinds that the plan lacks (see Unjudged).
 	Fabric *fabric.Fabric
 	// Invented has the GUIDs of nodes that only the plan has. No device has them.
 	Invented map[fabric.GUID]bool
@@ -26,11 +27,12 @@ type Expected struct {
 	number []int // by NodeID of f, then of invented nodes: index in the builder, or -1
 }
 
-// Bind finds the nodes and ports of f that a plan names, and makes the fabric that the plan
-// describes. A device is the first of these: a node of that GUID; an adapter that the port names
-// ("HOST ibp11s0f0"); a switch system, whose ports may be on several chips ("Blade 16_Port 2/20" is
-// port 20 of the chip that describes itself as .../L16/U2); a node of that description or name; a
-// host with one adapter; else a node that the fabric lacks.
+// Bind finds the nodes and ports of f that a plan names, and makes the fabric
+// that the plan describes. A device is the first of these: a node of that
+// GUID; an adapter that the port names ("HOST ibp11s0f0"); a switch system,
+// whose ports may be on several chips ("Blade 16_Port 2/20" is port 20 of the
+// chip that describes itself as .../L16/U2); a node of that description or
+// name; a host with one adapter; else a node that the fabric lacks.
 //
 // Errors are *fabric.ParseError: a name that means several nodes, a port that no node of
 // the kind can have, a port with two cables. Bind takes O(nodes + ports + cables).
@@ -234,7 +236,6 @@ func (v *Verdict) String() string {
 	return s
 }
 
-// listed returns a cable of the plan as an entry of a list.
 func listed(c *Cable) Listed { return Listed{Cable: c.String(), File: c.File, Line: c.Line} }
 
 // Judge makes the verdict of r, which cabling.Check found with e.Fabric as the expectation. It also

@@ -80,8 +80,9 @@ func (w *writer) cable(p, q fabric.PortID) string {
 	return c.String()
 }
 
-// Write writes the cables of a fabric as a plan of one of Forms, in the order of ports. Cables
-// inside a chassis and to aggregation nodes are left out. Errors are those of out.
+// Write writes the cables of a fabric as a plan of one of Forms, in the order
+// of ports. Cables inside a chassis and to aggregation nodes are left out.
+// Errors are those of out.
 func Write(out io.Writer, f *fabric.Fabric, form string) error {
 	w := newWriter(f)
 	switch form {
