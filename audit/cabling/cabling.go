@@ -54,7 +54,7 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 		r.Recabled = c.expected.compare()
 	case opt.Meant != nil:
 		if shape = opt.Meant.fitShape(f, shape, c); shape != nil {
-			shape.Certain = true // by the operator's word
+			shape.Certain = true // the operator says so
 			r.Shape = shape
 			c.addDeviations(shape)
 		}
@@ -195,7 +195,7 @@ func (c *checker) checkNodes() {
 		}
 	}
 
-	owner := make(map[fabric.GUID]fabric.PortID) // of a GUID; for a node's own GUID, its port 0
+	owner := make(map[fabric.GUID]fabric.PortID) // of a port's GUID; for a node's GUID, port 0
 	for _, n := range f.Nodes() {
 		owner[f.Node(n).GUID] = f.PortBase(n)
 	}

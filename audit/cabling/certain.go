@@ -12,7 +12,7 @@ import (
 // its cables. A wrong guess gives some switches a wrong place, and they lack
 // most of the cables of that place.
 const (
-	leastFit     = 0.75 // what explains less is no shape at all
+	leastFit     = 0.75 // a shape that explains less is dropped
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many
 	misfitCables = 3    // a switch with this many cables missing, half of its cables or more, does not fit
 )

@@ -16,7 +16,7 @@ type kind struct {
 	near, far device
 }
 
-// device is a model.
+// device is a model of adapters or switches.
 type device struct {
 	vendor uint32
 	id     uint16
@@ -183,7 +183,7 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 	}
 }
 
-// linksShown returns by PortID the link that its owner can do, by the rule at checkLinks.
+// linksShown returns by PortID the width and speed that its owner can do, see checkLinks.
 func (c *checker) linksShown() []fabric.Link {
 	f := c.f
 	shows := make([]fabric.Link, f.NumPorts())

@@ -83,8 +83,8 @@ func (p *planes) isPlanar(chips []fabric.NodeID) bool {
 	return used >= 4 && 4*whole >= 3*used
 }
 
-// findShort reports systems with fewer chips than at least three quarters of the systems
-// of their model have, and returns them by unit.
+// findShort reports systems with fewer chips than usual, if three quarters or more of the systems
+// of their model have the usual number. It returns them by unit.
 func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 	sizes := map[model][]int{}
 	for _, chips := range systems {

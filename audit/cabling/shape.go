@@ -208,8 +208,8 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 // describeIrregular describes a fabric of no other shape: an irregular tree if it has levels.
 func describeIrregular(f *fabric.Fabric) *Shape {
 	low, high := slices.Min(degrees(f)), slices.Max(degrees(f))
-	// It has levels if half of its cables join neighbouring ones, and seven of eight hosts are on
-	// leaves.
+	// A fabric has levels if half of its cables join neighbouring ones, and seven of eight hosts
+	// are on leaves.
 	if level := levels.Of(f); slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8 {
 		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
 		s.Levels = levelSizes(level)

@@ -105,7 +105,7 @@ func Fingerprint(rule string, n int) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// countWords has the words for what findings of a rule count, one and many.
+// countWords has, by rule, words for what its findings count: for one and for many.
 var countWords = map[string][2]string{
 	ForeignLines: {"line is no topology text and skipped", "lines are no topology text and skipped"},
 	LoopbackPlug: {"port is connected to itself", "ports are connected to themselves"},

@@ -123,10 +123,10 @@ const (
 	strayOwners = "a capture decides once each port has its own LID again"
 )
 
-// nameUnowned adds to the reasons of undecided rules the port that the tables
-// name for a LID without one: mostly a host that was down when the topology
-// was read. If the tables lead such a LID to a port without a cable, its
-// finding becomes a warning that the owner is gone.
+// nameUnowned adds to reasons of undecided rules the port that tables name for
+// a LID that no port has: mostly of a host that was down when the topology was
+// read. If the tables lead such a LID to a port without a cable, its finding
+// becomes a warning that the owner is gone.
 func nameUnowned(s *state.State, r *verify.Result) {
 	owners := make(map[string]string) // by "LID 5"
 	for i := range s.Problems {
@@ -134,7 +134,7 @@ func nameUnowned(s *state.State, r *verify.Result) {
 			owners[what] = fabric.Printable(port)
 		}
 	}
-	known, stray := true, false // all LIDs are of ports that are gone or have no LID; some have none
+	known, stray := true, false // each such LID's port is gone or lacks a LID; some port lacks one
 	for i := range r.Findings {
 		x := &r.Findings[i]
 		if x.Rule != verify.StaleEntry || !x.IsRest() && s.Fabric.LIDPort(x.LID) != fabric.NoPort {

@@ -256,7 +256,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 	unrouted := len(all) > 1 && x.fate == noEntry && g.isUnrouted(lids)
 	if unrouted {
-		c.Switches = nil // it is at all of them
+		c.Switches = nil // all switches have it
 	}
 	switch {
 	case x.fate == noCable && len(all) == 2:
@@ -390,10 +390,10 @@ func (g *grouper) groupRest() {
 		case len(x.Witness) > 0 && (x.Rule == verify.SLDropped || x.Rule == verify.ManagementSLDropped || strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd)):
 			end := &x.Witness[len(x.Witness)-1]
 			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch)
-			if strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd) { // tables of lanes are one cause at all ports
+			if strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd) { // an SL-to-VL table is one cause for all ports
 				key = fmt.Sprint(key, " ", end.Port)
 			}
-			for _, at := range g.losses { // static entries lead there, too
+			for _, at := range g.losses { // static entries lose packets there, too
 				if g.f.Node(at.s).GUID == end.Switch && at.port == end.Port && g.by[g.lossKey(at)] != nil {
 					key = g.lossKey(at)
 				}

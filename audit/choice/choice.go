@@ -126,7 +126,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		return nil, nil, &RefusedError{list, lanes}
 	}
 	fastest := slices.MinFunc(running, func(x, y *Candidate) int { return cmp.Compare(x.Jobs, y.Jobs) }).Jobs // time of jobs
-	soonest := text.Where(running, func(c *Candidate) bool { return !(part(c.Jobs, fastest) > equal) })       // all if infinite
+	soonest := text.Where(running, func(c *Candidate) bool { return !(part(c.Jobs, fastest) > equal) })       // all if Jobs is infinite
 	best := least(soonest)
 	c := &Choice{Engine: best.Engine, Candidates: list, Better: better(best, list)}
 	among := fmt.Sprintf("of %d engines", len(running))

@@ -158,7 +158,7 @@ func (s *Standings) patternRows(row func(name string, value func(x *Contender) s
 		row("    so it is", orDash(difference, func(d *quality.Difference) string { return d.Verdict }))
 	}
 	row("all-to-all, greatest load", func(x *Contender) string { return load(x.Quality.AllToAll) })
-	// There are neither if no two ports talk.
+	// Both are nil if no two ports talk.
 	if shown[0].Quality.Permutations != nil {
 		row("random permutations, median load", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.Median) }))
 		row("  load of the 99th percentile", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.P99) }))
@@ -184,7 +184,7 @@ func load(x float64) string {
 func (x *Contender) explain(b *text.Sheet) {
 	if x.Refused != "" {
 		options := ""
-		if strings.HasPrefix(x.Name, OpenSM) { // with its defaults: others, as roots for updn, might do
+		if strings.HasPrefix(x.Name, OpenSM) { // with its defaults; other options may work
 			options = " with these options"
 		}
 		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, options, x.Refused)

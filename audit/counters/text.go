@@ -21,7 +21,7 @@ type Document struct {
 	*Report
 	Hot []sharedChannel `json:"hot"`
 
-	// For the text: whether there are tables, and with choices; and the options of Explain.
+	// For Print: there are tables; they are adaptive; the options of Explain.
 	Tables   bool    `json:"-"`
 	Adaptive bool    `json:"-"`
 	Asked    Options `json:"-"`
@@ -114,7 +114,7 @@ func (d *Document) printHot(b *text.Sheet) {
 		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			i+1, h.Cause, h.From.Unquoted(), h.To.Unquoted(), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // never fails
 	if n := len(d.Hot) - len(shown); n > 0 {
 		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
 	}
@@ -230,7 +230,7 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 			fmt.Fprintln(w)
 		}
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // never fails
 }
 
 // cellOf returns the count of an error at a port, - for none.
@@ -239,7 +239,7 @@ func cellOf(list []Error, counter string) string {
 		if e.Counter != counter {
 			continue
 		}
-		n := strconv.FormatFloat(e.N.N, 'g', 3, 64) // a rate, or of a line
+		n := strconv.FormatFloat(e.N.N, 'g', 3, 64) // a figure of the line
 		if e.N.Count > 0 {
 			n = text.Grouped(int64(e.N.Count))
 		}
@@ -267,7 +267,7 @@ func (d *Document) printRestarts(b *text.Sheet) {
 	}
 }
 
-// times is a multiple of a mean.
+// times writes a multiple of a mean.
 func times(x float64) string {
 	switch {
 	case x == 0:

@@ -39,7 +39,7 @@ func stagesOf(n int, constraints []before) (stage []int32, ok bool) {
 type blockOrder struct {
 	number      int
 	writes      []uint64 // by switch: a bit for each LID whose entry changes
-	constraints []before // by LID
+	constraints []before // in the order of LIDs
 }
 
 // makeOrder returns the order of the writes of all blocks.

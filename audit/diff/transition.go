@@ -182,7 +182,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	into, g, components, management := &d.Cycles, fromCAs, unicast, false
 	if d.Count == 0 {
 		if d.OldManagement > 0 || d.NewManagement > 0 {
-			return nil // not new: check shows it
+			return nil // not due to the change: check shows it
 		}
 		into, g, components, management = &d.ManagementCycles, w.deps, all, true
 	}

@@ -51,7 +51,7 @@ type Plan struct {
 	Windows []Window `json:"windows"`
 	// Refused lists the parts that cannot be drained even alone.
 	Refused []Refusal `json:"refused"`
-	// GoneHosts has those of each window, as names with brackets.
+	// GoneHosts has Window.GoneHosts of each window, as names with brackets.
 	GoneHosts []string `json:"gone_hosts"`
 }
 
@@ -87,8 +87,8 @@ type Step struct {
 }
 
 // Tables are the tables in force while parts are drained, with the checker's results: Compiled on
-// the whole fabric, Rest on that without these parts, with the same entries as far as it needs
-// them. They are the same if nothing is drained.
+// the whole fabric, Rest on that without these parts. Their entries are the same as far as Rest
+// needs them. Both are one if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
@@ -166,7 +166,7 @@ func (p *planner) add(part *Part) error {
 	return nil
 }
 
-// refusal is the error that something cannot be done.
+// refusal is an error with a Reason.
 type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
@@ -220,8 +220,9 @@ func (p *planner) try(w *Window, part *Part) (err error) {
 	return nil
 }
 
-// Next returns the tables that follow t if only rest is not drained: on rest those of compile
-// --previous, on the whole fabric Overlay of these. Errors: those of compile.Run.
+// Next returns the tables that follow t if all but rest is drained: Rest is as
+// of compile --previous on rest, Compiled its Overlay on the whole fabric.
+// Errors: those of compile.Run.
 func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route compile.Options) (Tables, error) {
 	e := t.Rest.Engine
 	r, err := Keep(ctx, e, rest, t.Rest.Routing, route)

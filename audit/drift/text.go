@@ -61,7 +61,7 @@ func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 		const most = 20
 		for i := range r.PerSwitch {
 			if r.PerSwitch[i].Empty {
-				continue // there is a finding
+				continue // a finding says so
 			}
 			if i == most && !verbose {
 				fmt.Fprintf(b, "\n%s more differ; -v prints them all\n", text.Grouped(len(r.PerSwitch)-i))

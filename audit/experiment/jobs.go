@@ -32,7 +32,7 @@ type JobsRun struct {
 	Results []JobsResult
 	traffic *jobs.Traffic
 	jobs    [][]sim.Job // by routing, then as Works
-	longest int         // bytes of a message
+	longest int         // longest message, bytes
 }
 
 // JobsPoint is a routing with all jobs, or with one of them alone.
@@ -81,7 +81,7 @@ func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r
 	return r, nil
 }
 
-// makePoints lists those with all jobs last: they take longest, and a sweep begins with the last.
+// makePoints lists points with all jobs last: they take longest, and a sweep begins at the end.
 func (r *JobsRun) makePoints() {
 	r.Points = nil
 	for i := range r.Routings {
@@ -246,7 +246,7 @@ func (r *JobsRun) Sweep() *Run {
 type JobsCompared struct {
 	Routing   string  `json:"routing"` // "" where there is one
 	Engine    string  `json:"engine,omitempty"`
-	Fitted    bool    `json:"fitted,omitempty"` // to the jobs
+	Fitted    bool    `json:"fitted,omitempty"` // tables are made for the jobs
 	VLs       int     `json:"vls,omitempty"`
 	Adaptive  string  `json:"adaptive,omitempty"`
 	Multicast string  `json:"multicast,omitempty"`

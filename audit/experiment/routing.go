@@ -102,7 +102,7 @@ func AddChoices(ctx context.Context, static []Routing, choices []string, given *
 			switch state, known := states[choice]; {
 			case !known:
 				x.Net.Adaptive = tables
-			case state != adaptive.Static || len(tables.PLFTs) > 1: // PLFTs have static ports
+			case state != adaptive.Static || len(tables.PLFTs) > 1: // each PLFT has its own static ports
 				x.Net.Adaptive = tables.WithState(state)
 			}
 			list = append(list, x)

@@ -22,7 +22,7 @@ type Setup struct {
 	Config  sim.Config
 	Buffer  int // bytes of a port, which its lanes share
 	Flits   int // of each lane, in place of Buffer; 0 for none
-	Packets int // for which each lane has room, of the longest, in place of Buffer; 0 for none
+	Packets int // longest packets that fit into a lane, in place of Buffer; 0 for none
 }
 
 // SettingError is a value that the fabric or the tables rule out. Setting is its flag of sim.

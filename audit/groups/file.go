@@ -114,7 +114,7 @@ type reader struct {
 	names int // number of host names that were read
 }
 
-// checkName refuses the name of a grouping or a group that has a character of not.
+// checkName refuses the name of a grouping or group with a character that not has.
 func (r *reader) checkName(n *yaml.Node, not string) error {
 	if n.Value == "" || n.Value == NoGroup || strings.ContainsAny(n.Value, not) {
 		return r.Fail(n, "%q as a name; want one without blanks and colons", n.Value)
@@ -283,7 +283,7 @@ func (r *reader) expand(list string) ([]string, error) {
 
 var errTooMany = fmt.Errorf("more than %d names in all lists", hostlist.MaxNames)
 
-// eachLine visits the lines that are more than a comment, from 1 on.
+// eachLine visits the lines with more than a comment; line counts from 1.
 func eachLine(data []byte, visit func(line int, text string) error) error {
 	line := 0
 	for text := range strings.Lines(string(data)) {

@@ -222,8 +222,8 @@ func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) 
 	return slices.Compact(leaves)
 }
 
-// cutOff returns by host true if g cuts it off: it is in no part with half as many hosts as the
-// part with most has, or more. g has the nodes of the set's fabric.
+// cutOff returns true, by host, if each part of g that it is in has less than half as many hosts as
+// the largest part. g has the nodes of the set's fabric.
 func (s *Set) cutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size := make([]int, len(parts.List))

@@ -77,7 +77,7 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 		}
 		fmt.Fprintf(w, "  %s\n", strings.Join(shown, "\t"))
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // never fails
 	return b.String()
 }
 

@@ -48,7 +48,7 @@ type stream struct {
 	pattern traffic.Pattern
 	end     []int32   // by rank: index in ends
 	ranks   [][]int32 // by index in ends
-	unit    float64   // of the pattern, in 1/scale bytes
+	unit    float64   // a unit of the pattern, in 1/scale bytes
 
 	set       int // number of the communicator
 	storage   int // how many of the last ranks are storage
@@ -120,7 +120,7 @@ func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64
 	b := &binder{f: t.f, x: &File{text: &yamlfile.File{}}}
 	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, size: bytes, weight: 1}}}, hosts, t.host)
 	if e := new(fabric.ParseError); errors.As(err, &e) {
-		err = e.Err // there is no file
+		err = e.Err // without a place in a file
 	}
 	if err != nil {
 		return err

@@ -190,7 +190,7 @@ func (t *Traffic) overlaps() []Overlap {
 			}
 		}
 	}
-	// Hosts with the same jobs are a class. Pairs of jobs on the same classes share a list.
+	// Hosts with the same jobs are a class. Pairs of jobs on the same classes share a text.
 	classes := make(map[string][]int32) // by the text of a list of jobs: hosts
 	for _, n := range slices.Sorted(maps.Keys(on)) {
 		key := fmt.Sprint(on[n])
@@ -233,7 +233,7 @@ func sortedPairs[V any](m map[[2]int32]V) [][2]int32 {
 type meter struct {
 	t       *Traffic
 	by      [][]Load        // by PortID: the loads that leave it, by job
-	rate    []float64       // as of Rates
+	rate    []float64       // see Rates
 	bytes   []float64       // by PortID: the sum of by
 	between []fabric.PortID // channels between switches with a load
 }
@@ -249,7 +249,7 @@ func (t *Traffic) newMeter(by [][]Load) *meter {
 	return m
 }
 
-// Rates returns by PortID the bytes per second of its cable; 0 without a cable. An unknown rate
+// Rates returns by PortID the bytes per second of a port's cable; 0 without one. An unknown rate
 // counts as the most common one.
 func Rates(f *fabric.Fabric) []float64 {
 	var cabled []fabric.PortID

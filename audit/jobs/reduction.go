@@ -250,7 +250,7 @@ func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	for port, node := range r.above {
 		to[port] = root - node
 	}
-	for rank := p.Ranks - 1; rank >= 0; rank-- { // one rank of a port sends to its switch, and others before it to each other
+	for rank := p.Ranks - 1; rank >= 0; rank-- { // the last rank of a port sends to its switch, others to the next
 		x.Parent[rank], to[p.Ports[rank]] = to[p.Ports[rank]], int32(rank)
 	}
 	for i := 1; i < len(r.nodes); i++ {

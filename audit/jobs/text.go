@@ -31,7 +31,7 @@ func (r *Result) Print(b *text.Sheet, top int) {
 		printLoads(t, r.Loads, top)
 	}
 	printTrees(t, r, top)
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 }
 
 // blamed returns what slows a job down, and where.

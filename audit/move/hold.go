@@ -70,7 +70,7 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	h := newHolder(rest.Routing.On(x), rest.Routing, then, next)
 	for _, s := range x.Switches() {
 		if h.isApart(s) {
-			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for packets that still come by
+			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for packets that still reach s
 		}
 	}
 	_, _, safe := h.mend(false)

@@ -56,9 +56,8 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	return false, nil
 }
 
-// join puts units together, and adds cables that can be plugged in once theirs
-// are out. It drops cables that do not lead to a switch with a cable, directly
-// or over others of them.
+// join puts units together, and adds cables that can be plugged in once theirs are out. It drops
+// cables that reach no switch with a cable, not even over other cables of b.
 func (p *planner) join(units []Batch) (b Batch) {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)

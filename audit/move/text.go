@@ -68,7 +68,7 @@ func (s *Step) print(b *text.Sheet, number int) {
 	if d := s.Drained; d != nil {
 		fmt.Fprintf(t, "  back 1\t\t\t%s\t%s\t%s\t\n", d.Back.Writes(), newFirst(d.BackFirst)+d.Back.OrderText(), d.Back.Verdict(""))
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	if s.Drained != nil && s.Drained.Cuts {
 		fmt.Fprintln(b, "  some of those that are unplugged are cut off once the drained tables are written")
 	}

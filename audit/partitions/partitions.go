@@ -263,7 +263,7 @@ type nodeSet map[fabric.NodeID]bool
 // hasOther returns true if a node other than n is in the set.
 func (s nodeSet) hasOther(n fabric.NodeID) bool { return len(s) > 1 || len(s) == 1 && !s[n] }
 
-// talk marks the hosts that can talk to another one in a partition with the members found.
+// talk marks the hosts that can talk to another in partition key, by the memberships found.
 func (c *checker) talk(key fabric.PKey, found []dump.Membership) {
 	full, any := nodeSet{}, nodeSet{}
 	for i, as := range found {

@@ -77,7 +77,7 @@ type Busiest struct {
 	verify.Cable
 	Added   float64 `json:"added_bytes"`
 	Running float64 `json:"running_bytes"`
-	Seconds float64 `json:"seconds"` // for both
+	Seconds float64 `json:"seconds"` // for the bytes of both
 }
 
 // placer finds hosts.

@@ -154,7 +154,7 @@ func parsePlace(s string) (Place, error) {
 	return p, nil
 }
 
-// Parse reads a policy; name is the file's, for errors. They are *fabric.ParseError with the line,
+// Parse reads a policy; name is the file's, for errors, which are *fabric.ParseError with the line,
 // and the policy is nil then.
 func Parse(name string, data []byte) (*Policy, error) {
 	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a policy", "at least one of topology:, links:, routing:, severities:, kinds: or waivers:")

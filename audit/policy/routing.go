@@ -161,9 +161,9 @@ type turn struct {
 }
 
 // findTurns follows packets from all CA and router ports to each LID of
-// another such port, as far as the tables deliver it. It counts the LIDs to
-// which wrong finds a turn: from switch s by port first to u, and from there
-// by port second to v. The lowest of these LIDs is the example.
+// another such port. It counts the LIDs on whose delivered paths wrong returns
+// true for some turn: from switch s by port first to u, and from there by port
+// second to v. The lowest of these LIDs is the example.
 func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) (bad turn) {
 	tree := lft.NewForest(f)
 	sends := make([]bool, f.NumSwitches()) // hosts send from this switch or through it

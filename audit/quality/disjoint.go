@@ -18,7 +18,7 @@ import (
 // between switches (Cables), and no switch between the two ends either
 // (Switches). A LID that the switch does not deliver has no path.
 type Disjoint struct {
-	LIDs     int    `json:"lids"`  // of the port with most
+	LIDs     int    `json:"lids"`  // LIDs of the port with most
 	Pairs    int64  `json:"pairs"` // number of pairs
 	Cables   Spread `json:"cables"`
 	Switches Spread `json:"switches"`
@@ -122,7 +122,7 @@ type disjointWorker struct {
 	next      []fabric.PortID // by LID of the port and switch; NoPort for not delivered
 	channels  []lidSet        // by PortID: LIDs whose path takes it; empty between pairs
 	switches  []lidSet        // by switch, likewise
-	meets     [2][]lidSet     // by LID: those that it shares a channel with; a channel or a switch
+	meets     [2][]lidSet     // by LID: LIDs whose paths share a channel with its path; or a switch
 
 	pairs int64
 	tally [3]tally // as the Spreads of Disjoint

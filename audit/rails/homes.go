@@ -64,8 +64,8 @@ func (x *finder) findHomes() {
 }
 
 // homeOf returns the leaf where most hosts on the leaves of h have their port
-// of a rail, the first of equal ones; NoNode for none. hosts is the number of
-// these ports, all that on any leaf.
+// of a rail, the first of equal ones; NoNode for none. hosts counts these
+// ports, and all counts those on any leaf.
 func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
 	home = fabric.NoNode
 	sum := make(map[fabric.NodeID]int)

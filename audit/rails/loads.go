@@ -92,7 +92,7 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 			}
 		}
 		loads.Together = m.load(together)
-		inside = together // in the end that of all-to-all
+		inside = together // at last those of all-to-all
 		l.Patterns = append(l.Patterns, loads)
 	}
 	slices.SortStableFunc(l.Exits, func(a, b Exit) int { return cmp.Compare(b.Flows, a.Flows) })

@@ -80,9 +80,9 @@ type Host struct {
 	Ports   []Port `json:"ports"`   // in natural order of their adapters
 	Missing []int  `json:"missing"` // rails on which it lacks a port
 
-	homes  []fabric.NodeID // of Missing: the leaf where the port belongs; NoNode if not known
+	homes  []fabric.NodeID // by index in Missing: the leaf where the port belongs, or NoNode
 	leaves []fabric.NodeID // ascending
-	member bool            // rails are found by hosts like it
+	member bool            // it has more than half of the usual number of ports
 }
 
 // Port is a port of a host.

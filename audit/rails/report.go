@@ -104,7 +104,7 @@ func (x *finder) cure(ports []*Port) string {
 	return "; exchange the cables " + strings.Join(steps, ", then ")
 }
 
-// cureOther is cure for a port and the first one that is misplaced the other way around.
+// cureOther is cure for p and the first port that belongs where p is, and is where p belongs.
 func (x *finder) cureOther(p *Port) string {
 	for i := range x.Hosts {
 		for k := range x.Hosts[i].Ports {

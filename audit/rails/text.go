@@ -41,7 +41,7 @@ func (d *Document) Print(b *text.Sheet, hosts []*Host) {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), rail, p.Leaf.Unquoted())
 		}
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	d.printLoads(b)
 	d.printFindings(b)
 }
@@ -73,7 +73,7 @@ func (d *Document) printLoads(b *text.Sheet) {
 	}
 	printBusiest(t, "between rails", l.Between)
 	fmt.Fprint(t, "\n")
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	b.Row("inside rails", "%s, %s leave their rail", text.CountGrouped(l.Routes, "route", "routes"), text.Grouped(l.Leaving))
 	const most = 10
 	for i, e := range l.Exits {

@@ -25,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Session is tables in force, and the steps from there. It is not safe for concurrent use.
+// Session is tables in force, and the steps that led there. It is not safe for concurrent use.
 type Session struct {
 	states []*tried // the first one is the base, then one for each step
 	kept   *compile.Kept
@@ -176,7 +176,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 		e.out, err = s.fail(ctx, step.At, a)
 	case Drain:
 		parts, err = now.drain(step.At)
-		if err == nil && (now.plan != nil || len(now.drained) == 0) { // else no plan fits
+		if err == nil && (now.plan != nil || len(now.drained) == 0) { // else other steps are in between
 			return s.plan(ctx, parts)
 		}
 	case Restore:
@@ -192,7 +192,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 		}
 	case Recable:
 		if e, err = now.recable(step.At, step.To); err == nil {
-			between := *now // not checked, like the state in which move has the cable out
+			between := *now // the cable is out: this state is not checked
 			rest, _ := restOf(now.whole.Without(e.out...), now.drained)
 			between.Rest, err = drain.Keep(ctx, now.Rest.Engine, rest, now.Rest.Routing, compile.Options{Kept: s.kept, Unverified: true})
 			from = &between

@@ -19,7 +19,7 @@ const (
 	Drain   Kind = "drain"   // the same, while the cables stay
 	Restore Kind = "restore" // undoes these, and gives a cable its rate back
 	Slow    Kind = "slow"    // a cable has another rate
-	Recable Kind = "recable" // moves the other end of the cable at the first port to the second
+	Recable Kind = "recable" // moves the far end of the cable at a port to another port
 )
 
 // End is a node, or one of its ports.

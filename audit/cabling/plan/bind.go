@@ -20,7 +20,7 @@ type spot struct {
 // invented is a node that the plan names and the fabric lacks.
 type invented struct {
 	name  string
-	typ   fabric.NodeType // 0 until its cables tell
+	typ   fabric.NodeType // 0 until guessTypes
 	host  string
 	ports map[fabric.PortNum]string // by number: its label, or ""
 }

@@ -214,7 +214,7 @@ func headerOf(fields []string) (h *header, found int) {
 			}
 		}
 	}
-	if len(h.places[0]) == 0 { // the four columns alone: nothing tells a place
+	if len(h.places[0]) == 0 { // no column tells places
 		return h, found
 	}
 	for i := range max(0, h.at[device]) { // rack and height before the device
