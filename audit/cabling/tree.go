@@ -311,10 +311,9 @@ func (x *blockFinder) describe(s *Shape) {
 	}
 }
 
-// findSurplus counts the cables that no block explains. Such a cable is
-// surplus if blocks explain at least half of the cables of both its ends, and
-// join these ends, or if it is one of few cables between two parts, as where
-// two fabrics are cabled together.
+// findSurplus counts the cables that no block explains. Such a cable is surplus if blocks explain
+// at least half of the cables of both its ends and join these ends, or only few such cables do, as
+// where two fabrics are cabled together.
 func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())

@@ -125,7 +125,7 @@ func (o *blockOrder) add(w *mixWorker) {
 		if c < 0 || !w.changed[s] {
 			continue
 		}
-		// Skip switches that keep their entry: they are as new as the next switch. They are on no
+		// Skip switches that keep their entry: packets leave them as by a new one. They are on no
 		// loop, since the new tables have none.
 		d := w.heads[1][s]
 		for d >= 0 && w.comp[d] == c && !w.changed[d] {

@@ -56,7 +56,7 @@ func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 	fmt.Fprintln(b, r.Line(dir))
 	if !single {
 		report.WriteFindings(b, slices.DeleteFunc(slices.Clone(r.Findings), func(x verify.Finding) bool {
-			return x.Rule == Missing || x.Rule == Changed || x.Rule == Extra || x.Severity <= verify.Note && !verbose // by switch, below
+			return x.Rule == Missing || x.Rule == Changed || x.Rule == Extra || x.Severity <= verify.Note && !verbose // written by switch, below
 		}), report.Options{Verbose: verbose, Rules: Rules})
 		const most = 20
 		for i := range r.PerSwitch {

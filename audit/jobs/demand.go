@@ -27,9 +27,9 @@ type Summary struct {
 // JobSummary holds the times of a job under some tables.
 type JobSummary struct {
 	Job string `json:"job"`
-	// Alone and Together are its time over that on a crossbar, alone and with
-	// all jobs; 0 for a job without a byte. Blame is the job that takes most
-	// of the time of its slowest cable.
+	// Alone and Together are the job's time alone and with all jobs, divided
+	// by that on a crossbar; 0 without a byte. Blame is the job that takes
+	// most of the time of its slowest cable.
 	Alone    float64 `json:"alone"`
 	Together float64 `json:"together"`
 	Blame    string  `json:"blame"`

@@ -22,7 +22,7 @@ type Fitting struct {
 	Silent func()
 	Demand *lft.Demand  // result of the last Find; nil without a byte between hosts
 	Bound  *bound.Bound // of the demand; nil if nothing crosses a cut
-	Proven []Proven     // by files of proofs
+	Proven []Proven     // bounds of files of proofs
 	one    sync.Mutex
 	said   bool
 }

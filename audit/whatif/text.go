@@ -102,7 +102,7 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	}
 }
 
-// printTable writes a line for each case. If fastest is not "", relative loads are in its routes.
+// printTable writes a line for each case; relative loads are routes on rate fastest, if any.
 func printTable(b *text.Sheet, cases []Case, fastest string) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
 	if fastest != "" {

@@ -80,9 +80,8 @@ type csvRow struct {
 	fields []string
 }
 
-// csv reads NDTs and other CSV. After the header, a row that begins with # is
-// a comment. A row without a second device and port is skipped: UFM writes
-// ports that are down so.
+// csv reads NDTs and other CSV. After the header, a row that begins with # is a comment. A row
+// without a second device and port is skipped, as UFM writes ports that are down.
 func (r *reader) csv(data []byte) error {
 	rows, err := r.rows(data)
 	if err != nil {

@@ -112,7 +112,7 @@ func (t table) add(name string, n fabric.NodeID) {
 	}
 }
 
-// find returns the nodes of a name: equal without case and blanks, else with _ for blanks, else
+// find returns the nodes of a name: equal when folded, else with _ for blanks, else
 // with a domain that only the node or only the name has.
 func (t table) find(name string) []fabric.NodeID {
 	keys := keysOf(name)
