@@ -1,15 +1,13 @@
-// Package cabling looks at a raw capture of a fabric and says whether it is
-// cabled as meant: which links are slow, which cables are missing, moved or
-// crossed, which nodes stand alone or share a name.
-// It makes no promise to other modules.
+// Package cabling checks in a raw capture of a fabric that it is cabled as meant. It finds slow
+// links, cables that are missing, moved or crossed, and nodes that stand alone or share a name. It
+// makes no promise to other modules.
 //
-// What was meant is one of three things. An expected topology, which is compared
-// port by port; package plan makes one of a cabling plan. A shape, as a generator
-// makes it: then the sizes must agree and the deviations from it are findings. Or
-// nothing: then Recognize says what the fabric looks like, and what it lacks of that
-// is a finding if the shape is certain.
+// The intent is one of three. An expected topology is compared port by port; package plan makes one
+// of a cabling plan. Of a shape, as a generator makes it, the sizes must agree, and deviations are
+// findings. Without either, Recognize guesses the shape; if the guess is certain, deviations are
+// findings.
 //
-// Forwarding tables and LIDs do not matter here.
+// Forwarding tables and LIDs are not used.
 package cabling
 
 import (
@@ -22,7 +20,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options say what was meant.
+// Options state the intended cabling.
 type Options struct {
 	// Expected is the topology that the fabric should be; nil for none. If set, Check judges all
 	// cables by it and none by the shape of the fabric.
@@ -32,21 +30,20 @@ type Options struct {
 	Invented map[fabric.GUID]bool
 	// Meant is the shape that the fabric should have; nil for any.
 	Meant *Meant
-	// Between and Hosts are the width and speed that links between switches, and
-	// links of hosts, must have at least; 0 of either for any.
+	// Between and Hosts are the least width and speed of links between switches and of links of
+	// hosts; 0 allows any.
 	Between, Hosts fabric.Link
 }
 
 // Result is what Check found.
 type Result struct {
 	Shape    *Shape
-	Findings []verify.Finding // in no order that means anything, but always the same
-	// Recabled has the cables between nodes that both fabrics have and that differ from
-	// the expected ones.
+	Findings []verify.Finding // the order has no meaning, but is always the same
+	// Recabled has the cables between nodes of both fabrics that differ from the expected ones.
 	Recabled []Recabled
 }
 
-// Check looks at the cabling of f. It takes O(ports) and what Recognize takes.
+// Check compares the cabling of f with opt. It takes O(ports) and the time of Recognize.
 func Check(f *fabric.Fabric, opt Options) *Result {
 	c := &checker{f: f, isNamed: make([]bool, f.NumPorts())}
 	r := &Result{Shape: Recognize(f)}
@@ -57,7 +54,7 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 		r.Recabled = c.expected.compare()
 	case opt.Meant != nil:
 		if shape = opt.Meant.fitShape(f, shape, c); shape != nil {
-			shape.Certain = true // by the operator's word
+			shape.Certain = true // the operator says so
 			r.Shape = shape
 			c.addDeviations(shape)
 		}
@@ -86,21 +83,20 @@ func Check(f *fabric.Fabric, opt Options) *Result {
 type checker struct {
 	f        *fabric.Fabric
 	findings []verify.Finding
-	// isNamed says by PortID that a finding names the port as where a cable is missing or
-	// wrong.
+	// isNamed is true, by PortID, if a finding names the port for a missing or wrong cable.
 	isNamed  []bool
 	expected *comparison // with Options.Expected; nil without
-	// joined has the ends of cables that are missing, as nodes, and those of
-	// missing nodes' neighbours.
+	// joined has pairs of nodes that would be connected if nothing were missing: the ends of
+	// missing cables, and the neighbours of missing nodes.
 	joined [][2]fabric.NodeID
 }
 
-// nodeEndpoints names nodes.
+// nodeEndpoints returns endpoints that name whole nodes.
 func nodeEndpoints(f *fabric.Fabric, nodes ...fabric.NodeID) []verify.Endpoint {
 	return text.Each(nodes, func(n fabric.NodeID) verify.Endpoint { return verify.EndpointOf(f, f.PortBase(n)) })
 }
 
-// add adds a finding about ports. Its switch is the first of them that is one.
+// add adds a finding about ports. Its Switch is the first switch that owns one of them.
 func (c *checker) add(rule string, count int, ports []verify.Endpoint, format string, args ...any) {
 	x := verify.NewFinding(Rules, rule, count, format, args...)
 	x.Ports = ports
@@ -122,7 +118,7 @@ func (c *checker) markNamed(ports ...fabric.PortID) {
 	}
 }
 
-// checkRails adds what is wrong with rails, where hosts have several ports that are cabled as rails.
+// checkRails adds the findings of package rails if hosts are cabled as rails.
 func (c *checker) checkRails() {
 	r, err := rails.Find(c.f, nil)
 	if err != nil || !r.IsRailed() {
@@ -138,7 +134,7 @@ func (c *checker) checkRails() {
 	}
 }
 
-// checkComponents finds parts of the fabric that no cables join.
+// checkComponents reports nodes without a cable, and parts that no cables connect.
 func (c *checker) checkComponents() {
 	f := c.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumNodes())
@@ -148,12 +144,12 @@ func (c *checker) checkComponents() {
 		cabled[a], cabled[b] = true, true
 		part.Join(a, b)
 	}
-	explained := make(map[fabric.NodeID]bool) // nodes that a missing cable names
+	explained := make(map[fabric.NodeID]bool) // ends of missing cables, which have a finding
 	for _, ends := range c.joined {
 		part.Join(ends[0], ends[1])
 		explained[ends[0]], explained[ends[1]] = true, true
 	}
-	size := make([]int, f.NumNodes()) // by root
+	size := make([]int, f.NumNodes()) // of parts, by root
 	for _, n := range f.Nodes() {
 		size[part.Find(n)]++
 	}
@@ -168,7 +164,7 @@ func (c *checker) checkComponents() {
 		case !cabled[n]:
 			if !explained[n] {
 				c.add(IsolatedNode, 1, nodeEndpoints(f, n), "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
-				if len(f.Cables()) == 0 { // a capture from a port without a link, which is of no fabric
+				if len(f.Cables()) == 0 { // captured from a port without a link: this is no fabric
 					c.findings[len(c.findings)-1].Severity = verify.Error
 				}
 			}
@@ -179,7 +175,7 @@ func (c *checker) checkComponents() {
 	}
 }
 
-// checkNodes looks for names and GUIDs that are not unique.
+// checkNodes reports names and GUIDs that several nodes or ports have.
 func (c *checker) checkNodes() {
 	f := c.f
 	byName := make(map[string][]fabric.NodeID)
@@ -199,7 +195,7 @@ func (c *checker) checkNodes() {
 		}
 	}
 
-	owner := make(map[fabric.GUID]fabric.PortID) // port 0 for a node, whose GUID no other node has
+	owner := make(map[fabric.GUID]fabric.PortID) // of a port's GUID; for a node's GUID, port 0
 	for _, n := range f.Nodes() {
 		owner[f.Node(n).GUID] = f.PortBase(n)
 	}
@@ -209,7 +205,7 @@ func (c *checker) checkNodes() {
 			continue
 		}
 		first, taken := owner[guid]
-		if taken && first != f.PortBase(f.Owner(p)) { // that of its own node a port may have
+		if taken && first != f.PortBase(f.Owner(p)) { // a port may have the GUID of its node
 			c.add(DuplicateGUID, 2, verify.EndpointsOf(f, first, p), "%s and %s have one GUID, %s", verify.EndpointOf(f, first), verify.EndpointOf(f, p), guid)
 			continue
 		}
@@ -217,10 +213,10 @@ func (c *checker) checkNodes() {
 	}
 }
 
-// maxPorts bounds the ports of a finding that stands for many.
+// maxPorts bounds the ports that one finding lists.
 const maxPorts = 100
 
-// oneHost returns true if nodes are all parts of one device.
+// oneHost returns true if all nodes have the same system GUID.
 func (c *checker) oneHost(nodes []fabric.NodeID) bool {
 	system := c.f.Node(nodes[0]).SystemGUID
 	return system != 0 && !slices.ContainsFunc(nodes, func(n fabric.NodeID) bool { return c.f.Node(n).SystemGUID != system })

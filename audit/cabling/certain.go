@@ -8,11 +8,11 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// The limits of certainty. After random damage each switch still has most of its cables.
-// A wrong guess instead assigns some switches to wrong places: these switches lack
-// most of the cables of that place, even where the fabric as a whole fits well.
+// The limits of certainty. After random damage each switch still has most of
+// its cables. A wrong guess gives some switches a wrong place, and they lack
+// most of the cables of that place.
 const (
-	leastFit     = 0.75 // what explains less is no shape at all
+	leastFit     = 0.75 // a shape that explains less is dropped
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many
 	misfitCables = 3    // a switch with this many cables missing, half of its cables or more, does not fit
 )
@@ -22,20 +22,19 @@ func (s *Shape) setCertainty(f *fabric.Fabric) {
 	s.Fit, s.Certain = 0, false
 	switch {
 	case s.Kind == Irregular || s.Kind == Tree:
-		return // they say nothing about single cables
+		return // these shapes predict no single cable
 	case s.Cables == 0:
 		s.Fit, s.Certain = 1, true
 		return
 	}
-	// A cable in a wrong place is one missing and one extra.
+	// A cable in a wrong place counts as one missing and one extra.
 	deviating := max(s.MissingCables, s.ExtraCables)
 	s.Fit = max(0, 1-float64(max(deviating, s.unexplained))/float64(s.Cables))
 	s.Certain = fitParts*deviating <= s.Cables && len(s.misfits) == 0 &&
 		fitParts*s.MissingSwitches <= f.NumSwitches()+s.MissingSwitches
 }
 
-// certainty says in words how sure the shape is, "" when everything fits or the shape
-// makes no claim about cables.
+// certainty says how sure the shape is; "" if everything fits, or it predicts no cables.
 func (s *Shape) certainty() string {
 	switch {
 	case s.Kind == Tree:
@@ -64,5 +63,5 @@ func (s *Shape) certainty() string {
 	return words
 }
 
-// percent writes a share, rounded down so that only all is 100 %.
+// percent writes a share, rounded down: only a share of 1 is 100 %.
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", math.Floor(1000*share)/10) }

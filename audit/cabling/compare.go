@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// comparison is of the fabric with the topology, or the shape, that it should have.
+// comparison compares the fabric with the topology, or the shape, that it should have.
 type comparison struct {
 	*checker
 	*diff.Match                      // of e with f; nil for a shape
@@ -19,19 +19,18 @@ type comparison struct {
 	shape       string               // its name
 	invented    map[fabric.GUID]bool // nodes of e that have no GUID of their own
 	recabled    []Recabled
-	want        []fabric.PortID // by PortID of f: the port of f that it should lead to; NoPort
-	have        []fabric.PortID // by PortID of f: the port that it leads to, of a node that e has; NoPort
+	want        []fabric.PortID // by PortID of f: far end of the expected cable, in f, or NoPort
+	have        []fabric.PortID // the same for the actual cable, if e has both nodes
 }
 
-// compare makes findings of what differs from the expected topology, port by port, and
-// returns the cables that differ between nodes that both have.
+// compare adds findings for all differences from the expected topology, port by port. It returns
+// the cables that differ between nodes of both fabrics.
 //
-// Nodes are the same by GUID, then, among the others, by a description that is
-// unique on both sides. All cables between such nodes that are there and should
-// not be, and the other way round, make paths and cycles over the ports they have
-// in common. Each of these is one finding, since it is one slip of a hand: a cable
-// that is missing alone, one that is there alone, one with one end elsewhere, two that
-// are crossed.
+// Nodes match by GUID; the others match by a description that is unique on
+// both sides. The missing and the extra cables between matched nodes form
+// paths and cycles over the ports that they share. Each path or cycle is one
+// slip of a hand and one finding: a missing cable, an extra cable, a cable
+// with one end in a wrong port, or two crossed cables.
 func (m *comparison) compare() []Recabled {
 	m.matchNodes()
 	m.addStrangers()
@@ -39,7 +38,7 @@ func (m *comparison) compare() []Recabled {
 	return m.recabled
 }
 
-// matchNodes finds out which nodes are the same.
+// matchNodes matches the nodes of e and f by GUID, then by type and unique description.
 func (m *comparison) matchNodes() {
 	m.Match = diff.MatchGUIDs(m.e, m.f)
 	type name struct {
@@ -80,10 +79,10 @@ func (m *comparison) meant() string {
 	return "expected topology"
 }
 
-// addStrangers makes findings of nodes that only one side has, with all their cables. A node without
-// cables is in no component of the expected topology, and in the fabric a finding of its own.
+// addStrangers adds a finding for each node that only one side has, with all its cables. It skips
+// nodes without cables; checkComponents reports those of the fabric.
 //
-// Where no node is on both sides there is one finding: the expectation is of another fabric.
+// If the sides have no node in common, there is one finding: the expectation is of another fabric.
 func (m *comparison) addStrangers() {
 	if n := m.e.NumNodes(); n > 0 && !slices.ContainsFunc(m.Node, func(n fabric.NodeID) bool { return n != fabric.NoNode }) {
 		m.add(MissingNode, m.e.NumLinks(), nil, "none of the %s of the %s is in the fabric: it is of another fabric, or --node-name-map has other names",
@@ -112,8 +111,8 @@ func (m *comparison) addStrangers() {
 	}
 }
 
-// addStranger adds a finding about a node of one side; ports are those of f that its cables
-// lead to.
+// addStranger adds a finding about node n of one side, which has that many cables. ports are the
+// far ends of these cables, as ports of f.
 func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
 	at := verify.EndpointsOf(m.f, ports[:min(len(ports), maxPorts)]...)
 	node := nodeEndpoints(side, n)
@@ -130,18 +129,18 @@ func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.Node
 	m.add(rule, cables, append(node, at...), format, what, countCables(cables), to)
 }
 
-// peersOf lists the ports that a node's cables lead to.
+// peersOf returns the ports at the far ends of a node's cables.
 func peersOf(f *fabric.Fabric, n fabric.NodeID) []fabric.PortID {
 	return text.Each(slices.Collect(f.Cabled(n)), f.Peer)
 }
 
-// clear makes want and have of no cables.
+// clear sets all of want and have to NoPort.
 func (m *comparison) clear() {
 	m.want = slices.Repeat([]fabric.PortID{fabric.NoPort}, m.f.NumPorts())
 	m.have = slices.Clone(m.want)
 }
 
-// compareCables compares the cables between nodes that both have.
+// compareCables fills want and have for nodes of both sides, and adds a finding where they differ.
 func (m *comparison) compareCables() {
 	f := m.f
 	m.clear()
@@ -163,11 +162,10 @@ func (m *comparison) compareCables() {
 	m.addDifferences()
 }
 
-// addDifferences makes findings of the ports whose cable is not as it should be, by want and have.
+// addDifferences adds findings for the ports where want and have differ.
 func (m *comparison) addDifferences() {
 	f := m.f
-	// Follow what should be and what is in turn, from an end of a path where there
-	// is one.
+	// Follow expected and actual cables in turn: first paths, from one end, then cycles.
 	seen := make([]bool, f.NumPorts())
 	wrong := func(p fabric.PortID) bool { return m.want[p] != m.have[p] }
 	for _, cycles := range []bool{false, true} {
@@ -177,7 +175,7 @@ func (m *comparison) addDifferences() {
 				continue
 			}
 			var path []fabric.PortID
-			missing := m.want[p] != fabric.NoPort // what leads from path[0] to path[1]
+			missing := m.want[p] != fabric.NoPort // path[0] to path[1] is a missing cable
 			for at, next := p, missing; at != fabric.NoPort && !seen[at]; next = !next {
 				seen[at] = true
 				path = append(path, at)
@@ -192,9 +190,10 @@ func (m *comparison) addDifferences() {
 	}
 }
 
-// addRecabled makes one finding of a path or cycle of ports. From path[0] to path[1] a cable
-// should be, if missing, or is, else; then the other way round, in turn. The ends of a path may
-// be port 0, for a port of the switch that is not known: then no mend is told.
+// addRecabled adds one finding for a path or cycle of ports, along which
+// missing and extra cables alternate. The first, from path[0] to path[1], is
+// missing if missing is set, else extra. An end of a path may be port 0, for
+// an unknown port of the switch: then the finding tells no mend.
 func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	f := m.f
 	name := func(p fabric.PortID) string { return verify.EndpointOf(f, p).String() }
@@ -249,14 +248,15 @@ func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	}
 }
 
-// swapped returns true if a cycle of four ports means that two hosts are in each other's places.
+// swapped returns true if a cycle of four ports means that two hosts have changed places.
 func (m *comparison) swapped(path []fabric.PortID) bool {
 	host := func(i int) bool { return !m.f.IsSwitch(m.f.Owner(path[i])) }
 	return host(0) && host(2) && !host(1) && !host(3) && m.f.Owner(path[0]) != m.f.Owner(path[2]) ||
 		host(1) && host(3) && !host(0) && !host(2) && m.f.Owner(path[1]) != m.f.Owner(path[3])
 }
 
-// elsewhere says where cables lead, or for an extra cable should lead, to nodes that only one side has.
+// elsewhere describes a cable of the path's ports to a node of one side only: the actual cable if
+// missing is set, else the expected one; "" for none.
 func (m *comparison) elsewhere(path []fabric.PortID, missing bool) string {
 	for _, p := range path {
 		if peer := m.f.Peer(p); missing && peer != fabric.NoPort {

@@ -9,9 +9,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// addDeviations makes findings of what a shape lacks and has too much. Cables that do not
-// belong to the shape, and missing ones that would be in a port of theirs, are compared as with
-// an expected topology: so they are crossed or moved.
+// addDeviations adds findings for what a shape lacks and for surplus cables. Surplus cables, and
+// missing ones that belong in one of their ports, are compared as with an expected topology, which
+// finds crossed and moved cables.
 func (c *checker) addDeviations(s *Shape) {
 	f := c.f
 	for _, h := range s.holes {
@@ -28,7 +28,7 @@ func (c *checker) addDeviations(s *Shape) {
 		m.have[p], m.have[f.Peer(p)] = f.Peer(p), p
 	}
 	deficits := slices.Clone(s.deficits)
-	for _, anywhere := range []bool{false, true} { // first where the ports fit
+	for _, anywhere := range []bool{false, true} { // guessed ports first, then any
 		for i := range deficits {
 			d := &deficits[i]
 			for ; d.n > 0; d.n-- {
@@ -74,8 +74,8 @@ func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortID, anywhere 
 	return best
 }
 
-// explains returns true where a missing cable between two ports explains cables that do not belong
-// there: one in each port, or one of which nothing else explains the other end.
+// explains returns true if a missing cable between a and b explains surplus cables in these ports:
+// each has one, or one has, and no missing cable claims its far end.
 func (m *comparison) explains(a, b fabric.PortID) bool {
 	p, q := m.have[a], m.have[b]
 	switch {
@@ -89,8 +89,8 @@ func (m *comparison) explains(a, b fabric.PortID) bool {
 	return m.want[p] == fabric.NoPort
 }
 
-// ends names the guessed ports of a switch that no other cable should be in, or the switch when
-// there are none.
+// ends returns the guessed ports of a switch that no missing cable claims; if there are none, the
+// switch.
 func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortID) []verify.Endpoint {
 	m.markNamed(guessed...)
 	list := slices.DeleteFunc(slices.Clone(guessed), func(p fabric.PortID) bool { return m.want[p] != fabric.NoPort })
@@ -100,7 +100,7 @@ func (m *comparison) ends(s fabric.NodeID, guessed []fabric.PortID) []verify.End
 	return verify.EndpointsOf(m.f, list...)
 }
 
-// portList writes endpoints one after the other, a node's name once for its ports.
+// portList lists endpoints; successive ports of one node share its name.
 func portList(ports []verify.Endpoint) string {
 	words := text.Each(ports, verify.Endpoint.String)
 	for i, e := range ports {

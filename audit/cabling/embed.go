@@ -14,12 +14,12 @@ import (
 // maxSteps bounds the search of embed.
 const maxSteps = 1 << 20
 
-// embed finds for each switch of f one of full, such that every cable between
-// switches of f has its own one in full; nil when there is none, or when it is not
-// found in maxSteps steps. Switches with cables come one after the other along
-// cables, so that the place of most follows from those before.
+// embed maps the switches of f to different switches of full, such that each
+// cable between switches of f has one of its own in full. It returns nil if
+// there is no such map, or none is found in maxSteps steps. It follows cables
+// from switch to switch, which leaves few places for most.
 //
-// hosts says that a switch of f must not have more hosts than its place.
+// If hosts is set, a switch of f must not have more hosts than its place in full.
 func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	n, m := f.NumSwitches(), full.NumSwitches()
 	if n > m || m > 1<<12 {
@@ -34,7 +34,7 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	on, room := levels.Hosts(f), levels.Hosts(full)
 	place, taken := slices.Repeat([]fabric.NodeID{fabric.NoNode}, n), make([]bool, m)
 	steps := 0
-	// assignFrom finds switches of full for those of the search's order from the i-th on.
+	// assignFrom places the switches of the search's order from the i-th on; false if it cannot.
 	var assignFrom func(i int) bool
 	assignFrom = func(i int) bool {
 		if i == n {
@@ -68,15 +68,16 @@ func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
 	return place
 }
 
-// adjacency is by switch the switches that its cables lead to, each once and in ascending order.
+// adjacency returns for each switch its neighbouring switches, each once, in ascending order.
 func adjacency(f *fabric.Fabric) [][]fabric.NodeID {
 	return text.Each(f.Switches(), func(s fabric.NodeID) []fabric.NodeID {
 		return slices.Compact(slices.Sorted(slices.Values(f.Neighbors(s))))
 	})
 }
 
-// embedded makes a shape of f as a part of full: what full has and f has not is
-// missing. Ports are free ones by which most switches lead to others.
+// embedded returns the shape of f as a part of full, nil if f is no part. What
+// full has and f lacks is missing. A missing cable is guessed in free ports
+// whose numbers mostly lead to switches.
 func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	place := embed(f, full, hosts)
 	if place == nil {
@@ -114,8 +115,8 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	return s
 }
 
-// towardSwitches counts by port number the switches of which the port leads to
-// another one, if most have one there.
+// towardSwitches counts by port number the switches on which the port leads to a switch; the count
+// is 0 if these are less than half.
 func towardSwitches(f *fabric.Fabric) []int {
 	lead := make([]int, int(fabric.MaxPortNum)+1)
 	for _, p := range f.Channels() {
@@ -154,11 +155,11 @@ func recognizeShufflenet(f *fabric.Fabric) *Shape {
 // Meant is the shape that a fabric should have.
 type Meant struct {
 	Name string         // as the operator wrote it
-	Full *fabric.Fabric // such a fabric, nothing missing
+	Full *fabric.Fabric // a complete fabric of this shape
 }
 
-// fitShape reads f as the shape that is meant. Where it is another one it adds a finding,
-// and returns nil when nothing further can be said.
+// fitShape reads f as the meant shape and returns that. If f has another shape it adds a finding,
+// and returns nil if nothing further can be said.
 func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	want := Recognize(m.Full)
 	wrong := func() {

@@ -10,13 +10,13 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// kind groups ports whose links should run alike: the device that has the port, and
-// the device at the far end.
+// kind groups ports whose links should run alike: by the device of the port, and that at the far
+// end.
 type kind struct {
 	near, far device
 }
 
-// device tells models apart.
+// device is a model of adapters or switches.
 type device struct {
 	vendor uint32
 	id     uint16
@@ -31,10 +31,10 @@ func (c *checker) device(n fabric.NodeID) device {
 // census counts links by width and speed.
 type census map[fabric.Link]int
 
-// usual is the most common link, without one of the kind that is looked at; of
-// equally common ones the slower. Links of which nothing is known do not count. It is
-// the link itself when more than fewFaults links, and more than one of share, are no
-// faster: then that is a generation of its own, and no fault.
+// usual returns the most common link, without counting one link like but; of
+// equally common links it returns the slower. If more than fewFaults links,
+// and more than one in share, are like but or slower, it returns but: these
+// are an older generation and no fault.
 func (s census) usual(but fabric.Link, share int) fabric.Link {
 	var best fabric.Link
 	most, slow := 0, 0
@@ -55,8 +55,8 @@ func (s census) usual(but fabric.Link, share int) fabric.Link {
 	return best
 }
 
-// fastest is the greatest width and the greatest speed of all but one link, and of
-// another one.
+// fastest returns the greatest width and speed of other and of the census, without counting one
+// link like but.
 func (s census) fastest(but, other fabric.Link) fabric.Link {
 	for link, n := range s {
 		if link != but || n > 1 {
@@ -66,10 +66,9 @@ func (s census) fastest(but, other fabric.Link) fabric.Link {
 	return other
 }
 
-// fewFaults links that are slower than others are always faults.
+// fewFaults is how many slower links count as faults, whatever their share.
 const fewFaults = 3
 
-// total counts all links.
 func (s census) total() int {
 	n := 0
 	for _, k := range s {
@@ -78,15 +77,14 @@ func (s census) total() int {
 	return n
 }
 
-// below returns true if a is narrower or slower than b; an unknown width or speed does
-// not count.
+// below returns true if a is narrower or slower than b; unknown widths and speeds are ignored.
 func below(a, b fabric.Link) bool {
 	return a.Width != 0 && b.Width != 0 && a.Width < b.Width ||
 		a.Speed != fabric.SpeedUnknown && b.Speed != fabric.SpeedUnknown && a.Speed < b.Speed
 }
 
-// least is the narrower width and the slower speed; what is not known of one is
-// that of the other.
+// least returns the smaller width and the slower speed of a and b; if one is unknown, that of the
+// other.
 func least(a, b fabric.Link) fabric.Link {
 	if a.Width == 0 || b.Width != 0 && b.Width < a.Width {
 		a.Width = b.Width
@@ -97,23 +95,23 @@ func least(a, b fabric.Link) fabric.Link {
 	return a
 }
 
-// checkLinks looks for links that are narrow or slow: below what the policy wants, what
-// the expected topology has, or what both ends and their neighbours do.
+// checkLinks reports slow links: below what the policy wants, what the expected topology has, or
+// what both ends and their neighbours can do.
 //
-// An end shows what it can by its other links of the same kind: a switch, with the other chips of
-// its system, by the fastest of them, a host by what is usual for hosts of its kind on the same switch,
-// when there are two others or more. Where that says nothing, what is usual for the
-// kind in the whole fabric counts, and a switch whose links are all slow is held to
-// that as well, unless more than an eighth of the links of the kind is as slow. Among
-// hosts on one switch three, or a quarter or less, are slow ones.
+// What an end can do shows in its other links of the same kind. A switch, with
+// the other chips of its system, can do what the fastest of these does, and
+// what is usual for the kind in the fabric, unless more than an eighth of the
+// kind is as slow. A host can do what is usual for its kind on its switch if
+// there are three or more, else in the fabric. On one switch up to three
+// hosts, or a quarter, count as slow.
 //
-// Where more than half of the links, and more than fewFaults, are below what the policy wants,
-// they are one finding.
+// If more than half of the links, and more than fewFaults, are below what the policy wants, they
+// are one finding.
 func (c *checker) checkLinks(opt Options) {
 	f := c.f
 	shows := c.linksShown()
 	var links [2]int   // of hosts, and between switches
-	var below [2][]int // of these, the findings of those that are below what the policy wants
+	var below [2][]int // of each, the indices of findings by LinkBelowRequired
 	for _, x := range f.Cables() {
 		link := slowerEnd(f, x.A, x.B)
 		if link == (fabric.Link{}) {
@@ -143,8 +141,8 @@ func (c *checker) checkLinks(opt Options) {
 	c.findings = slices.DeleteFunc(c.findings, func(x verify.Finding) bool { return x.Rule == "" })
 }
 
-// slowerEnd is the link of two ports as the slower one reports it, the zero value when
-// neither does.
+// slowerEnd returns the link of two cabled ports as the slower end reports it; zero if neither
+// does.
 func slowerEnd(f *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
 	a, b := f.Link(p), f.Link(peer)
 	if a == (fabric.Link{}) || below(b, a) {
@@ -153,7 +151,7 @@ func slowerEnd(f *fabric.Fabric, p, peer fabric.PortID) fabric.Link {
 	return a
 }
 
-// checkLink looks at one link. shows is the result of linksShown.
+// checkLink adds a finding if the link from p to peer is slow. shows is from linksShown.
 func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link, shows []fabric.Link) {
 	f := c.f
 	between := f.IsSwitch(f.Owner(p)) && f.IsSwitch(f.Owner(peer))
@@ -163,7 +161,7 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 	}
 	rule, why := LinkDegraded, "while other links of both ends or of their neighbours are"
 	want := least(shows[p], shows[peer])
-	if !between { // a host's neighbours are on its switch, seen from there
+	if !between { // a host is compared with other hosts on its switch
 		if want = shows[peer]; f.IsSwitch(f.Owner(p)) {
 			want = shows[p]
 		}
@@ -185,13 +183,13 @@ func (c *checker) checkLink(opt Options, p, peer fabric.PortID, link fabric.Link
 	}
 }
 
-// linksShown is by PortID what the owner shows that the port should do.
+// linksShown returns by PortID the width and speed that its owner can do, see checkLinks.
 func (c *checker) linksShown() []fabric.Link {
 	f := c.f
 	shows := make([]fabric.Link, f.NumPorts())
 	cables := f.Cables()
 	differs := func(x fabric.Cable) bool { return f.Link(x.A) != cables[0].Link || f.Link(x.B) != cables[0].Link }
-	if !slices.ContainsFunc(cables, differs) { // as most fabrics have them
+	if !slices.ContainsFunc(cables, differs) { // all links are alike, as in most fabrics
 		for _, x := range cables {
 			shows[x.A], shows[x.B] = x.Link, x.Link
 		}
@@ -205,8 +203,7 @@ func (c *checker) linksShown() []fabric.Link {
 			addLink(whole, kindOf(p), f.Link(p))
 		}
 	}
-	// The ports of the chips of a system count together: a plane shows what it can by the lanes
-	// of its sisters.
+	// The chips of a system count together: a plane can do what its sister planes do.
 	systems := make([][]fabric.PortID, f.NumNodes()) // by the first chip
 	for n, first := range c.units() {
 		systems[first] = slices.AppendSeq(systems[first], f.Cabled(fabric.NodeID(n)))
@@ -232,7 +229,7 @@ func (c *checker) linksShown() []fabric.Link {
 	return shows
 }
 
-// units returns by node the first chip of its system, the node itself where it is no chip.
+// units returns for each node the first chip of its system; the node itself if it is no chip.
 func (c *checker) units() []fabric.NodeID {
 	unit := c.f.Nodes()
 	for _, chips := range c.f.Systems() {
@@ -243,7 +240,7 @@ func (c *checker) units() []fabric.NodeID {
 	return unit
 }
 
-// addLink counts a link that is known.
+// addLink counts a link if it is known.
 func addLink(of map[kind]census, k kind, link fabric.Link) {
 	if link == (fabric.Link{}) {
 		return
@@ -254,9 +251,9 @@ func addLink(of map[kind]census, k kind, link fabric.Link) {
 	of[k][link]++
 }
 
-// SlowLinks finds the links that are narrower or slower than their peers, by rule
-// LinkDegraded, as Check does without an expectation: none where widths and speeds are
-// not known. Those between switches, which are errors, come first. It takes O(ports).
+// SlowLinks returns the findings of LinkDegraded that Check makes without an expectation; none if
+// widths and speeds are unknown. Those between switches, which are errors, come first. It takes
+// O(ports).
 func SlowLinks(f *fabric.Fabric) []verify.Finding {
 	c := &checker{f: f}
 	c.checkLinks(Options{})
@@ -264,7 +261,7 @@ func SlowLinks(f *fabric.Fabric) []verify.Finding {
 	return c.findings
 }
 
-// linkName returns width and speed in words, without the one that is not known.
+// linkName writes width and speed, or the one that is known.
 func linkName(l fabric.Link) string {
 	switch {
 	case l.Speed == fabric.SpeedUnknown:
@@ -275,7 +272,8 @@ func linkName(l fabric.Link) string {
 	return l.String()
 }
 
-// checkLevels looks at hosts on spines of a certain tree, and at uneven uplinks of an irregular one.
+// checkLevels reports hosts on upper levels of a certain tree, and switches of an irregular tree
+// that have fewer uplinks than most on their level.
 func (c *checker) checkLevels(s *Shape) {
 	f := c.f
 	for i, p := range f.CAPorts() {
@@ -302,7 +300,7 @@ func (c *checker) checkLevels(s *Shape) {
 
 func countCables(n int) string { return text.Count(n, "cable", "cables") }
 
-// mode is the most common number; of equally common ones the greatest. 0 for none.
+// mode returns the most common number, of equally common ones the greatest; 0 for none.
 func mode(list []int) (best int) {
 	times := make(map[int]int)
 	for _, n := range list {

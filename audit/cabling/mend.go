@@ -9,19 +9,19 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Recabled is one slip of a hand: cables that share ports and differ from the expected
-// topology. Pairs of ports are ends of cables.
+// Recabled is one slip of a hand: cables that share ports and differ from the expected topology. A
+// cable is the pair of its ports.
 type Recabled struct {
-	// Moves mend it, one after the other, once the surplus cables are out.
+	// Moves are done in order, once the surplus cables are out.
 	Moves   []Move
-	Lacking [][2]fabric.PortID // should be there, and no cable is left for them
-	Surplus [][2]fabric.PortID // should not be there, and belong nowhere else
+	Lacking [][2]fabric.PortID // expected cables for which no actual one is left
+	Surplus [][2]fabric.PortID // actual cables that no expected one needs
 }
 
-// Move takes the plug in port From to port To, or exchanges the plugs in both. The last two
-// moves of a cycle of cables are the same exchange.
+// Move takes the plug in port From to port To; if Exchange is set, it swaps the plugs in both. The
+// last two moves of a cycle of cables are the same exchange.
 type Move struct {
-	Want, Have [2]fabric.PortID // the cable as it should be, and the one that becomes it
+	Want, Have [2]fabric.PortID // the expected cable, and the actual one that becomes it
 	From, To   fabric.PortID
 	Exchange   bool
 }
@@ -34,7 +34,7 @@ func (m *Move) Text(f *fabric.Fabric) string {
 	return fmt.Sprintf("move the plug in %s to %s", f.PortName(m.From), f.PortName(m.To))
 }
 
-// mend is the moves in words, behind a message.
+// mend writes all steps in words, to follow a message.
 func (r *Recabled) mend(f *fabric.Fabric) string {
 	list := text.Each(r.Surplus, func(x [2]fabric.PortID) string {
 		return fmt.Sprintf("take out the cable from %s to %s", f.PortName(x[0]), f.PortName(x[1]))
@@ -50,11 +50,10 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 	return "; to mend: " + strings.Join(list, ", then ")
 }
 
-// mend finds the moves that turn the cables of a path or cycle of ports into the
-// expected ones; its arguments are those of addRecabled. On a path each cable goes where a
-// port is free by then, except a cable to a node that is not expected. A cycle of k cables takes
-// k-1 exchanges, of the plugs that are at switches where all of one side are. Where both directions
-// will do, it is the one that costs less.
+// mend finds the moves that turn the cables of a path or cycle of ports into the expected ones; its
+// arguments are those of addRecabled. On a path, each cable moves to a port that is free by then,
+// or that has a cable to an unexpected node. A cycle of k cables takes k-1 exchanges, of plugs at
+// switches if one side has only such. Of two possible directions it takes the cheaper.
 func (m *comparison) mend(path []fabric.PortID, missing, cycle bool) Recabled {
 	path = slices.Clone(path)
 	mend := mendPath
@@ -79,7 +78,8 @@ func (m *comparison) mend(path []fabric.PortID, missing, cycle bool) Recabled {
 	return mend(path, true)
 }
 
-// mendPath is mend for a path whose first end lacks a cable, or both ends have one too many.
+// mendPath is mend for a path. Its first end lacks a cable if missing is set; else both ends have
+// one too many.
 func mendPath(path []fabric.PortID, missing bool) (r Recabled) {
 	if !missing {
 		r.Surplus = append(r.Surplus, [2]fabric.PortID{path[0], path[1]})
@@ -95,7 +95,7 @@ func mendPath(path []fabric.PortID, missing bool) (r Recabled) {
 	return r
 }
 
-// mendCycle is mend for a cycle. From path[0] to path[1] a cable should be.
+// mendCycle is mend for a cycle that lacks a cable from path[0] to path[1].
 func mendCycle(path []fabric.PortID, _ bool) (r Recabled) {
 	k := len(path) / 2
 	for i := range k {
@@ -106,7 +106,8 @@ func mendCycle(path []fabric.PortID, _ bool) (r Recabled) {
 	return r
 }
 
-// cost is how inconvenient moves are: plugs that go to another node, and those at hosts.
+// cost counts the inconvenience of moves: 1 for a plug that goes to another node, and more than all
+// these for each plug at a host.
 func (m *comparison) cost(r Recabled) (n int) {
 	for _, x := range r.Moves {
 		if m.f.Owner(x.From) != m.f.Owner(x.To) {

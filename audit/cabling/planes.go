@@ -10,20 +10,21 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// A switch of several planes is several chips with one system image GUID and no cable between them;
-// XDR switches have four. A cable has a lane for each chip, on ports of one number, so that the chips,
-// the planes, are cabled alike. Nothing but the cables says that a system is one: its chips are of one
-// model, and at least three quarters of the ports that any of them uses, four or more, lead from all
-// of them to one system or adapter.
+// A switch of several planes is several chips with one system image GUID and
+// no cable between them; XDR switches have four. A cable has a lane for each
+// chip, on ports of one number, so all planes are cabled alike. Only the
+// cables tell that a system has planes: its chips are of one model, and of the
+// ports that any of them uses, four or more, three quarters lead from all
+// chips to one system or adapter.
 
-// planes finds what planes lack that their sisters have.
+// planes finds chips and lanes that a system lacks and others like it, or sister planes, have.
 type planes struct {
 	*checker
-	unit  []fabric.NodeID                   // by node: the first chip of its system, the node itself where it is no chip
-	chips map[fabric.NodeID][]fabric.NodeID // by unit: those of systems of several planes
+	unit  []fabric.NodeID                   // by node: first chip of its system, or itself
+	chips map[fabric.NodeID][]fabric.NodeID // by unit, of systems of several planes
 }
 
-// checkPlanes looks at all systems of several planes. It returns false where there are none.
+// checkPlanes checks all systems of several planes; it returns false if there are none.
 func (c *checker) checkPlanes() bool {
 	p := &planes{checker: c, unit: c.units(), chips: map[fabric.NodeID][]fabric.NodeID{}}
 	var systems [][]fabric.NodeID
@@ -42,8 +43,8 @@ func (c *checker) checkPlanes() bool {
 	return len(systems) > 0
 }
 
-// lanes lists for each chip the port at the far end of its port num, NoPort for none or one of an
-// aggregation node; some is the last that is not NoPort.
+// lanes returns for each chip the far end of its port num; NoPort without a cable, or to an
+// aggregation node. some is the last that is not NoPort.
 func (p *planes) lanes(chips []fabric.NodeID, num fabric.PortNum) (far []fabric.PortID, some fabric.PortID) {
 	some = fabric.NoPort
 	for _, s := range chips {
@@ -58,7 +59,7 @@ func (p *planes) lanes(chips []fabric.NodeID, num fabric.PortNum) (far []fabric.
 	return far, some
 }
 
-// isPlanar returns true for chips that are cabled as planes.
+// isPlanar returns true if chips are cabled as planes, by the rule above.
 func (p *planes) isPlanar(chips []fabric.NodeID) bool {
 	first := p.modelOf(chips[0])
 	if slices.ContainsFunc(chips, func(s fabric.NodeID) bool { return p.modelOf(s) != first }) {
@@ -82,8 +83,8 @@ func (p *planes) isPlanar(chips []fabric.NodeID) bool {
 	return used >= 4 && 4*whole >= 3*used
 }
 
-// findShort reports systems with fewer chips than at least three quarters of the systems
-// of their model have, and returns them by unit.
+// findShort reports systems with fewer chips than usual, if three quarters or more of the systems
+// of their model have the usual number. It returns them by unit.
 func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 	sizes := map[model][]int{}
 	for _, chips := range systems {
@@ -104,8 +105,9 @@ func (p *planes) findShort(systems [][]fabric.NodeID) map[fabric.NodeID]bool {
 	return short
 }
 
-// compareLanes reports the chips that have no lane on a port by which half of their sisters or more
-// lead to another system, unless a finding says already that a cable is missing there.
+// compareLanes reports the chips without a lane on port num if at least half
+// of the chips have one there to another system. It skips ports that a finding
+// already names for a missing cable.
 func (p *planes) compareLanes(chips []fabric.NodeID, num fabric.PortNum, short map[fabric.NodeID]bool) {
 	far, some := p.lanes(chips, num)
 	lacking := text.CountIf(far, func(q fabric.PortID) bool { return q == fabric.NoPort })
@@ -132,9 +134,9 @@ func (p *planes) compareLanes(chips []fabric.NodeID, num fabric.PortNum, short m
 	}
 }
 
-// freeEnd finds the port that a missing lane should lead to, where another lane of its cable leads to
-// port q: of planes the port of that number that has no cable, of an adapter its only port without
-// one; NoPort for none or several.
+// freeEnd returns the port that a missing lane should lead to; q is the far end of another lane of
+// the cable. On planes it is the only free port of q's number, on an adapter its only free port;
+// NoPort for none or several.
 func (p *planes) freeEnd(q fabric.PortID) fabric.PortID {
 	f, n := p.f, p.f.Owner(q)
 	var free []fabric.PortID
@@ -155,7 +157,7 @@ func (p *planes) freeEnd(q fabric.PortID) fabric.PortID {
 	return free[0]
 }
 
-// systemName returns what the names of chips begin with, "MF0;spine-1:Q3400_RA" for
+// systemName returns the common start of the chips' names, "MF0;spine-1:Q3400_RA" for
 // "MF0;spine-1:Q3400_RA/U2", or the system image GUID.
 func (c *checker) systemName(chips []fabric.NodeID) string {
 	name := ""

@@ -34,7 +34,7 @@ const (
 	MissingAggregation = "missing-aggregation-node"
 )
 
-// Rules lists the rules about cables and nodes, and after them those about rails, the gravest first.
+// Rules lists the rules about cables and nodes, then those about rails, each the gravest first.
 var Rules = slices.Concat(verify.ParseRules(ruleTexts), rails.Rules)
 
 //go:embed rules.txt

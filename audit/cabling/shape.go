@@ -34,7 +34,7 @@ const (
 // document of `ibweave check --wiring --format json`.
 type Shape struct {
 	Kind string `json:"kind"`
-	// Name is the shape in words, without what is missing.
+	// Name describes the complete shape.
 	Name string `json:"name"`
 	// Levels is the number of switches on each level of a tree, leaves first.
 	Levels []int `json:"levels,omitempty"`
@@ -44,21 +44,20 @@ type Shape struct {
 	Wrap []bool `json:"wrap,omitempty"`
 	// Parallel is how many cables join two neighbours.
 	Parallel int `json:"parallel,omitempty"`
-	// Cables is how many cables between switches a fabric of the shape has when
-	// nothing is missing; 0 when the shape does not say.
+	// Cables counts the cables between switches of a complete fabric of the shape; 0 if unknown.
 	Cables int `json:"cables"`
-	// MissingCables and MissingSwitches count what is missing; the cables of
-	// missing switches are not among the cables. ExtraCables do not belong to the
-	// shape.
+	// MissingCables and MissingSwitches count what is missing; cables of a missing switch are not
+	// counted. ExtraCables counts cables that do not belong to the shape.
 	MissingCables   int `json:"missing_cables"`
 	MissingSwitches int `json:"missing_switches"`
 	ExtraCables     int `json:"extra_cables"`
-	// Missing lists the switches that lack cables, the most cables first; of a fat tree
-	// without the leaves.
+	// Missing lists the switches that lack cables, those that lack most first; a fat tree's leaves
+	// are left out.
 	Missing []Lack `json:"missing"` // never nil
-	// Certain means that what is missing or extra is a mistake of the cabling. Otherwise
-	// the shape is a guess: it explains too few cables, or expects twice as many cables
-	// of a switch as it has, or more. Irregular shapes are not certain.
+	// Certain means that what is missing or extra is a mistake of the cabling.
+	// Otherwise the shape is a guess: it explains too few cables, or some
+	// switch lacks half or more of the cables that it should have. Irregular
+	// shapes are never certain.
 	Certain bool `json:"certain"`
 	// Fit is the share of the cables that the shape explains, at most 1; 0 for
 	// irregular shapes, which explain none.
@@ -68,42 +67,43 @@ type Shape struct {
 	LevelFit float64 `json:"level_fit,omitempty"`
 
 	misfits  []fabric.Name // names of switches that do not fit
-	level    []int32       // by switch: 0 for leaves; nil without levels
+	level    []int32       // by switch: its level, 0 for leaves; nil without levels
 	deficits []deficit     // pairs of switches that lack cables
 	surplus  []fabric.PortID
 	holes    []hole
-	// unexplained counts the cables that a tree does not explain, surplus ones among them.
+	// unexplained counts the cables that no block of a tree explains, surplus ones too.
 	unexplained int
 }
 
 // Lack says how many cables a switch lacks.
 type Lack struct {
 	verify.SwitchRef
-	Cables int `json:"cables"` // it lacks
-	Has    int `json:"has"`    // cables to neighbours of the shape
+	Cables int `json:"cables"` // that the switch lacks
+	Has    int `json:"has"`    // that it has to neighbours of the shape
 }
 
 // deficit is a pair of switches that should have n cables more.
 type deficit struct {
 	a, b   fabric.NodeID
 	n      int
-	pa, pb []fabric.PortID // where they should be, in ascending order; may be fewer than n
+	pa, pb []fabric.PortID // ports where they should be, ascending; may be fewer than n
 }
 
-// addDeficit notes that a and b should have k cables more. leadA and leadB count by port
-// number the switches that lead to the like by it.
+// addDeficit notes that k cables between a and b are missing, and guesses
+// their ports. leadA and leadB count, for the ends at a and b, the switches
+// that use a port number for such a cable.
 func (s *Shape) addDeficit(f *fabric.Fabric, free []bool, k int, a, b fabric.NodeID, leadA, leadB []int) *deficit {
 	s.deficits = append(s.deficits, deficit{a: a, b: b, n: k, pa: likely(f, a, leadA, k, free), pb: likely(f, b, leadB, k, free)})
 	return &s.deficits[len(s.deficits)-1]
 }
 
-// hole is a position without a switch.
+// hole is a position of the shape without a switch.
 type hole struct {
 	name  string
-	ports []fabric.PortID // of the neighbours, that should lead there
+	ports []fabric.PortID // of its neighbours: those that should lead there
 }
 
-// String is a line for the shape, and lines for what it lacks.
+// String writes a line for the shape, and lines for what it lacks.
 func (s *Shape) String() string {
 	var b strings.Builder
 	b.WriteString(s.Name)
@@ -124,7 +124,7 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// joinFew joins words, of more than nine the first eight and what more says of the others.
+// joinFew joins words; of more than nine it writes eight, and the number of others as in more.
 func joinFew(words []string, between, more string) string {
 	if n := len(words); n > 9 {
 		words = append(words[:8:8], fmt.Sprintf(more, n-8))
@@ -132,10 +132,10 @@ func joinFew(words []string, between, more string) string {
 	return strings.Join(words, between)
 }
 
-// Recognize says what a fabric looks like: a banyan network, a fat tree, a grid, a
-// shufflenet, in this order, or irregular. It forgives
-// some missing cables: of a fat tree a quarter, of a grid what mesh.Detect forgives,
-// of a shufflenet an eighth, of a banyan network none.
+// Recognize returns the first shape that f fits: a banyan network, a fat tree,
+// a grid, a shufflenet; else an irregular one. Some cables may be missing: a
+// quarter of a fat tree, what mesh.Detect allows of a grid, an eighth of a
+// shufflenet, none of a banyan network.
 //
 // It takes O(switches x cables) for fat trees and what mesh.Detect takes for grids.
 func Recognize(f *fabric.Fabric) *Shape {
@@ -160,7 +160,7 @@ func Recognize(f *fabric.Fabric) *Shape {
 	return s
 }
 
-// countDeviations counts what a recognizer found, and sets Fit and Certain.
+// countDeviations counts the deviations that a recognizer found, and sets Fit and Certain.
 func (s *Shape) countDeviations(f *fabric.Fabric) {
 	lacks := make([]int, f.NumSwitches())
 	s.MissingCables = 0
@@ -192,7 +192,7 @@ func (s *Shape) countDeviations(f *fabric.Fabric) {
 // switchCables counts cables between different switches.
 func switchCables(f *fabric.Fabric) int { return len(f.Channels()) / 2 }
 
-// recognizeBanyan recognizes a whole banyan network.
+// recognizeBanyan recognizes a banyan network in which nothing is missing; nil for others.
 func recognizeBanyan(f *fabric.Fabric) *Shape {
 	w, err := banyan.Detect(f)
 	if err != nil {
@@ -205,11 +205,11 @@ func recognizeBanyan(f *fabric.Fabric) *Shape {
 	return &Shape{Kind: Banyan, Name: name, Parallel: 1, Cables: switchCables(f)}
 }
 
-// describeIrregular describes what fits no shape.
+// describeIrregular describes a fabric of no other shape: an irregular tree if it has levels.
 func describeIrregular(f *fabric.Fabric) *Shape {
 	low, high := slices.Min(degrees(f)), slices.Max(degrees(f))
-	// Levels are those of half of the cables, which join neighbouring ones, and of seven of
-	// eight hosts, on leaves.
+	// A fabric has levels if half of its cables join neighbouring ones, and seven of eight hosts
+	// are on leaves.
 	if level := levels.Of(f); slices.Max(level) > 0 && levels.Share(f, level) >= 0.5 && above(f, level) <= 1./8 {
 		s := &Shape{Kind: Tree, level: level, LevelFit: levels.Share(f, level)}
 		s.Levels = levelSizes(level)
@@ -228,8 +228,8 @@ func degrees(f *fabric.Fabric) []int {
 	return text.Each(f.Switches(), func(s fabric.NodeID) int { return len(f.Neighbors(s)) })
 }
 
-// recognizeGrid recognizes meshes, tori and hypercubes of given dimensions, nil for any, with
-// cables that do not fit when these are at most an eighth.
+// recognizeGrid recognizes meshes, tori and hypercubes of the given dimensions, nil for any, if at
+// most an eighth of the cables does not fit.
 func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 	g, err := mesh.Detect(f, mesh.DetectOptions{Dims: dims, LeaveOut: true})
 	if err != nil || 8*len(g.Extra) > switchCables(f) {
@@ -241,7 +241,7 @@ func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 		s.Wrap = g.Wrap
 	}
 	var have []int                       // cables between neighbours
-	lead := make([][]int, 2*len(g.Dims)) // by direction and port number: switches
+	lead := make([][]int, 2*len(g.Dims)) // by direction and port number: switches that use it
 	for d := range lead {
 		lead[d] = make([]int, int(fabric.MaxPortNum)+1)
 	}
@@ -283,7 +283,7 @@ func recognizeGrid(f *fabric.Fabric, dims []int) *Shape {
 	return s
 }
 
-// gridKind is the kind of a grid and its name.
+// gridKind returns the kind of a grid, and its name in words.
 func gridKind(g mesh.Shape) (kind, name string) {
 	rings := text.CountIf(g.Wrap, func(ring bool) bool { return ring })
 	switch {
@@ -301,7 +301,7 @@ func gridKind(g mesh.Shape) (kind, name string) {
 	return Mesh, g.String()
 }
 
-// holePorts is the ports of its neighbours that would lead to a missing switch.
+// holePorts returns the ports of neighbours that should lead to a missing switch.
 func holePorts(g *mesh.Grid, hole int, lead [][]int, parallel int, free []bool) []fabric.PortID {
 	var list []fabric.PortID
 	for _, sw := range g.Fabric.Switches() {
@@ -314,8 +314,7 @@ func holePorts(g *mesh.Grid, hole int, lead [][]int, parallel int, free []bool) 
 	return list
 }
 
-// freePorts says by PortID which ports have no cable, or one that does not belong
-// there.
+// freePorts returns by PortID true for ports without a cable, or with a surplus one.
 func freePorts(f *fabric.Fabric, surplus []fabric.PortID) []bool {
 	free := make([]bool, f.NumPorts())
 	for p := range free {
@@ -327,9 +326,9 @@ func freePorts(f *fabric.Fabric, surplus []fabric.PortID) []bool {
 	return free
 }
 
-// likely are the k ports of a switch without a cable that other switches
-// use most for the same thing, by number; fewer when there are not as many that
-// any other switch uses. lead counts switches by port number.
+// likely returns the k free ports of a switch whose numbers most switches use
+// for the same purpose; fewer if other numbers are not used so. lead counts
+// switches by port number.
 func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) []fabric.PortID {
 	var list []fabric.PortID
 	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {

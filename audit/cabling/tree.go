@@ -11,15 +11,15 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// recognizeFatTree recognizes trees by their blocks: switches of one level that are all joined
-// to the same switches of the next level, and by as many cables each. Two levels are one
-// block, of three levels the pods are blocks and so are the switches below each group of
-// core switches.
+// recognizeFatTree recognizes trees by their blocks: switches of one level
+// that are all joined to the same switches of the next level, by equally many
+// cables each. Two levels are one block. Of three levels each pod is a block,
+// and each group of core switches with the switches below it.
 //
-// Blocks are found in rounds, each among the cables that the rounds before have not
-// explained. Switches that have less than half of the cables of their block are cabled by
-// another plan, and of no block until some round gives them one: leaves with half the
-// uplinks are a block of their own, a leaf for management on one spine is of none.
+// Blocks are found in rounds, each among the cables that earlier rounds have not explained. A
+// switch with less than half of the cables of its block is cabled by another rule, and has no block
+// until some round finds one: leaves with half the uplinks are a block of their own, a leaf for
+// management on one spine has none.
 func recognizeFatTree(f *fabric.Fabric) *Shape {
 	s := &Shape{Kind: FatTree, level: levels.Of(f)}
 	s.LevelFit = levels.Share(f, s.level)
@@ -54,11 +54,11 @@ func recognizeFatTree(f *fabric.Fabric) *Shape {
 
 var levelCounts = [...]string{"", "one", "two", "three", "four", "five", "six", "seven", "eight"}
 
-// block is switches of one level that are all joined to the same ones of the next.
+// block is switches of one level that are all joined to the same switches of the next.
 type block struct {
 	lower, upper []fabric.NodeID
 	cables       [][]fabric.PortID // by index in lower, then upper: ports of the lower switch
-	parallel     int               // the usual number of cables of a pair that has any
+	parallel     int               // the usual number of cables of a joined pair
 }
 
 // blockFinder finds the blocks of a tree.
@@ -66,11 +66,10 @@ type blockFinder struct {
 	f         *fabric.Fabric
 	level     []int32
 	blocks    []*block
-	explained []bool // by PortID: the cable is one of a block
+	explained []bool // the cable belongs to a block
 }
 
-// findBlocks finds the blocks between a level and the next one, and returns how many the
-// first round has found.
+// findBlocks finds the blocks between a level and the next. first is how many round 0 found.
 func (x *blockFinder) findBlocks(level int32) (first int) {
 	for round := 0; ; round++ {
 		found := 0
@@ -109,11 +108,11 @@ func (x *blockFinder) upCables(s fabric.NodeID) (ports []fabric.PortID, to []fab
 	return ports, to
 }
 
-// groupLevel makes blocks of the switches of a level with cables that are not explained. A
-// switch joins the block whose first switch shares most upper neighbours with it, if these are
-// more than half of the smaller of both sets of neighbours, else it begins a block.
-// Switches with many neighbours come first. An upper switch belongs to the block with
-// most switches joined to it.
+// groupLevel divides the switches of a level that have unexplained cables into
+// blocks. A switch joins the block whose first switch shares most upper
+// neighbours with it, if these are more than half of the smaller set of
+// neighbours; else it begins a block. Switches with many neighbours come
+// first. An upper switch belongs to the block with most switches joined to it.
 func (x *blockFinder) groupLevel(level int32) []*block {
 	n := len(x.level)
 	up := make([][]fabric.NodeID, n) // neighbours of the next level
@@ -193,16 +192,17 @@ func (b *block) findCables(x *blockFinder) {
 	b.parallel = mode(have)
 }
 
-// compare counts what a pair lacks, what it has of the block's cables, and what it has beyond
-// them.
+// compare counts the cables of the i-th lower and the j-th upper switch: those of the block that
+// the pair lacks and has, and surplus ones.
 func (b *block) compare(i, j int) (lacks, has, more int) {
 	n := len(b.cables[i*len(b.upper)+j])
 	has = min(b.parallel, n)
 	return b.parallel - has, has, n - has
 }
 
-// deviation sums up a switch's pairs: by counts missing and surplus cables, has the cables of the
-// block that are there; more is set if a pair has surplus cables.
+// deviation sums up the pairs of a switch: by counts missing and surplus
+// cables, has counts the block's cables that are there, and more is set if a
+// pair has surplus cables.
 type deviation struct {
 	by, has int
 	more    bool
@@ -214,7 +214,7 @@ func (d *deviation) add(lacks, has, more int) {
 	d.more = d.more || more > 0
 }
 
-// isMisfit returns true if a switch is cabled by another rule than the block.
+// isMisfit returns true if a switch is cabled by another rule than its block.
 func (d deviation) isMisfit() bool {
 	least := misfitCables
 	if d.more {
@@ -255,9 +255,10 @@ func (b *block) dropMisfits(x *blockFinder) {
 	}
 }
 
-// isRegular returns true if a block lacks at most a quarter of its cables. Where it has one
-// switch on a level, four on the other show that there is a rule, and two do in the first
-// round if nothing is missing.
+// isRegular returns true if a block lacks at most a quarter of its cables and
+// is large enough to show a rule: two switches on each level, three on one of
+// them after the first round. One switch on a level needs four on the other,
+// or two in the first round if nothing is missing.
 func (b *block) isRegular(first bool) bool {
 	lacking, all := 0, b.parallel*len(b.cables)
 	for i := range b.lower {
@@ -270,8 +271,8 @@ func (b *block) isRegular(first bool) bool {
 	return 4*lacking <= all && (few >= 2 && (first || many >= 3) || few == 1 && many >= 4 || first && few == 1 && many >= 2 && lacking == 0)
 }
 
-// joinLone gives leaves without a cable to another switch to the one block above leaves,
-// where such a leaf lacks one cable or two only.
+// joinLone adds leaves without uplinks to the block of the leaves. There must be only one such
+// block, with four leaves or more and at most two uplinks for each.
 func (x *blockFinder) joinLone() {
 	var only *block
 	for _, b := range x.blocks {
@@ -294,7 +295,7 @@ func (x *blockFinder) joinLone() {
 	}
 }
 
-// describe fills in what the blocks have and lack.
+// describe sets the cables of s, and what its blocks lack.
 func (x *blockFinder) describe(s *Shape) {
 	f := x.f
 	var each []int
@@ -310,9 +311,9 @@ func (x *blockFinder) describe(s *Shape) {
 	}
 }
 
-// findSurplus finds the cables that no block explains. One of them is surplus where the
-// blocks explain most cables of both ends, and have them in one part, or in two parts that few
-// cables join, as where two fabrics are cabled together; the others are only counted.
+// findSurplus counts the cables that no block explains. Such a cable is surplus if blocks explain
+// at least half of the cables of both its ends and join these ends, or only few such cables do, as
+// where two fabrics are cabled together.
 func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
@@ -347,9 +348,8 @@ func (x *blockFinder) findSurplus(s *Shape) {
 	}
 }
 
-// sortCables puts the cables of pairs that have too many into the order in which they look
-// like part of the shape: those in ports that other switches use for the same come
-// first.
+// sortCables sorts the cables of pairs that have too many. Those in ports that other switches use
+// for the same purpose come first: they count as part of the shape.
 func (b *block) sortCables(f *fabric.Fabric) {
 	up, down := make([]int, int(fabric.MaxPortNum)+1), make([]int, int(fabric.MaxPortNum)+1)
 	for i := range b.lower {
@@ -366,9 +366,9 @@ func (b *block) sortCables(f *fabric.Fabric) {
 	}
 }
 
-// countPorts counts by port number how many switches beside the lower one of a pair lead to its
-// upper switch by the port, in up, and how many beside the upper one lead to its lower switch,
-// in down.
+// countPorts counts by port number, for a lower switch i and an upper switch
+// j: in up, other lower switches that lead to j by the port; in down, other
+// upper ones that lead to i by it.
 func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	clear(up)
 	clear(down)
@@ -388,10 +388,11 @@ func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 	}
 }
 
-// addDeficits adds the pairs of a block that lack cables and have free ports. It guesses the
-// ports of a missing cable from the ports by which other switches of the block lead to the same
-// switch. Where an upper switch is alone above its leaves, as on the rails of ibdiagnet2-rails,
-// there are no others: it takes the gap in the row of its ports.
+// addDeficits adds the pairs of a block that lack cables and have free ports.
+// It guesses the ports of a missing cable from those by which other switches
+// of the block lead to the same switch. An upper switch alone above its
+// leaves, as on the rails of ibdiagnet2-rails, has no such others: then it
+// takes gaps in the row of its ports.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	isFull := func(sw fabric.NodeID) bool { return !slices.Contains(free[f.PortBase(sw)+1:f.PortBase(sw+1)], true) }
 	up := make([]int, int(fabric.MaxPortNum)+1)
@@ -411,8 +412,9 @@ func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	}
 }
 
-// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps in the row of its
-// ports to the lower switches. It returns nil if there are not exactly k such gaps.
+// rowPorts guesses k free ports of the j-th upper switch of a block: the gaps
+// in the row of its ports to the lower switches. It returns nil if there are
+// not exactly k such gaps.
 func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortID {
 	u := b.upper[j]
 	var row []fabric.PortNum
@@ -428,8 +430,8 @@ func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortI
 	return list
 }
 
-// gaps lists the numbers that a row of three numbers or more leaves out, else the one that
-// comes before it if that is odd, else the one that comes after it.
+// gaps lists the numbers missing in a row of three or more; if none is, the number before the row
+// if that is odd, else the number after it. most bounds the numbers.
 func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
 	if len(row) < 3 {
 		return nil
@@ -457,7 +459,7 @@ func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
 	return nil
 }
 
-// above is the share of the hosts that are above leaves.
+// above returns the share of the hosts that are not on leaves.
 func above(f *fabric.Fabric, level []int32) float64 {
 	all, above := 0, 0
 	for s, n := range levels.Hosts(f) {
@@ -469,7 +471,6 @@ func above(f *fabric.Fabric, level []int32) float64 {
 	return float64(above) / float64(max(1, all))
 }
 
-// levelSizes counts switches by level.
 func levelSizes(level []int32) []int {
 	sizes := make([]int, slices.Max(level)+1)
 	for _, l := range level {
@@ -478,8 +479,7 @@ func levelSizes(level []int32) []int {
 	return sizes
 }
 
-// levelNames is "31 leaves, 9 spines", the topmost of three levels or more being
-// core switches.
+// levelNames writes "31 leaves, 9 spines"; the topmost of three levels or more has core switches.
 func levelNames(sizes []int) string {
 	parts := make([]string, len(sizes))
 	for i, n := range sizes {

@@ -8,11 +8,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// model tells switches apart that are built alike or not.
+// model groups switches that are built alike.
 type model struct {
 	device
 	ports    fabric.PortNum
-	enhanced bool // port 0 is: unmanaged switches of the same chip have a base port 0
+	enhanced bool // port 0 is; unmanaged switches of the same chip have a base port 0
 }
 
 func (c *checker) modelOf(s fabric.NodeID) model {
@@ -20,8 +20,9 @@ func (c *checker) modelOf(s fabric.NodeID) model {
 	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
 }
 
-// eachUnused visits the ports without a link that at least three quarters of the nodes of their
-// class use: used of nodes. Nodes whose class is nil do not count.
+// eachUnused visits ports without a link. Of the nodes of a class, three
+// quarters or more must use the port with this number: used of nodes. Nodes of
+// class nil are left out.
 func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fabric.PortID) bool, visit func(n fabric.NodeID, p fabric.PortID, used, nodes int)) {
 	f := c.f
 	type use struct {
@@ -54,8 +55,8 @@ func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fa
 	}
 }
 
-// checkPortsDown looks for ports that have no link where others like them have one, to a host
-// or of an adapter.
+// checkPortsDown reports ports without a link where most nodes like theirs have one: ports of
+// adapters, and ports of switches to hosts.
 func (c *checker) checkPortsDown(s *Shape) {
 	f := c.f
 	type class struct {
@@ -88,8 +89,8 @@ func (c *checker) checkPortsDown(s *Shape) {
 	})
 }
 
-// checkAggregation looks for switches without an aggregation node where switches of the
-// same model have one: at least four other ones, and three quarters of all.
+// checkAggregation reports switches without an aggregation node, if three quarters of their model
+// have one, and at least four.
 func (c *checker) checkAggregation() {
 	f := c.f
 	isAggregation := func(p fabric.PortID) bool { return f.Kind(f.Owner(p)) == fabric.AggregationKind }

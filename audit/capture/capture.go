@@ -1,6 +1,6 @@
-// Package capture makes findings of problems that readers noticed in a capture of a fabric: errors
-// of the sweep, LIDs that no port can have, lines that do not belong there. It makes no
-// promise to other modules.
+// Package capture turns problems that readers noticed in a capture of a fabric into findings:
+// errors of the sweep, LIDs that no port can have, foreign lines. It makes no promise to other
+// modules.
 //
 // A reader reports a fact as a fabric.Problem, with a Kind; the table here names the
 // rule of each kind. A kind without a rule makes no finding: the command prints such problems
@@ -39,7 +39,7 @@ var Rules = verify.ParseRules(ruleTexts)
 //go:embed rules.txt
 var ruleTexts string
 
-// rules is by kind of problem the rule that it breaks.
+// rules maps kinds of problems to the rules that they break.
 var rules = map[fabric.ProblemKind]string{
 	fabric.SweepTimeout: SweepErrors,
 	fabric.SweepError:   SweepErrors,
@@ -52,15 +52,15 @@ var rules = map[fabric.ProblemKind]string{
 	UnevenCable: UnevenCable,
 }
 
-// RuleOf is the rule that problems of a kind break, "" for a kind that is no finding.
+// RuleOf returns the rule that problems of a kind break; "" if the kind makes no finding.
 func RuleOf(kind fabric.ProblemKind) string { return rules[kind] }
 
 // maxPorts bounds the ports of a finding.
 const maxPorts = 100
 
-// Findings makes one finding of all problems that belong to a rule, in the order of Rules;
-// those of DuplicateLID are left to SettleLIDs, which has the tables as well. f is the fabric
-// that was read.
+// Findings makes one finding for each rule that problems break, in the order
+// of Rules. f is the fabric that was read. DuplicateLID is left to SettleLIDs,
+// which also has the tables.
 func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	var list []verify.Finding
 	for i := range Rules {
@@ -94,8 +94,8 @@ func Findings(f *fabric.Fabric, problems []fabric.Problem) []verify.Finding {
 	return list
 }
 
-// Fingerprint is that of the n-th finding of a rule, from 1. It depends on nothing else,
-// so that the same captures of tomorrow have the same ones: Findings has the first of each.
+// Fingerprint returns the fingerprint of the n-th finding of a rule, from 1; Findings makes n = 1.
+// So the same problems have the same one in tomorrow's capture.
 func Fingerprint(rule string, n int) string {
 	h := fnv.New64a()
 	h.Write([]byte(rule))
@@ -105,7 +105,7 @@ func Fingerprint(rule string, n int) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// countWords are what findings of a rule count, one and many.
+// countWords has, by rule, words for what its findings count: for one and for many.
 var countWords = map[string][2]string{
 	ForeignLines: {"line is no topology text and skipped", "lines are no topology text and skipped"},
 	LoopbackPlug: {"port is connected to itself", "ports are connected to themselves"},

@@ -7,8 +7,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Check verifies the tables of a state, if it has any, and adds findings of what was odd in its
-// files, and the rules that they leave undecided. It checks the fabric of SettleLIDs.
+// Check verifies the tables of a state, if it has any, on the fabric of
+// SettleLIDs. It adds findings about problems in its files, and the rules that
+// these leave undecided.
 func Check(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	settled := *s
 	var twice []verify.Finding

@@ -6,10 +6,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Place returns a function that finds where a finding is: the file and line that the finding has
-// itself, else its port or node in the topology when it is about ports, else the table of its
-// switch, or of the first switch of its witness. With topologyOnly, for a text that stands for
-// the files that were read, a finding's own file and line do not count.
+// Place returns a function that finds the file and line of a finding: those
+// that it names; else, if it is about ports, its port or node in the topology;
+// else the table of its switch, or of the first switch of its witness.
+// topologyOnly ignores the file that it names: only a topology text stands for
+// the files that were read.
 func Place(l *state.Lines, topologyOnly bool) func(f *verify.Finding) (file string, line int) {
 	return func(f *verify.Finding) (string, int) {
 		if f.File != "" && !topologyOnly {

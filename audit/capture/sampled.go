@@ -10,9 +10,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// checkSampled adds undecided rules where path SLs were sampled: those with findings if the SLs
-// are any, but none with the SLs that were read. It also notes which parts of a state were
-// sampled, if a rule is undecided for that or packets use several VLs. The errors are those of
+// checkSampled marks rules undecided if path SLs were sampled: those with findings when any path
+// may have any SL, but none with the SLs that were read. It adds a finding for each sampled part of
+// a state, if a rule is undecided for that or packets use several VLs. Errors are those of
 // checkTables.
 func checkSampled(ctx context.Context, s *state.State, r *verify.Result, opt verify.Options) error {
 	matters := r.CreditLoops.VLs > 1

@@ -12,9 +12,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// CheckTables verifies the tables of a state: the static ones, and all paths that adaptive
-// switches may choose. With several private LFTs it drops the findings about private LFT 0
-// alone, since no packet needs to use it all the way.
+// CheckTables verifies the tables of a state: the static ones, and all paths that adaptive switches
+// may choose. With several private LFTs it drops findings about private LFT 0 alone, since packets
+// need not stay on that.
 func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r, err := checkTables(ctx, s, opt)
 	if err != nil {
@@ -23,7 +23,7 @@ func CheckTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	return r, checkSampled(ctx, s, r, opt)
 }
 
-// checkTables is CheckTables without what is undecided by a sample.
+// checkTables is CheckTables without checkSampled.
 func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*verify.Result, error) {
 	r, err := verify.Check(ctx, s, opt)
 	if err != nil {
@@ -54,8 +54,7 @@ func checkTables(ctx context.Context, s *state.State, opt verify.Options) (*veri
 	return r, nil
 }
 
-// NameLane says in the credit loops of tables that were read without SL-to-VL tables what is
-// assumed of these.
+// NameLane adds to credit loops what is assumed if SL-to-VL tables were not read: one VL for all.
 func NameLane(s *state.State, r *verify.Result) {
 	if s.SL2VL != nil || s.Engine != "" { // an engine that is known has set up one VL
 		return
@@ -67,7 +66,7 @@ func NameLane(s *state.State, r *verify.Result) {
 	}
 }
 
-// GoneFrom is the port without a cable to which the tables lead for a LID, NoPort if they lead
+// GoneFrom returns the port without a cable to which the tables lead a LID; NoPort if they lead
 // elsewhere.
 func GoneFrom(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := LeadsTo(f, t, lid)
@@ -77,7 +76,7 @@ func GoneFrom(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	return end
 }
 
-// BareEnd is the end port without a LID to which the tables lead for a LID, NoPort if they lead
+// BareEnd returns the end port without a LID to which the tables lead a LID; NoPort if they lead
 // elsewhere.
 func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := LeadsTo(f, t, lid)
@@ -90,9 +89,9 @@ func BareEnd(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	return end
 }
 
-// LeadsTo is the port of a switch at which the entries of all switches that have one for a LID
-// end, cabled or not, or port 0; NoPort where they do not agree, or end at no port or in a
-// loop.
+// LeadsTo follows a LID from all switches that have an entry for it. It
+// returns the switch port where all ways end, cabled or not, or port 0; NoPort
+// if they differ, loop or end at no port.
 func LeadsTo(f *fabric.Fabric, t *lft.Tables, lid fabric.LID) fabric.PortID {
 	end := fabric.NoPort
 	for first := range fabric.NodeID(f.NumSwitches()) {
@@ -124,9 +123,10 @@ const (
 	strayOwners = "a capture decides once each port has its own LID again"
 )
 
-// nameUnowned tells which port the tables name for a LID without a port, in the reasons why it
-// leaves rules undecided: a host that was down when the topology was read, mostly. Where the
-// tables lead such a LID to a port without a cable, what had it is gone, which is a warning.
+// nameUnowned adds to reasons of undecided rules the port that tables name for
+// a LID that no port has: mostly of a host that was down when the topology was
+// read. If the tables lead such a LID to a port without a cable, its finding
+// becomes a warning that the owner is gone.
 func nameUnowned(s *state.State, r *verify.Result) {
 	owners := make(map[string]string) // by "LID 5"
 	for i := range s.Problems {
@@ -134,7 +134,7 @@ func nameUnowned(s *state.State, r *verify.Result) {
 			owners[what] = fabric.Printable(port)
 		}
 	}
-	known, stray := true, false // where all that is without a port was, or is without a LID
+	known, stray := true, false // each such LID's port is gone or lacks a LID; some port lacks one
 	for i := range r.Findings {
 		x := &r.Findings[i]
 		if x.Rule != verify.StaleEntry || !x.IsRest() && s.Fabric.LIDPort(x.LID) != fabric.NoPort {

@@ -12,21 +12,21 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// claim is a LID that several ports have. The first port keeps it: the one that the tables lead
-// to if they tell, else the first by GUID.
+// claim is a LID that several ports have. The first of ports keeps it: the one that the tables lead
+// to, else the first by GUID.
 type claim struct {
 	lid   fabric.LID
 	ports []fabric.PortID
-	told  bool // by the tables
+	told  bool // the tables lead to the first port
 }
 
-// few is how many intruders a message names.
+// few bounds the intruders that a message names.
 const few = 3
 
-// SettleLIDs gives each LID that several ports of a state have to the port that its tables lead
-// to, and where they lead to none of these to the first by GUID. The other ones have no LID
-// then. It returns the fabric with these LIDs and the finding about them, which is the same in
-// whatever order a text has the ports; the fabric as it is if there are no such LIDs.
+// SettleLIDs leaves each LID that several ports have to one of them: the port that the tables lead
+// to, else the first by GUID. It returns a fabric where the others have no LID, and the finding
+// about them, which does not depend on the order of the text. Without shared LIDs it returns the
+// fabric as it is and no finding.
 func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 	list := findClaims(s)
 	if list == nil {
@@ -35,7 +35,7 @@ func SettleLIDs(s *state.State) (*fabric.Fabric, []verify.Finding) {
 	f := withOwners(s.Fabric, list)
 	x := verify.NewFinding(Rules, DuplicateLID, 0, "")
 	x.Fingerprint = Fingerprint(DuplicateLID, 1)
-	former := make(map[fabric.PortID][]fabric.LID) // without a port, by the end port that the tables lead to
+	former := make(map[fabric.PortID][]fabric.LID) // LIDs without a port, by BareEnd
 	for lid := fabric.LID(1); s.Tables != nil && lid <= s.Tables.MaxLID(); lid++ {
 		if f.LIDPort(lid) == fabric.NoPort {
 			p := BareEnd(f, s.Tables, lid)
@@ -93,8 +93,8 @@ func findClaims(s *state.State) (list []claim) {
 	return list
 }
 
-// withOwners is a fabric in which LIDs are those of the ports that keep them. Where that cannot
-// be, since LMCs give these more LIDs in common, it is as it was, and the tables tell nothing.
+// withOwners returns a fabric in which only the first port of each claim has the LID. If LMCs make
+// these ports share other LIDs, it returns f and clears told.
 func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 	base, lmc := make([]fabric.LID, f.NumPorts()), make([]uint8, f.NumPorts())
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -121,8 +121,9 @@ func withOwners(f *fabric.Fabric, list []claim) *fabric.Fabric {
 	return f
 }
 
-// describe says which ports have one LID, which of them are intruders, as far as the tables
-// tell, and what to do.
+// describe tells which ports have the LID, which of them are intruders if the
+// tables tell, and what to do. former has LIDs without a port, by the end port
+// to which the tables lead.
 func (c *claim) describe(f *fabric.Fabric, s *state.State, former map[fabric.PortID][]fabric.LID) string {
 	name := func(p fabric.PortID) string {
 		if at := f.Attachment(p); at != p && at != fabric.NoPort {

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Asked says which parts of a state the caller judges; rules of other parts cannot be undecided.
+// Asked says which parts of a state the caller judges; only rules about these can be undecided.
 type Asked struct {
 	Tables    bool // its forwarding tables
 	Multicast bool // its multicast tables
@@ -28,7 +28,7 @@ func Undecided(list []state.Undecided, asked Asked) (undecided []verify.Undecide
 	return undecided
 }
 
-// rulesOn lists the rules that rest on a part of a state, or on its tables of CA and router ports.
+// rulesOn lists the rules that need a part of a state, or its tables of CA and router ports.
 func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 	switch u.Part {
 	case state.Topology:
@@ -68,9 +68,9 @@ func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 	return rules
 }
 
-// TableFindings makes findings of problems that break no rule about captures: members of groups
-// that are no end ports, private LFTs that are not known, and files that were changed since
-// they were compiled.
+// TableFindings makes findings of problems that break none of Rules: members
+// of groups that are no end ports, unknown private LFTs, and files that were
+// changed since they were compiled.
 func TableFindings(problems []fabric.Problem) (list []verify.Finding) {
 	find := func(name, message string) {
 		rule, _ := verify.RuleByName(name)

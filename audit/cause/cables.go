@@ -7,21 +7,22 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// How much is looked at to find the two ends of a cable.
+// Bounds of the search for the two ends of a cable.
 const (
 	maxEnds  = 100 // ports without a cable
-	maxPaths = 64  // LIDs of each
+	maxPaths = 64  // LIDs lost at each
 )
 
-// pairCables finds which ports without a cable were the two ends of one. Each switch of such a
-// pair delivers what is lost at the other, or loses it at a third port, and it is nearer to it
-// than any other switch that does: one hop nearer than the switch that lost it was.
+// pairCables finds pairs of ports without a cable that were most likely the
+// ends of one. Packets lost at one end must arrive from the switch of the
+// other, or be lost at a third port, and not pass the first switch again. Each
+// end must be the nearest such partner of the other.
 func (g *grouper) pairCables(w *walker) {
 	ends := text.Where(g.losses, func(x *loss) bool { return x.fate == noCable })
 	if len(ends) > maxEnds {
 		return
 	}
-	far := make(map[[2]*loss]float64) // of those that can be: hops from each to what is lost at the other, in the mean
+	far := make(map[[2]*loss]float64) // of pairs that can be: the sum of their hops
 	for _, a := range ends {
 		for _, b := range ends {
 			there, back := w.hops(a, b), w.hops(b, a)
@@ -30,8 +31,8 @@ func (g *grouper) pairCables(w *walker) {
 			}
 		}
 	}
-	// best returns the nearest end to a that has no partner yet; nil if there is none, or if
-	// two are equally near.
+	// best returns the nearest end to a that has no partner yet; nil for none, or if two are
+	// equally near.
 	best := func(a *loss) (to *loss) {
 		least := math.Inf(1)
 		for _, b := range ends {
@@ -57,9 +58,10 @@ func (g *grouper) pairCables(w *walker) {
 	}
 }
 
-// hops is the mean number of switches that the first LIDs lost at b pass from the switch of a
-// on. It is -1 where a delivers none, sends one to its own port or to the switch of b, or loses
-// it otherwise than for want of a cable.
+// hops returns the mean number of switches that packets for the first LIDs
+// lost at b pass after the switch of a. It is -1 if a delivers none, uses its
+// own lost port for one or leads one to the switch of b, or loses one other
+// than at a port without a cable.
 func (w *walker) hops(a, b *loss) float64 {
 	passed, delivered := 0, 0
 	for _, lid := range b.lids[:min(len(b.lids), maxPaths)] {

@@ -1,6 +1,7 @@
-// Package cause finds what findings have in common: one dead cable under static tables is a
-// hundred findings of LIDs that cannot be reached, and one cause. Printers show causes, the most
-// harmful first, and scripts get the findings. It makes no promise to other modules.
+// Package cause groups findings by what caused them: one dead cable under
+// static tables makes a hundred findings of unreachable LIDs. Printers show
+// causes, the most harmful first; scripts get the findings. It makes no
+// promise to other modules.
 package cause
 
 import (
@@ -19,20 +20,20 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// lossRules are the rules about packets that do not arrive. The place where they are lost, the
-// end of the witness, is the cause of such findings.
+// lossRules are the rules about packets that do not arrive. The cause of such a finding is the
+// place where they are lost, the end of its witness.
 var lossRules = []string{
 	verify.UnicastUnreachable, verify.Misdelivered, verify.UnicastLoop,
 	verify.ManagementUnreachable, verify.ManagementLoop, verify.DeadEntry, verify.EmptyTable,
 }
 
-// hostRules is how many of lossRules, the first ones, are about packets between CA and router ports.
+// hostRules counts the rules at the head of lossRules about packets between CA and router ports.
 const hostRules = 3
 
-// Group finds the causes of the findings of r, which are about s, and sets r.Causes and the
-// Cause of each finding that does not say it all. Call it when all findings are there. It takes
-// O(findings), and O(switches x LIDs) where packets are lost or a cable is slow. The error is
-// that of ctx.
+// Group finds the causes of the findings of r, which are about s. It sets
+// r.Causes, and Cause of each finding whose message is not the whole cause.
+// Call it once all findings are there. It takes O(findings), and O(switches x
+// LIDs) if packets are lost or a cable is slow. Errors: ctx's.
 func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 	g := grouper{r: r, f: s.Fabric, t: s.Tables, joint: make(map[*loss][]*loss), at: make(map[string]int), by: make(map[string]*loss)}
 	if s.Tables != nil && slices.ContainsFunc(r.Findings, func(x verify.Finding) bool { return slices.Contains(lossRules, x.Rule) }) {
@@ -70,7 +71,7 @@ func Group(ctx context.Context, r *verify.Result, s *state.State) error {
 			continue
 		}
 		for _, k := range c.Findings {
-			if x := &r.Findings[k]; !x.IsRest() { // else it is of many causes
+			if x := &r.Findings[k]; !x.IsRest() { // a finding about the rest has many causes
 				x.Cause = cmp.Or(x.Cause, c.Text)
 			}
 		}
@@ -94,13 +95,13 @@ type grouper struct {
 	f      *fabric.Fabric
 	t      *lft.Tables // nil for none
 	losses []*loss
-	joint  map[*loss][]*loss // those that have one cause with it, in the order of losses; it alone is not there
+	joint  map[*loss][]*loss // by loss: all with its cause, in order; nil if it is alone
 	list   []verify.Cause
-	at     map[string]int   // by key: in list
-	by     map[string]*loss // by key, of causes that are losses
+	at     map[string]int   // by key: index in list
+	by     map[string]*loss // by key: a loss, of causes that are losses
 }
 
-// add puts a finding to the cause with a key. Those that are waived have one of their own.
+// add adds a finding to the cause with this key; waived findings have a cause of their own.
 func (g *grouper) add(key string, finding int) {
 	x := &g.r.Findings[finding]
 	if x.Waiver != nil {
@@ -126,8 +127,8 @@ func (g *grouper) lossKey(x *loss) string {
 	return fmt.Sprintf("loss %d %d %d", x.s, x.port, x.fate)
 }
 
-// joinRows joins switches that lack entries for the same LIDs into one cause, and likewise
-// those that have no entries.
+// joinRows gives switches that lack entries for the same LIDs one cause, and switches without any
+// entries another one.
 func (g *grouper) joinRows() {
 	alike := make(map[string][]*loss)
 	for _, x := range g.losses {
@@ -148,7 +149,7 @@ func (g *grouper) joinRows() {
 	}
 }
 
-// groupLosses makes causes of the places where packets are lost.
+// groupLosses makes a cause of each place where packets are lost.
 func (g *grouper) groupLosses() {
 	for i := range g.r.Findings {
 		x := &g.r.Findings[i]
@@ -158,7 +159,7 @@ func (g *grouper) groupLosses() {
 			g.add(key, i)
 		}
 	}
-	// A finding of a LID names one of the places where its packets are lost, and some are left out.
+	// Findings name one place where packets for a LID are lost: give other places one too.
 	for _, at := range g.losses {
 		key, rules := g.lossKey(at), lossRules[:hostRules]
 		if at.pairs[verify.LostHosts]+at.pairs[verify.LostAggregation] == 0 {
@@ -188,7 +189,7 @@ func (g *grouper) groupLosses() {
 	}
 }
 
-// lossOf is where the packets of a finding are lost, nil where that is not known.
+// lossOf returns where the packets of a finding are lost; nil if unknown.
 func (g *grouper) lossOf(x *verify.Finding) *loss {
 	end := spot{port: fabric.NoPath}
 	guid := x.Switch
@@ -222,7 +223,8 @@ func (g *grouper) lossOf(x *verify.Finding) *loss {
 	return g.losses[i]
 }
 
-// describe says what a loss is, with those that have the same cause, and what follows.
+// describe writes the text of a cause that is loss x: what is wrong there and at losses that share
+// the cause, and what follows.
 func (g *grouper) describe(c *verify.Cause, x *loss) {
 	all := g.joint[x]
 	if all == nil {
@@ -254,7 +256,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 	unrouted := len(all) > 1 && x.fate == noEntry && g.isUnrouted(lids)
 	if unrouted {
-		c.Switches = nil // it is at all of them
+		c.Switches = nil // all switches have it
 	}
 	switch {
 	case x.fate == noCable && len(all) == 2:
@@ -286,7 +288,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	if alone {
 		c.Follows = append(c.Follows, "hosts on "+names[0]+" reach no others, and no others reach them")
 	}
-	// Where entries are missing, the shorter one of the lists of LIDs and of switches is enough.
+	// If entries are missing, show the shorter list: of LIDs or of switches.
 	few := x.fate == noEntry && (unrouted || len(lids) <= len(switches))
 	if !alone && (x.fate != noEntry || few) && (len(lids) > named || !strings.Contains(c.Text, "(LID ")) {
 		c.Follows = append(c.Follows, "cannot be reached: "+lidNames(g.f, lids))
@@ -299,7 +301,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 }
 
-// isUnrouted reports whether no switch has an entry for any of some LIDs, except for its own.
+// isUnrouted reports whether no switch has entries for these LIDs, other than for LIDs on it.
 func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	for _, lid := range lids {
 		own := g.f.Owner(g.f.LIDPort(lid))
@@ -312,8 +314,7 @@ func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	return true
 }
 
-// breaksBlocks reports whether the LIDs that a switch lacks share a block of 64 with one that
-// it has an entry for.
+// breaksBlocks reports whether a switch has an entry in a block of 64 LIDs with one that it lacks.
 func (g *grouper) breaksBlocks(x *loss) bool {
 	row := g.t.Row(x.s)
 	return slices.ContainsFunc(x.lids, func(lid fabric.LID) bool {
@@ -328,7 +329,7 @@ func (g *grouper) hasEntries(s fabric.NodeID) bool {
 	return !slices.ContainsFunc(g.r.Findings, func(x verify.Finding) bool { return x.Rule == verify.EmptyTable && x.Switch == guid })
 }
 
-// rules lists the rules of a cause but that in its head; "" where there is none.
+// rules lists the rules of a cause's findings other than its own; "" if there are none.
 func (g *grouper) rules(c *verify.Cause) string {
 	var words []string
 	for _, k := range c.Findings {
@@ -342,7 +343,7 @@ func (g *grouper) rules(c *verify.Cause) string {
 	return "also " + strings.Join(words, ", ")
 }
 
-// pairText says how many pairs are lost, by kind.
+// pairText writes how many pairs are lost, by kind.
 func pairText(n verify.Pairs) string {
 	var words []string
 	for k, of := range []string{verify.LostHosts: " of hosts", verify.LostAggregation: " with an aggregation node at an end", verify.LostManagement: " with switches"} {
@@ -356,7 +357,7 @@ func pairText(n verify.Pairs) string {
 	return text.List(words, "and") + " lost"
 }
 
-// groupRest makes causes of all other findings.
+// groupRest makes causes of all other findings, and writes the texts of all causes.
 func (g *grouper) groupRest() {
 	done := make([]bool, len(g.r.Findings))
 	for i := range g.list {
@@ -389,10 +390,10 @@ func (g *grouper) groupRest() {
 		case len(x.Witness) > 0 && (x.Rule == verify.SLDropped || x.Rule == verify.ManagementSLDropped || strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd)):
 			end := &x.Witness[len(x.Witness)-1]
 			key = fmt.Sprint(strings.TrimPrefix(x.Rule, "management-"), " ", end.Switch)
-			if strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd) { // tables of lanes are one cause at all ports
+			if strings.HasSuffix(x.Rule, verify.AdaptiveDeadEnd) { // an SL-to-VL table is one cause for all ports
 				key = fmt.Sprint(key, " ", end.Port)
 			}
-			for _, at := range g.losses { // static entries lead there, too
+			for _, at := range g.losses { // static entries lose packets there, too
 				if g.f.Node(at.s).GUID == end.Switch && at.port == end.Port && g.by[g.lossKey(at)] != nil {
 					key = g.lossKey(at)
 				}
@@ -410,11 +411,10 @@ func (g *grouper) groupRest() {
 	}
 }
 
-// goneKey is the key of the cause of what is gone from a port.
+// goneKey returns the key of the cause that the owner of a LID is gone from a port.
 func goneKey(e verify.Endpoint) string { return fmt.Sprint("gone ", e.Node, " ", e.Port) }
 
-// goneFrom is the key of the cause of a stale entry that leads to a port without a cable, ""
-// for all other findings.
+// goneFrom returns goneKey for a stale entry that leads to a port without a cable, else "".
 func (g *grouper) goneFrom(x *verify.Finding) string {
 	if x.Rule != verify.StaleEntry || x.IsRest() || x.Severity == verify.Note || g.t == nil || g.f.LIDPort(x.LID) != fabric.NoPort {
 		return ""
@@ -425,8 +425,8 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 	return ""
 }
 
-// sharesLID reports whether a finding is about ports that have one LID, or one of these that
-// has none for that, or the entries that lead to it.
+// sharesLID reports whether a finding is about ports that share a LID, about one of them that lost
+// its LID for that, or about entries that lead there.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
 	at := verify.Endpoint{Node: x.Switch}
 	switch x.Rule {
@@ -452,11 +452,11 @@ func (g *grouper) sharesLID(x *verify.Finding) bool {
 	return i >= 0 && slices.ContainsFunc(g.r.Findings[i].Ports, func(e verify.Endpoint) bool { return e.Node == at.Node && e.Port == at.Port })
 }
 
-// countRoutes says of slow cables the GUID of a switch, and of those between switches how many
-// routes of static tables cross them. The error is that of ctx.
+// countRoutes adds to causes that are slow cables the GUID of a switch at the cable and, between
+// switches, the number of static routes that cross it. Errors: ctx's.
 func (g *grouper) countRoutes(ctx context.Context, s *state.State) (err error) {
 	f := g.f
-	var routes []int64 // those of lft.ChannelLoads, which are counted if there is such a cable
+	var routes []int64 // by channel, from lft.ChannelLoads; nil until needed
 	for i := range g.list {
 		c := &g.list[i]
 		x := &g.r.Findings[c.Findings[0]]

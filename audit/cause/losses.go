@@ -23,9 +23,9 @@ const (
 	noPort                 // the entry is a port that it lacks
 	ownPort                // the entry is port 0, which has another LID
 	noCable                // the entry is a port without a cable
-	otherPort              // the entry leads to an end port with another LID, and the entry for that one elsewhere
-	wrongEntry             // the entry leads to an end port with another LID, as the entry for that one does
-	loops                  // the entry leads away from the LID, and packets come back
+	otherPort              // the entry leads to another end port; that port's own entry leads elsewhere
+	wrongEntry             // the entry leads to another end port, and so does that port's own entry
+	loops                  // the entry leads away from the LID, so packets come back
 )
 
 // spot is where and how packets are lost: the switch, and the port of its entry, NoPath if it has none.
@@ -38,19 +38,19 @@ type spot struct {
 // loss counts the packets that are lost at a spot.
 type loss struct {
 	spot
-	lids    []fabric.LID // in order
-	from    []bool       // by switch: some of its ports, or its port 0, send packets that are lost here
+	lids    []fabric.LID // of these packets, ascending
+	from    []bool       // by switch: its ports, or its port 0, send packets that are lost here
 	pairs   verify.Pairs
-	transit bool // some of them are neither from the switch nor to a port on it
+	transit bool // some are neither from this switch nor to a port on it
 }
 
-// findLosses follows packets from all switches to all LIDs, and returns where they are lost, in
-// the order of switches, ports and fates. Pairs that no cables join do not count. It takes
+// findLosses follows packets from all switches to all LIDs, and returns where they are lost, in the
+// order of switches, ports and fates. Pairs in different components do not count. It takes
 // O(switches x LIDs).
 func (w *walker) findLosses() []*loss {
 	f, n := w.f, len(w.end)
 	part := f.Components().Of
-	sends := make([]verify.Pairs, n) // by switch: who sends from there
+	sends := make([]verify.Pairs, n) // by switch: senders there, by class
 	for s := range sends {
 		sends[s][verify.LostManagement] = 1
 		for _, p := range f.EndPortsOn(fabric.NodeID(s)) {
@@ -88,7 +88,7 @@ func (w *walker) findLosses() []*loss {
 	return list
 }
 
-// class is the pairs that an end port counts for: verify.LostHosts, LostAggregation or LostManagement.
+// class returns the kind of an end port's pairs, verify.LostHosts or another.
 func class(f *fabric.Fabric, p fabric.PortID) int {
 	switch f.Kind(f.Owner(p)) {
 	case fabric.SwitchKind:
@@ -99,8 +99,8 @@ func class(f *fabric.Fabric, p fabric.PortID) int {
 	return verify.LostHosts
 }
 
-// add counts the pairs of a LID, of which class is that of its port, with the ports on switch s
-// and its port 0, which from counts by class.
+// add counts the pairs of a LID with the senders at switch s, which from counts by class. class is
+// that of the LID's port; switches counts all switches.
 func (x *loss) add(s, switches int, lid fabric.LID, class int, from verify.Pairs) {
 	if from == (verify.Pairs{}) {
 		return
@@ -117,19 +117,19 @@ func (x *loss) add(s, switches int, lid fabric.LID, class int, from verify.Pairs
 	}
 }
 
-// walker finds the fate of packets.
+// walker follows packets to where they end.
 type walker struct {
 	f     *fabric.Fabric
 	t     *lft.Tables
-	end   []*loss // by switch, where packets from there are lost; nil where they are delivered
+	end   []*loss // by switch: where packets from there are lost; nil if they arrive
 	state []uint8 // by switch: 0 not yet followed, 1 on the way, 2 done
 	found map[spot]*loss
 	way   []fabric.NodeID
-	near  *graph.Search[fabric.NodeID] // distances to the switch of port root
+	near  *graph.Search[fabric.NodeID] // distances to switch root
 	root  fabric.NodeID
 }
 
-// follow fills in end for a LID, which is that of port to.
+// follow sets end for packets to a LID; to is the port that has it.
 func (w *walker) follow(lid fabric.LID, to fabric.PortID) {
 	clear(w.state)
 	for first := range fabric.NodeID(len(w.state)) {
@@ -173,8 +173,8 @@ func (w *walker) entry(s fabric.NodeID, lid fabric.LID) fabric.PortNum {
 	return lft.Entry(w.t.Row(s), lid)
 }
 
-// step is the switch that s sends a LID to; NoNode where its port gets it, or where it is lost
-// by a fate.
+// step returns the switch to which s sends packets for a LID. It is NoNode if they end at s: then
+// port to gets them, or lost is true and how is their fate.
 func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next fabric.NodeID, lost bool, how fate) {
 	f := w.f
 	e := w.entry(s, lid)
@@ -198,8 +198,8 @@ func (w *walker) step(s fabric.NodeID, lid fabric.LID, to fabric.PortID) (next f
 	}
 }
 
-// wrongTurn is the first entry of a cycle that does not bring packets for a LID nearer to port
-// to: in a cycle there is one.
+// wrongTurn returns the entry in a cycle that does not lead packets for a LID nearer to port to;
+// each cycle has one. Of several it takes that of the first switch.
 func (w *walker) wrongTurn(cycle []fabric.NodeID, lid fabric.LID, to fabric.PortID) spot {
 	root := w.f.Owner(w.f.Attachment(to))
 	if w.near == nil || w.root != root {
@@ -247,8 +247,9 @@ func (x *loss) headline(f *fabric.Fabric, t *lft.Tables) string {
 	return wrong + ": packets loop"
 }
 
-// usualPort returns the port that x.s uses for all other LIDs of the switch that the lost LIDs
-// are on; NoPath if the lost LIDs are on several switches, or the others use several ports.
+// usualPort returns the port that x.s uses for all other LIDs of the switch
+// that the lost LIDs are on; NoPath if the lost LIDs are on several switches,
+// or the others use several ports.
 func (x *loss) usualPort(f *fabric.Fabric, t *lft.Tables) fabric.PortNum {
 	switchOf := func(lid fabric.LID) fabric.NodeID {
 		if p := f.LIDPort(lid); p != fabric.NoPort && f.Attachment(p) != fabric.NoPort {
@@ -269,13 +270,13 @@ func (x *loss) usualPort(f *fabric.Fabric, t *lft.Tables) fabric.PortNum {
 	return usual
 }
 
-// named is how many LIDs and names a line has.
+// named bounds the LIDs and names on a line.
 const named = 3
 
-// shownSwitches is how many switches a line names that have one cause together.
+// shownSwitches bounds the switches that a line names for one cause.
 const shownSwitches = 8
 
-// lidNames lists LIDs with their ports, those of hosts first where not all of them fit.
+// lidNames lists LIDs with their ports; if there are too many, only some, hosts first.
 func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
 	few := lids
 	if len(lids) > named {
@@ -290,8 +291,7 @@ func lidNames(f *fabric.Fabric, lids []fabric.LID) string {
 	return text.List(words, "and")
 }
 
-// ranges writes numbers in order with ranges: 5-9,12; of many ranges the first and the last
-// number: 5..99.
+// ranges writes ascending numbers as ranges: 5-9,12; if that is long, only first and last: 5..99.
 func ranges[N text.Integer](list []N) string {
 	folded := hostlist.Fold(text.Each(list, func(n N) string { return fmt.Sprint(n) }))
 	if folded = strings.Trim(folded, "[]"); len(folded) > 40 {

@@ -10,12 +10,14 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Switches of one routing lead by the same neighbors for alike of the LIDs or more, those of
-// two routings for less than unlike of them.
+// Two switches agree by the share of LIDs that they lead to the same
+// neighbors. It is at least alike for switches of one routing, and below
+// unlike for those of two routings.
 const alike, unlike = 0.9, 0.6
 
-// tellMixture names a mixture of two routings as the cause of a load far from its bound, if the
-// tables are one: as after a change of which only half was written.
+// tellMixture names a mixture of two routings as the cause of a load far from
+// its bound, if findMixture finds one: for example after a change of which
+// only half was written.
 func (g *grouper) tellMixture(t *lft.Tables) {
 	names := func(list []fabric.NodeID) string {
 		return text.Few(text.Each(list, func(s fabric.NodeID) string { return g.f.Name(s).String() }), shownSwitches)
@@ -35,10 +37,12 @@ func (g *grouper) tellMixture(t *lft.Tables) {
 	}
 }
 
-// findMixture returns switches with the same neighbors whose tables fall into two sets that agree each
-// in itself: the smaller set and the greater one, of the first such switches; nil where there are none.
-// A set has two switches or more, as a single one may be a root. Tables of engines that balance each
-// switch for itself agree nowhere. It takes O(switches x LIDs).
+// findMixture compares switches with the same neighbors. Their tables are a
+// mixture if they fall into two sets that agree within themselves but not with
+// each other. It returns the smaller and the greater set of the first such
+// switches, or nil. A set has at least two switches, as a single one may be a
+// root. Tables of engines that balance each switch by itself agree nowhere. It
+// takes O(switches x LIDs).
 func findMixture(f *fabric.Fabric, t *lft.Tables) (few, most []fabric.NodeID) {
 	var order []string
 	of := make(map[string][]fabric.NodeID)
@@ -66,8 +70,8 @@ func findMixture(f *fabric.Fabric, t *lft.Tables) (few, most []fabric.NodeID) {
 	return nil, nil
 }
 
-// splitBy divides switches by whether they agree with the first one, into the smaller and the
-// greater set; few is nil where all do.
+// splitBy divides switches into those that agree with the first one and the others, and returns the
+// smaller and the greater set; few is nil if all agree.
 func splitBy(f *fabric.Fabric, t *lft.Tables, list []fabric.NodeID) (few, most []fabric.NodeID) {
 	for _, s := range list {
 		if agreement(f, t, list[0], s) >= alike {
@@ -82,8 +86,8 @@ func splitBy(f *fabric.Fabric, t *lft.Tables, list []fabric.NodeID) (few, most [
 	return few, most
 }
 
-// agreement returns how alike two switches route: of the LIDs of hosts that both send to a
-// switch, the share that both send to the same one.
+// agreement returns how alike two switches route: of the LIDs of hosts that both send to a switch,
+// the share that they send to the same switch.
 func agreement(f *fabric.Fabric, t *lft.Tables, a, b fabric.NodeID) float64 {
 	next := func(s fabric.NodeID, lid int) fabric.NodeID {
 		if _, peer := t.Step(f, s, fabric.LID(lid)); peer != fabric.NoPort && f.IsSwitch(f.Owner(peer)) {

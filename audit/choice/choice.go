@@ -1,17 +1,18 @@
-// Package choice picks the engine for a fabric, and tells which engine would be clearly better
-// with more virtual lanes. It routes the fabric with each candidate, and compares the tables by
-// the results of the checker and of random bisections. It makes no promise to other modules.
+// Package choice picks the engine for a fabric, and tells which engine would
+// be clearly better with more virtual lanes. It routes the fabric with each
+// candidate, and compares the tables by the results of the checker and of
+// random bisections. It makes no promise to other modules.
 //
 // # The rule
 //
-// Candidates are fattree, xy, banyan, updn and layered. Excluded are engines that do not
-// support the fabric, those whose tables have errors while others have none, and those that
-// need more virtual lanes than there are: one lane unless a caller allows more, since OpenSM's
-// files carry one. Each other engine has two losses against the best one: in greatest relative
-// load, and in effective bisection bandwidth over the same random bisections. The greater of
-// the two is its loss. The engine with the least loss wins; losses that differ by half a
-// hundredth count as equal, and of equal engines the first in the list wins, since the
-// structure of its paths is simpler.
+// Candidates are fattree, xy, banyan, updn and layered. Excluded are engines that do not support
+// the fabric, those whose tables have errors while others have none, and those that need more
+// virtual lanes than there are: one lane unless a caller allows more, since OpenSM's files carry
+// one. Each other engine has two losses: the parts by which its greatest relative load exceeds the
+// least one, and by which its effective bisection bandwidth, over the same random bisections, is
+// below the greatest. The greater of the two is its loss. The engine with the least loss wins;
+// losses that differ by half a hundredth count as equal, and of equal engines the first in the list
+// wins, since the structure of its paths is simpler.
 //
 // With a demand all tables are made for the jobs, and the load of the jobs comes first: an
 // engine is excluded if its busiest cable takes more than half a hundredth longer for all bytes
@@ -54,37 +55,37 @@ const (
 	// equal is the difference of losses that does not count: bisections are a sample, and a
 	// greedy search ends anywhere near its goal.
 	equal = 0.005
-	// near is the part by which a load may be above a bound, and figures of a better engine may
-	// be worse.
+	// near is the part by which a load may exceed a bound and still count as equal to it, and by
+	// which a better engine may be worse in its other figures.
 	near = 0.01
-	// clear is by which part a load or bandwidth has to be better to be clearly better.
+	// clear is the part by which a load or bandwidth must be better to count as clearly better.
 	clear = 0.05
-	// Of fabrics by their forwarding entries: up to slowEntries the slow engine is always tried,
-	// beyond maxEntries never, and up to maxMeasured tables of a given engine are measured.
+	// Bounds of forwarding entries: up to slowEntries the slow engine is
+	// always tried, and beyond maxEntries never. Up to maxMeasured the tables
+	// of a given engine are measured.
 	slowEntries, maxEntries, maxMeasured = 1 << 20, 32 << 20, 4 << 20
-	// samples is how many routes the bisections have, and mostBisections bounds their number:
-	// the mean is then right to about a tenth of a point.
+	// samples is the number of routes in all bisections, and mostBisections bounds these: the mean
+	// is then right to about a tenth of a point.
 	samples, mostBisections = 1 << 17, 10000
 )
 
 // Candidate is an engine and what its tables are worth.
 type Candidate struct {
 	Engine string `json:"engine"`
-	// Refused is why there are no tables of it; nothing follows then.
+	// Refused is why the engine has no tables; the fields after it are then empty.
 	Refused string  `json:"refused,omitempty"`
 	VLs     int     `json:"vls"`  // data VLs that its tables need
 	Load    float64 `json:"load"` // greatest relative load, see verify.LoadBound
-	// Bandwidth is the mean effective bisection bandwidth, 0 to 1; 0 where there are no two
-	// ports to send.
+	// Bandwidth is the mean effective bisection bandwidth, 0 to 1; 0 if no two ports can send.
 	Bandwidth float64 `json:"bandwidth"`
 	// Jobs is how many seconds the busiest cable takes for the bytes of a demand, 0 without one.
 	Jobs float64 `json:"job_seconds,omitempty"`
-	// Loss is the greater of the parts by which load and bandwidth are worse than the least
-	// load and the greatest bandwidth of the candidates in the running.
+	// Loss is the greater of two parts: by which Load exceeds the least load, and by which the
+	// greatest bandwidth exceeds Bandwidth, of the candidates in the running.
 	Loss float64 `json:"loss"`
 
 	Result    *compile.Result    `json:"-"` // without multicast
-	Bisection *quality.Bisection `json:"-"` // nil where there are no two ports to send
+	Bisection *quality.Bisection `json:"-"` // nil if no two ports can send
 }
 
 // Choice is the engine that was chosen, and all candidates. Its JSON form is the member choice of the
@@ -93,7 +94,7 @@ type Choice struct {
 	Engine     string      `json:"engine"`
 	Why        string      `json:"why"` // it was chosen
 	Candidates []Candidate `json:"candidates"`
-	// Better is the engine that is clearly better on more lanes, "" for none.
+	// Better is the engine that would be clearly better with more lanes; "" for none.
 	Better string `json:"better"`
 }
 
@@ -125,7 +126,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		return nil, nil, &RefusedError{list, lanes}
 	}
 	fastest := slices.MinFunc(running, func(x, y *Candidate) int { return cmp.Compare(x.Jobs, y.Jobs) }).Jobs // time of jobs
-	soonest := text.Where(running, func(c *Candidate) bool { return !(part(c.Jobs, fastest) > equal) })       // of infinite times all
+	soonest := text.Where(running, func(c *Candidate) bool { return !(part(c.Jobs, fastest) > equal) })       // all if Jobs is infinite
 	best := least(soonest)
 	c := &Choice{Engine: best.Engine, Candidates: list, Better: better(best, list)}
 	among := fmt.Sprintf("of %d engines", len(running))
@@ -148,7 +149,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 // RefusedError says why no engine is in the running.
 type RefusedError struct {
 	Candidates []Candidate
-	VLs        int // that there are
+	VLs        int // that are allowed
 }
 
 func (e *RefusedError) Error() string {
@@ -158,7 +159,6 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("no engine routes this fabric on %s: %s", text.Count(e.VLs, "VL", "VLs"), strings.Join(why, "; "))
 }
 
-// tryAll routes f with all candidates.
 func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options) ([]Candidate, error) {
 	list, err := try(ctx, f, opt, engines)
 	if err != nil {
@@ -172,8 +172,9 @@ func tryAll(ctx context.Context, f *fabric.Fabric, opt compile.Options) ([]Candi
 	return append(list, more...), err
 }
 
-// isSettled returns true if the slow engine is left out: a fabric is large, and the load of some
-// candidate on the lanes that there are is within a hundredth of the bound.
+// isSettled returns true if the slow engine is not tried: the fabric is too
+// large for it, or is large and some candidate's load, on the lanes that there
+// are, is within a hundredth of the bound.
 func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes int) (bool, error) {
 	running := listRunning(list, lanes)
 	if n := entries(f); n <= slowEntries || n > maxEntries || len(running) == 0 || running[0].hasErrors() {
@@ -186,11 +187,11 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 	return slices.ContainsFunc(running, func(x *Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
 }
 
-// entries is the number of forwarding entries of a fabric.
+// entries returns the number of forwarding entries of a fabric.
 func entries(f *fabric.Fabric) int { return f.NumSwitches() * max(int(f.MaxLID()), f.NumNodes()) }
 
-// bandwidth measures tables on the bisections of a fabric, the same for all tables. It is nil
-// where there are no two ports to send.
+// bandwidth measures tables on random bisections, the same for all tables of a fabric. It returns
+// nil if no two ports can send.
 func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) {
 	n := max(1, min(mostBisections, 2*samples/max(1, len(r.Fabric.CAPorts()))))
 	q, err := quality.Measure(ctx, r.Fabric, r.Tables, quality.Options{Bisections: n, Seed: 1})
@@ -200,7 +201,7 @@ func bandwidth(ctx context.Context, r *lft.Routing) (*quality.Bisection, error) 
 	return q.Bisection, nil
 }
 
-// try routes f with some engines, at the same time.
+// try routes f with the named engines in parallel.
 func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []string) ([]Candidate, error) {
 	opt.Groups, opt.Stage, opt.Progress, opt.Route.Previous = nil, nil, nil, nil
 	list := make([]Candidate, len(names))
@@ -221,7 +222,7 @@ func try(ctx context.Context, f *fabric.Fabric, opt compile.Options, names []str
 	})
 }
 
-// measure fills in the bandwidth, and the time of jobs if there are any.
+// measure fills in the bandwidth, and the time of jobs if any.
 func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)) (err error) {
 	r := c.Result.Routing
 	if c.Bisection, err = bandwidth(ctx, r); c.Bisection != nil {
@@ -239,7 +240,6 @@ func (c *Candidate) measure(ctx context.Context, demand func(context.Context, *f
 	return err
 }
 
-// hasErrors returns true for tables with errors.
 func (c *Candidate) hasErrors() bool { return c.Result.Verify.Worst() == verify.Error }
 
 // listRunning returns the candidates that have tables for this number of lanes; if some of them
@@ -255,7 +255,7 @@ func listRunning(list []Candidate, lanes int) (running []*Candidate) {
 	return slices.DeleteFunc(running, func(c *Candidate) bool { return flawless && c.hasErrors() })
 }
 
-// least sets the losses of candidates, and finds the first with the least.
+// least sets the losses of candidates, and returns the first one whose loss counts as least.
 func least(list []*Candidate) *Candidate {
 	load, bandwidth := math.Inf(1), 0.0
 	for _, c := range list {
@@ -269,7 +269,7 @@ func least(list []*Candidate) *Candidate {
 	return list[slices.IndexFunc(list, func(c *Candidate) bool { return c.Loss <= least+equal })]
 }
 
-// part returns by which part of y x exceeds y, x/y - 1; 0 if y is 0.
+// part returns the part of y by which x exceeds y, x/y - 1; 0 if y is 0.
 func part(x, y float64) float64 {
 	if y == 0 {
 		return 0
@@ -277,12 +277,13 @@ func part(x, y float64) float64 {
 	return x/y - 1
 }
 
-// better finds the candidate that is clearly better than one: in load or bandwidth, and not worse
-// in the other and for jobs. Of several it is the one with the least loss among them.
+// better returns the candidate that is clearly better in load or bandwidth,
+// and not worse in the other or for jobs. Of several it is the one with the
+// least loss among them; "" for none.
 func better(than *Candidate, list []Candidate) string {
 	var found []*Candidate
 	for i := range list {
-		c := list[i] // its loss is another one here
+		c := list[i] // a copy, since least sets other losses here
 		if c.Refused != "" || c.hasErrors() || part(c.Jobs, than.Jobs) > near {
 			continue
 		}
@@ -297,19 +298,19 @@ func better(than *Candidate, list []Candidate) string {
 	return least(found).Engine
 }
 
-// Judgement has the figures of a routing that the checker does not have.
+// Judgement has the figures of a routing that the checker lacks.
 type Judgement struct {
 	Shape *cabling.Shape `json:"shape"`
-	// Bandwidth is measured where that takes little time, or an engine was chosen.
+	// Bandwidth is measured if that takes little time, or an engine was chosen.
 	Bandwidth *quality.Bisection `json:"bandwidth,omitempty"`
-	// Diversity is measured where Bandwidth is; nil where no port has several LIDs.
+	// Diversity is measured when Bandwidth is; nil if no port has several LIDs.
 	Diversity *quality.Disjoint `json:"path_diversity,omitempty"`
 	// Choice is nil if the engine was given.
 	Choice *Choice `json:"choice,omitempty"`
 }
 
-// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. The
-// error is that of ctx.
+// Judge judges the routing r. chosen is how its engine was chosen, nil if it was given. Errors:
+// ctx's.
 func Judge(ctx context.Context, r *compile.Result, chosen *Choice) (j Judgement, err error) {
 	g := r.Routing.Fabric
 	j.Shape, j.Choice = cabling.Recognize(g), chosen

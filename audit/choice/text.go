@@ -27,7 +27,7 @@ func (j *Judgement) Print(b *text.Sheet) {
 	}
 }
 
-// loadText writes a load, with the cable that it counts where rates differ.
+// loadText writes a load and, if rates differ, the fastest rate, to which it is relative.
 func loadText(c *Candidate) string {
 	load := text.Grouped(int64(math.Round(c.Load)))
 	if scale := c.Result.Verify.Scale(); scale.Differ {
@@ -36,7 +36,7 @@ func loadText(c *Candidate) string {
 	return load
 }
 
-// lanesText says what an engine needs beyond one lane.
+// lanesText names the lanes that an engine needs, if it needs more than one.
 func lanesText(c *Candidate) string {
 	if c.VLs <= 1 {
 		return ""
@@ -47,10 +47,10 @@ func lanesText(c *Candidate) string {
 	return fmt.Sprintf(" on %d VLs", c.VLs)
 }
 
-// OneLine is a shape with its deviations in numbers.
+// OneLine writes a shape on one line, with the numbers of its deviations.
 type OneLine struct{ *cabling.Shape }
 
-// String is the line.
+// String returns the line.
 func (s OneLine) String() string {
 	line := s.Name
 	for _, x := range []struct {

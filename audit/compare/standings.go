@@ -20,16 +20,16 @@ import (
 type Contender struct {
 	Name string `json:"name"`
 	File string `json:"file,omitempty"` // "" for an engine
-	// Refused is why the engine cannot do this fabric; nothing follows then.
+	// Refused is why the engine cannot route this fabric; the fields after it are then empty.
 	Refused string           `json:"refused,omitempty"`
 	Seconds *compile.Seconds `json:"seconds,omitempty"` // of an engine
 	Verify  *verify.Result   `json:"verify,omitempty"`
 	Quality *quality.Result  `json:"quality,omitempty"`
-	// Difference is to the reference; nil for itself, and where there are no bisections.
+	// Difference is from the reference; nil for the reference, and without bisections.
 	Difference *quality.Difference `json:"difference,omitempty"`
-	// Fitted says that the tables are for the jobs of --traffic.
+	// Fitted is set if the tables are made for the jobs of --traffic.
 	Fitted bool `json:"fitted,omitempty"`
-	// Groups is sums by groups of hosts; nil without --host-groups.
+	// Groups has sums by groups of hosts; nil without --host-groups.
 	Groups  []groups.State `json:"host_groups,omitempty"`
 	Traffic *jobs.Summary  `json:"traffic,omitempty"` // with --traffic
 }
@@ -45,8 +45,9 @@ type Standings struct {
 // OpenSM begins the name of an engine of OpenSM: "opensm:ftree".
 const OpenSM = "opensm:"
 
-// With fills in the counts of the fabric, and the differences of bandwidth to a reference, ""
-// for the first that routes the fabric. The error is a name that no column has.
+// With sets the counts of the fabric, and the differences of bandwidth from
+// the column called name; from the first that routes the fabric if name is "".
+// It fails if no column has this name.
 func (s *Standings) With(name string) error {
 	for _, x := range s.Contenders {
 		if x.Verify != nil {
@@ -95,7 +96,6 @@ func (s *Standings) Text(b *text.Sheet) {
 	}
 }
 
-// rows are the lines of the table.
 func (s *Standings) rows(shown []*Contender) [][]string {
 	var rows [][]string
 	row := func(name string, value func(x *Contender) string) {
@@ -136,7 +136,7 @@ func (s *Standings) rows(shown []*Contender) [][]string {
 	return rows
 }
 
-// orDash is a cell with a part of a column, - for a column without it.
+// orDash returns a function for a cell: the value of a part of a column, - if it lacks the part.
 func orDash[T any](part func(x *Contender) *T, value func(*T) string) func(x *Contender) string {
 	return func(x *Contender) string {
 		if p := part(x); p != nil {
@@ -146,7 +146,7 @@ func orDash[T any](part func(x *Contender) *T, value func(*T) string) func(x *Co
 	}
 }
 
-// patternRows are the lines about patterns of traffic.
+// patternRows adds the lines about patterns of traffic.
 func (s *Standings) patternRows(row func(name string, value func(x *Contender) string), shown []*Contender) {
 	row("bisection bandwidth, mean", orDash(bisectionOf, func(q *quality.Bisection) string { return text.Percent(q.Mean) }))
 	row("  95 % interval, +-", orDash(bisectionOf, func(q *quality.Bisection) string { return text.Percent((q.High - q.Low) / 2) }))
@@ -158,7 +158,7 @@ func (s *Standings) patternRows(row func(name string, value func(x *Contender) s
 		row("    so it is", orDash(difference, func(d *quality.Difference) string { return d.Verdict }))
 	}
 	row("all-to-all, greatest load", func(x *Contender) string { return load(x.Quality.AllToAll) })
-	// Columns of whose tables no two ports talk have neither.
+	// Both are nil if no two ports talk.
 	if shown[0].Quality.Permutations != nil {
 		row("random permutations, median load", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.Median) }))
 		row("  load of the 99th percentile", orDash(permutationsOf, func(p *quality.Permutations) string { return load(p.P99) }))
@@ -172,7 +172,7 @@ func (s *Standings) patternRows(row func(name string, value func(x *Contender) s
 	}
 }
 
-// load is routes relative to rates: a whole number where all cables are alike.
+// load writes routes relative to data rates: a whole number if all cables are alike.
 func load(x float64) string {
 	if n := int64(x); float64(n) == x {
 		return text.Grouped(n)
@@ -184,7 +184,7 @@ func load(x float64) string {
 func (x *Contender) explain(b *text.Sheet) {
 	if x.Refused != "" {
 		options := ""
-		if strings.HasPrefix(x.Name, OpenSM) { // with its defaults: others, as roots for updn, might do
+		if strings.HasPrefix(x.Name, OpenSM) { // with its defaults; other options may work
 			options = " with these options"
 		}
 		fmt.Fprintf(b, "\n%s cannot route this fabric%s: %s\n", x.Name, options, x.Refused)
@@ -208,7 +208,7 @@ func (x *Contender) explain(b *text.Sheet) {
 	}
 }
 
-// trafficRows are the lines about jobs.
+// trafficRows adds the lines about jobs.
 func trafficRows(row func(name string, value func(x *Contender) string), shown []*Contender) {
 	if shown[0].Traffic == nil {
 		return
@@ -232,8 +232,8 @@ func trafficRows(row func(name string, value func(x *Contender) string), shown [
 	row("    each alone", slowest(func(j *jobs.JobSummary) float64 { return j.Alone }))
 }
 
-// groupRows are the lines of compare about groups: the routes on the busiest uplink of each, and
-// the pairs that are lost.
+// groupRows returns the lines about groups: for each the routes on its busiest uplink, and its lost
+// pairs.
 func groupRows(shown []*Contender) [][]string {
 	rows := [][]string{append([]string{"busiest uplink of"}, text.Each(shown, nameOf)...)}
 	for _, g := range shown[0].Groups {

@@ -1,15 +1,17 @@
-// Package counters compares what ports have counted with the routes of forwarding tables: which
-// channels between switches carry more than others because many routes cross them, and which because
-// few routes carry much. It makes no promise to other modules.
+// Package counters compares what ports have counted with the routes of
+// forwarding tables. It finds the channels between switches that carry more
+// than others, and tells whether many routes cross them or few routes carry
+// much. It makes no promise to other modules.
 //
-// The load of a channel is its bytes, and its routes, relative to its data rate; where the rate
-// of a cable is not known, all count as alike. Let R be the routes of a channel in proportion
-// to the mean of all channels between switches whose bytes are known, and B its bytes likewise.
-// Then B = R x T, where T is the bytes of one of its routes in proportion to the mean of all
-// routes. A channel is hot when B is at least Options.Hot, and it uses at least a hundredth of
-// its data rate where that can be told. The share of routing in it is ln R / ln B: 1 when all
-// routes carry alike, and 0 when the channel has as many routes as the mean. From 2/3 on it is
-// hot by routing, up to 1/3 by traffic, and between these by both.
+// Bytes and routes of a channel are taken relative to its data rate; if the
+// rate of a cable is unknown, all rates count as equal. Let R be the routes of
+// a channel divided by the mean of all channels between switches whose bytes
+// are known, and B its bytes likewise. Then B = R x T, where T is the bytes of
+// one of its routes divided by the mean of all routes. A channel is hot if B
+// is at least Options.Hot and, if that is known, it uses at least a hundredth
+// of its data rate. The share of routing in it is ln R / ln B: 1 if all routes
+// carry alike, and 0 if the channel has as many routes as the mean. From 2/3
+// on it is hot by routing, up to 1/3 by traffic, and between these by both.
 package counters
 
 import (
@@ -28,12 +30,12 @@ import (
 
 // Options are the settings of Explain.
 type Options struct {
-	// Hot is from how many times the mean on a channel is hot, or congested; more than 1.
+	// Hot is the multiple of the mean from which a channel is hot, or congested; more than 1.
 	Hot float64
-	// Top is for how many channels Explain finds who shares them.
+	// Top is the number of channels for which Explain finds who shares them.
 	Top int
-	// Seconds is the time between two readings of which the counters are the difference; 0 where
-	// it is not known, or for counts from a reset on.
+	// Seconds is the time between the two readings whose difference the counters are; 0 if unknown,
+	// or for counts since a reset.
 	Seconds float64
 }
 
@@ -46,7 +48,7 @@ const (
 	Traffic      Cause = "traffic"      // much on each route
 	Both         Cause = "both"         // each of these
 	Unrouted     Cause = "unrouted"     // bytes, and no routes: multicast, adaptive routing, or tables that are not in force
-	Backpressure Cause = "backpressure" // congested and not hot: what is behind it takes packets too slowly
+	Backpressure Cause = "backpressure" // congested, not hot: the next port takes packets too slowly
 	Receiver     Cause = "receiver"     // congested at its end: the host takes packets too slowly
 )
 
@@ -56,25 +58,25 @@ var Causes = []Cause{Routing, Traffic, Both, Unrouted, Backpressure, Receiver}
 // Report is what Explain found.
 type Report struct {
 	Seconds float64 `json:"seconds,omitempty"`
-	// Ports have counters, of those with a cable; Channels between switches, of which Measured
-	// have known bytes. Stopped are those whose counter of 32 bits stands at its end, wrapped, or was
-	// reset between two readings, and says nothing.
+	// Ports counts the Cabled ports that have counters. Channels counts those
+	// between switches, Measured those of them with known bytes. Stopped
+	// counts those with a counter of 32 bits that tells nothing: it stands at
+	// its end, wrapped, or was reset between two readings.
 	Ports    int `json:"ports"`
 	Cabled   int `json:"cabled_ports"`
 	Channels int `json:"channels"`
 	Measured int `json:"measured_channels"`
 	Stopped  int `json:"stopped_channels"`
-	// ErrorPorts have a counter of errors of a cable.
+	// ErrorPorts counts the ports that have a counter of cable errors.
 	ErrorPorts int `json:"error_ports"`
-	// MeanUse and MaxUse are shares of the data rate of channels between switches, with Seconds and
-	// known rates only.
+	// MeanUse and MaxUse are shares of the data rate of channels between switches; they are set
+	// only with Seconds and known rates.
 	MeanUse float64 `json:"mean_use,omitempty"`
 	MaxUse  float64 `json:"max_use,omitempty"`
-	// Hot is in falling order of loads, congested ones without hot bytes behind these in
-	// falling order of their wait.
+	// Hot lists hot channels by falling load, then others that are congested by falling wait.
 	Hot    []Channel `json:"hot"`
 	Errors []Cable   `json:"errors"` // in the order of Evidence, then by errors
-	// Restarts are the hosts and switches all of whose links went down, in natural order.
+	// Restarts lists hosts and switches whose links all went down, in natural order.
 	Restarts []Restart `json:"restarts"`
 }
 
@@ -91,13 +93,12 @@ type Channel struct {
 	RouteLoad float64 `json:"route_load"`
 	PerRoute  float64 `json:"per_route"`
 	ByRouting float64 `json:"by_routing"`
-	// Wait is ticks in which the port had a packet and no credit, and WaitLoad that in
-	// proportion to the mean of all ports of switches. The length of a tick differs between
-	// chips.
+	// Wait counts the ticks in which the port had a packet and no credit.
+	// WaitLoad is Wait divided by the mean of all ports of switches. The
+	// length of a tick differs between chips.
 	Wait     dump.CounterValue `json:"wait_ticks"`
 	WaitLoad float64           `json:"wait_load"`
-	// WaitsFor is, for backpressure, the channel behind this one with the greatest wait; nil where none
-	// behind it waits.
+	// WaitsFor is, for backpressure, the next channel that waits longest; nil if none waits.
 	WaitsFor *verify.Endpoint `json:"waits_for,omitempty"`
 	// Sharing is nil beyond Options.Top, and for channels to hosts.
 	Sharing *paths.Sharing `json:"-"`
@@ -105,8 +106,8 @@ type Channel struct {
 	channel fabric.PortID
 }
 
-// leastUse is the share of its data rate below which no channel is hot: in a fabric at rest a few
-// packets of the subnet manager make a multiple of the mean.
+// leastUse is the share of its data rate below which no channel is hot: in an idle fabric a few
+// packets of the subnet manager are a multiple of the mean.
 const leastUse = 0.01
 
 // explainer holds the state of Explain.
@@ -122,8 +123,8 @@ type explainer struct {
 	*Report
 }
 
-// Explain says why channels are hot or congested under tables, and which cables have errors; without
-// tables, nil, only the latter. Errors are those of ctx.
+// Explain finds why channels are hot or congested under tables t, and which cables have errors; if
+// t is nil, only the latter. Errors are those of ctx.
 func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Counters, opt Options) (*Report, error) {
 	x := &explainer{f: f, c: c, opt: opt, routes: make([]int64, f.NumPorts()), Report: &Report{Seconds: opt.Seconds, Hot: []Channel{}, Errors: []Cable{}, Restarts: []Restart{}}}
 	if t != nil {
@@ -149,7 +150,7 @@ func Explain(ctx context.Context, f *fabric.Fabric, t *lft.Tables, c *dump.Count
 	return x.Report, nil
 }
 
-// heat is the load of a hot channel, 0 of others.
+// heat returns the load of a hot channel, 0 for others.
 func (h *Channel) heat() float64 {
 	if h.Cause == Backpressure || h.Cause == Receiver {
 		return 0
@@ -206,8 +207,9 @@ func (x *explainer) measure() {
 	x.meanBytes, x.meanRoutes, x.MeanUse = bytes/n, routes/n, use/float64(max(rated, 1))
 }
 
-// sent is what went over a channel: what the port sent, or else what the other end received. A
-// counter that stands still, wrapped or was reset says nothing.
+// sent returns what went over a channel: what the port sent, else what the
+// other end received. stopped is true if counters tell nothing: they stand
+// still, wrapped or were reset.
 func (x *explainer) sent(c fabric.PortID) (v dump.CounterValue, stopped bool) {
 	for _, v := range []dump.CounterValue{x.c.Get(dump.XmitData, c), x.c.Get(dump.RcvData, x.f.Peer(c))} {
 		if v.Known && !v.Full {
@@ -218,7 +220,7 @@ func (x *explainer) sent(c fabric.PortID) (v dump.CounterValue, stopped bool) {
 	return dump.CounterValue{}, stopped
 }
 
-// relative is something on a channel in proportion to the data rate.
+// relative divides a number on a channel by the data rate, if all rates are known.
 func (x *explainer) relative(n float64, c fabric.PortID) float64 {
 	if !x.byRate {
 		return n
@@ -226,7 +228,7 @@ func (x *explainer) relative(n float64, c fabric.PortID) float64 {
 	return n / float64(x.f.Link(c).Mbps())
 }
 
-// use is the share of the data rate that bytes take, 0 where it is not known.
+// use returns the share of the data rate that bytes take; 0 if unknown.
 func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
 	mbps := x.f.Link(c).Mbps()
 	if mbps == 0 || x.opt.Seconds == 0 {
@@ -235,8 +237,8 @@ func (x *explainer) use(bytes float64, c fabric.PortID) float64 {
 	return bytes * 8 / x.opt.Seconds / (float64(mbps) * 1e6)
 }
 
-// judge lists a channel if it is hot or congested. Of channels to hosts only the wait counts:
-// what a host receives has no other way.
+// judge lists a channel if it is hot or congested. One to a host can only be congested: there is no
+// other route to it.
 func (x *explainer) judge(c fabric.PortID) {
 	f := x.f
 	h := Channel{channel: c, Cable: verify.CableOf(f, c), Routes: x.routes[c], Wait: x.c.Get(dump.XmitWait, c)}
@@ -269,7 +271,7 @@ func (x *explainer) judge(c fabric.PortID) {
 	x.Hot = append(x.Hot, h)
 }
 
-// why is the cause of a hot channel.
+// why returns the cause of a hot channel.
 func (h *Channel) why() Cause {
 	if h.Routes == 0 {
 		return Unrouted
@@ -284,7 +286,7 @@ func (h *Channel) why() Cause {
 	return Both
 }
 
-// findSharers says who shares the first channels between switches.
+// findSharers finds who shares the first channels between switches, and what these wait for.
 func (x *explainer) findSharers(t *lft.Tables) {
 	channels := text.Each(x.Hot[:min(x.opt.Top, len(x.Hot))], func(h Channel) fabric.PortID { return h.channel })
 	between := func(c fabric.PortID) bool { return x.f.PeerSwitch(c) != fabric.NoNode }

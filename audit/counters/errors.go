@@ -17,17 +17,17 @@ type Evidence string
 // The kinds of evidence, that of a bad cable first.
 const (
 	Wire    Evidence = "wire"    // bits that arrived wrong: the cable, or the port at either end, is bad
-	Downs   Evidence = "downs"   // it went down or recovered more often than its ends were restarted
+	Downs   Evidence = "downs"   // the link failed more often than its ends were restarted
 	Unknown Evidence = "unknown" // counters that wrapped, or that stood at their end in both readings
 )
 
 // Cable is a cable with errors.
 type Cable struct {
 	Evidence Evidence `json:"evidence"`
-	Ends     [2]End   `json:"ends"`   // of the lower port first
+	Ends     [2]End   `json:"ends"`   // that of the lower port first
 	Routes   int64    `json:"routes"` // that cross it in both directions; 0 without tables
 
-	errors float64 // of its evidence
+	errors float64 // number of errors of its evidence
 }
 
 // End has the counters of one port of a cable.
@@ -44,25 +44,25 @@ type Error struct {
 	Wrapped bool              `json:"wrapped,omitempty"`  // its 64 bits hold a difference below zero, so N may be too low
 }
 
-// Restart is a host, or a switch, all of whose links went down.
+// Restart is a host or a switch whose links all went down.
 type Restart struct {
 	Name   string `json:"name"`
 	Switch bool   `json:"switch"`
 	Links  int    `json:"links"`
-	Times  int    `json:"times"` // downs of the link that has fewest, without restarts of a host's switch
+	Times  int    `json:"times"` // downs of the link with fewest, less restarts of its switch
 }
 
-// ErrorCounters are those of errors that cables make, errors on the wire first. A port counts
-// what comes in, so the cable or the port at its other end may be the cause.
+// ErrorCounters count errors that cables make, errors on the wire first. A port counts what comes
+// in, so the cable or the port at its other end may be the cause.
 var ErrorCounters = []dump.Counter{dump.SymbolErrors, dump.RcvErrors, dump.LocalIntegrityErrors, dump.FECUncorrectable, dump.LinkRecovers, dump.LinkDowned}
 
-// Limits of a line that is well.
+// Limits of a healthy line.
 const (
 	// maxBER is ten times the 1e-15 that IBA has for symbols behind FEC.
 	maxBER = 1e-14
 	// maxCelsius is the temperature of its case up to which a module is specified.
 	maxCelsius = 70
-	// maxSpread is in dB between the light of lanes of a module: a tenth of the power.
+	// maxSpread bounds how far the light of a module's lanes is apart, in dB: a tenth of the power.
 	maxSpread = 10
 )
 
@@ -84,8 +84,7 @@ func (x *explainer) lineErrors(p fabric.PortID) (list []Error) {
 	return list
 }
 
-// isEvent reports whether a counter of errors counts what happens to a link when one of its ends is
-// restarted, too.
+// isEvent reports whether a counter of errors also counts restarts of an end of the link.
 func isEvent(name string) bool {
 	return name == dump.LinkRecovers.Info().Name || name == dump.LinkDowned.Info().Name
 }
@@ -143,18 +142,18 @@ func (x *explainer) findErrors() {
 	})
 }
 
-// order is the place of some evidence.
+// order returns the rank of some evidence, 0 for that of a bad cable.
 func order(e Evidence) int { return slices.Index([]Evidence{Wire, Downs, Unknown}, e) }
 
-// fewDowns is how many downs of a node's only link always count as restarts, as there is no
-// other link to compare.
+// fewDowns is how many downs of a node's only link always count as restarts.
 const fewDowns = 3
 
-// findRestarts lists the hosts and switches all of whose links went down, and returns how often
-// they were restarted, by NodeID. Restarts of a switch are taken off the downs of its hosts'
-// links. The only link of a node may as well have a bad cable: without errors on the wire its
-// downs are restarts where the node itself counted fewer, since its counter then started at 0,
-// or where they are no more than fewDowns or twice the median of all hosts' links.
+// findRestarts lists hosts and switches whose links all went down, and returns
+// by NodeID how often they were restarted. Restarts of a switch are taken off
+// the downs of its hosts' links. The only link of a node may have a bad cable
+// instead. Its downs are restarts if it has no errors on the wire and the node
+// itself counted fewer, since its counter then started at 0, or if they are no
+// more than fewDowns or twice the median of all hosts' links.
 func (x *explainer) findRestarts() []float64 {
 	f := x.f
 	var downs []float64
@@ -223,8 +222,9 @@ func (x *explainer) onWire(p fabric.PortID) bool {
 	})
 }
 
-// downs returns how often the link of a port went down, by the greater count of its two ends, and
-// whether the port itself counted fewer: a restart has set its counter to 0.
+// downs returns how often the link of a port went down, by the greater count
+// of its two ends. reset is true if the port itself counted fewer: a restart
+// has set its counter to 0.
 func (x *explainer) downs(p fabric.PortID) (v dump.CounterValue, reset bool) {
 	v, far := x.c.Get(dump.LinkDowned, p), x.c.Get(dump.LinkDowned, x.f.Peer(p))
 	if far.Known && (!v.Known || far.N > v.N) {

@@ -17,17 +17,17 @@ import (
 // Document is the JSON form of a report.
 type Document struct {
 	Reading string `json:"reading"`     // counts or difference
-	Resets  int    `json:"reset_ports"` // between two readings
+	Resets  int    `json:"reset_ports"` // ports that were reset between two readings
 	*Report
 	Hot []sharedChannel `json:"hot"`
 
-	// For the text: whether there are tables, and these have choices; and what Explain was asked.
+	// For Print: there are tables; they are adaptive; the options of Explain.
 	Tables   bool    `json:"-"`
 	Adaptive bool    `json:"-"`
 	Asked    Options `json:"-"`
 }
 
-// NewDocument names the hosts that share hot channels, and their groups, unless set is nil.
+// NewDocument adds to r the hosts that share hot channels, and their groups of set if not nil.
 func NewDocument(f *fabric.Fabric, r *Report, set *groups.Set) *Document {
 	d := &Document{Report: r, Hot: []sharedChannel{}}
 	for _, h := range r.Hot {
@@ -44,7 +44,7 @@ func NewDocument(f *fabric.Fabric, r *Report, set *groups.Set) *Document {
 	return d
 }
 
-// sharedChannel is a channel, and the hosts on both sides as names with brackets.
+// sharedChannel is a channel and the hosts on both sides, as names with brackets.
 type sharedChannel struct {
 	Channel
 	Sources      string `json:"sources,omitempty"`
@@ -75,7 +75,6 @@ func (d *Document) Print(b *text.Sheet) {
 	}
 }
 
-// printHot writes the hot channels.
 func (d *Document) printHot(b *text.Sheet) {
 	fmt.Fprintf(b, "\n%d of %d channels between switches have known bytes", d.Measured, d.Channels)
 	if d.MaxUse > 0 {
@@ -115,7 +114,7 @@ func (d *Document) printHot(b *text.Sheet) {
 		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n",
 			i+1, h.Cause, h.From.Unquoted(), h.To.Unquoted(), times(h.Load), times(h.RouteLoad), times(h.PerRoute), use, times(h.WaitLoad))
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // never fails
 	if n := len(d.Hot) - len(shown); n > 0 {
 		fmt.Fprintf(b, "  and %s more: --top, or --format json\n", text.Grouped(n))
 	}
@@ -168,8 +167,9 @@ var titles = [][2]string{
 	{"cable has counters that say nothing: they wrapped, or stood still at their end", "cables have counters that say nothing: they wrapped, or stood still at their end"},
 }
 
-// printErrors writes the cables with errors, those to replace first: a row for each end that counted
-// errors on the wire, else for each end that counted anything, with the counters that any row has.
+// printErrors writes the cables with errors, those to replace first: a row for
+// each end that counted errors on the wire, else for each end that counted
+// anything, with the counters that any row has.
 func (d *Document) printErrors(b *text.Sheet) {
 	if len(d.Errors) == 0 {
 		fmt.Fprintf(b, "\nno errors of cables: %s counters of them\n", text.CountGrouped(d.ErrorPorts, "port has", "ports have"))
@@ -230,7 +230,7 @@ func (d *Document) printCables(b *text.Sheet, cables []Cable, used []bool) {
 			fmt.Fprintln(w)
 		}
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // never fails
 }
 
 // cellOf returns the count of an error at a port, - for none.
@@ -239,7 +239,7 @@ func cellOf(list []Error, counter string) string {
 		if e.Counter != counter {
 			continue
 		}
-		n := strconv.FormatFloat(e.N.N, 'g', 3, 64) // a rate, or of a line
+		n := strconv.FormatFloat(e.N.N, 'g', 3, 64) // a figure of the line
 		if e.N.Count > 0 {
 			n = text.Grouped(int64(e.N.Count))
 		}
@@ -267,7 +267,7 @@ func (d *Document) printRestarts(b *text.Sheet) {
 	}
 }
 
-// times is a multiple of a mean.
+// times writes a multiple of a mean.
 func times(x float64) string {
 	switch {
 	case x == 0:

@@ -9,8 +9,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// compareChoices compares what adaptive switches may do, switch by switch. What a change of
-// choices does on the way is not looked at: how a subnet manager writes groups is not public.
+// compareChoices compares the ports that adaptive switches may choose, switch
+// by switch. States during the change are not checked: how a subnet manager
+// writes groups is not public.
 func (c *comparison) compareChoices(ctx context.Context) error {
 	d := &ChoiceChanges{Switches: []ChoiceChange{}}
 	c.r.Adaptive = d
@@ -27,7 +28,7 @@ func (c *comparison) compareChoices(ctx context.Context) error {
 		for plft := range max(len(x.PLFTs), len(y.PLFTs)) {
 			for _, t := range c.targets {
 				old, new := x.Choice(plft, was, t.old), y.Choice(plft, s, t.new)
-				if old == new || plft == 0 && old.Ports.Len() < 2 && new.Ports.Len() < 2 { // of linear tables
+				if old == new || plft == 0 && old.Ports.Len() < 2 && new.Ports.Len() < 2 { // static
 					continue
 				}
 				r.Changed++

@@ -19,12 +19,11 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Compare says what is different in b, the new state, from a, the old one.
+// Compare returns what differs in b, the new state, from a, the old one.
 //
-// It takes O(switches x LIDs) time, never per pair of ports; where SL-to-VL
-// tables tell VLs apart, that times the SLs that behave differently. Errors:
-// states without a fabric, tables that are not of their fabric, and ctx's
-// error when that ends first.
+// It takes O(switches x LIDs) time, never per pair of ports; if SL-to-VL tables tell VLs apart,
+// times the SLs that behave differently. Errors: states without a fabric, tables that are not of
+// their fabric, and ctx's.
 func Compare(ctx context.Context, a, b *state.State) (*Result, error) {
 	for _, s := range []*state.State{a, b} {
 		if err := s.Check(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// mixVLs is the VLs, a bit each, that packets with an SL may have in a mixture
-// when they come in by port in of a switch and leave by out.
+// mixVLs returns the VLs, a bit each, that packets with an SL may have in a mixture when they enter
+// a switch by port in and leave by out.
 func (m *mixture) mixVLs(in fabric.PortNum, out int32, sl int) (vls uint16) {
 	if m.vls == 1 {
 		return 1
@@ -24,8 +24,8 @@ func (m *mixture) mixVLs(in fabric.PortNum, out int32, sl int) (vls uint16) {
 	return vls
 }
 
-// slSet is the SLs, a bit each, of packets for the LID from a source port at switch s with
-// these live SLs.
+// slSet returns the SLs, a bit each, of packets for the LID from a source port at switch s. live
+// has, for each state, the SLs that the source can use.
 func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls uint16) {
 	for k := range w.layers {
 		a := &w.layers[k]
@@ -40,8 +40,9 @@ func (w *mixWorker) slSet(s int32, source fabric.PortID, live [2]uint16) (sls ui
 	return sls & (1<<w.sls - 1)
 }
 
-// addDependencies calls add for the dependencies of packets for the LID: sets of VLs go on with the
-// packets, for each SL. onlyCAs leaves packets out that switches send.
+// addDependencies calls add for each dependency of packets for the LID. For
+// each SL it passes sets of VLs along the packets' paths. onlyCAs leaves out
+// packets that switches send.
 func (w *mixWorker) addDependencies(add func(c, e int32), onlyCAs bool) {
 	clear(w.state[0])
 	clear(w.state[1])
@@ -81,8 +82,9 @@ func (w *mixWorker) startPackets(s int32, in fabric.PortNum, sls uint16) {
 	}
 }
 
-// passPackets passes the packets that leave a switch on, through the next one. It returns
-// true if that one gets packets that were not known there.
+// passPackets passes the packets that leave switch u on, through the next
+// switch, and adds their dependencies. It returns true if the next switch gets
+// packets that were not known there.
 func (w *mixWorker) passPackets(add func(c, e int32), u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]

@@ -13,8 +13,8 @@ import (
 // Match maps the nodes and ports of two fabrics to each other.
 type Match struct {
 	Old, New *fabric.Fabric
-	Node     []fabric.NodeID // by old NodeID, NoNode for one that went
-	Back     []fabric.NodeID // by new NodeID, NoNode for one that came
+	Node     []fabric.NodeID // by old NodeID; NoNode if it is gone
+	Back     []fabric.NodeID // by new NodeID; NoNode if it is new
 	Port     []fabric.PortID // by old PortID
 	BackPort []fabric.PortID // by new PortID
 }
@@ -32,15 +32,15 @@ func MatchGUIDs(old, new *fabric.Fabric) *Match {
 	return m
 }
 
-// matchNodes matches nodes by GUID, and then those that have been replaced: a
-// node that has another GUID, and is of the same kind and in the same place. A
-// place is the cables: more than half of all that either has lead to the same
-// ports of nodes that are matched. A CA or router has to have its description,
-// too, since another host on a switch port is another host.
+// matchNodes matches nodes by GUID, then replaced nodes: a node with another
+// GUID, of the same kind and in the same place. The place is the same if more
+// than half of the cables of both lead to the same ports of matched nodes. A
+// CA or router must also have the same description, since another host on a
+// switch port is another host.
 func matchNodes(old, new *fabric.Fabric) *Match {
 	m := MatchGUIDs(old, new)
-	// A node that is replaced makes a place for its neighbours; all of one
-	// round are matched together, so that it does not matter which comes first.
+	// A replaced node helps to place its neighbours. All nodes of a round are matched together, so
+	// their order does not matter.
 	for found := true; found; {
 		var pairs [][2]fabric.NodeID
 		for n, at := range m.Node {
@@ -60,9 +60,9 @@ func matchNodes(old, new *fabric.Fabric) *Match {
 	return m
 }
 
-// findReplacement is the new node that has replaced an old one. There is at most one,
-// and it has replaced no other, since more than half of the cables of both have
-// to agree.
+// findReplacement returns the new node that replaced an old one; NoNode for
+// none. There is at most one, and it replaced no other, since more than half
+// of the cables of both must agree.
 func (m *Match) findReplacement(n fabric.NodeID) fabric.NodeID {
 	node := m.Old.Node(n)
 	votes := map[fabric.NodeID]int{}
@@ -106,8 +106,8 @@ func (m *Match) MatchPorts() {
 	}
 }
 
-// SameCable returns true if the cables of two matched ports lead to matched ports,
-// or neither has one; false for NoPort.
+// SameCable returns true if the cables of two matched ports lead to matched ports, or neither port
+// has one; false for NoPort.
 func (m *Match) SameCable(old, new fabric.PortID) bool {
 	if old == fabric.NoPort || new == fabric.NoPort {
 		return false
@@ -119,8 +119,9 @@ func (m *Match) SameCable(old, new fabric.PortID) bool {
 	return m.Port[x] == y
 }
 
-// EachMap calls see for the SL-to-VL maps of both states that packets can meet: from port 0 or a port
-// that has a cable in both to a matched port that has one in both, old and new.
+// EachMap calls see for the SL-to-VL maps of both states that packets can meet
+// in both: from port 0, or a port cabled in the old state, to a matched port
+// that is cabled in both.
 func (m *Match) EachMap(a, b *lft.SL2VL, see func(in fabric.PortNum, old, new fabric.PortID, was, is *lft.VLMap)) {
 	for in, x := range b.PortPairs() {
 		p := m.BackPort[x]
@@ -134,8 +135,8 @@ func (m *Match) EachMap(a, b *lft.SL2VL, see func(in fabric.PortNum, old, new fa
 	}
 }
 
-// EachMask calls see for the masks of an MLID, as port numbers, on each matched switch that has one in
-// either state. s is the switch in the new one.
+// EachMask calls see for each matched switch that has a mask for an MLID in either state, with both
+// masks as port numbers. s is the switch in the new state.
 func (m *Match) EachMask(a, b *mft.Tables, l fabric.LID, see func(s fabric.NodeID, was, is []int)) {
 	var switches []fabric.NodeID // of the new state
 	for _, p := range a.Ports(l) {
@@ -162,15 +163,15 @@ type comparison struct {
 	r       *Result
 }
 
-// target is a destination of both states: a LID of an end port that both have,
-// or a LID that no port has in either.
+// target is a destination of both states: a LID of an end port that both have, or a LID that no
+// port has in either.
 type target struct {
 	old, new fabric.LID
 	port     fabric.PortID // of the new fabric; NoPort for a LID that no port has
 }
 
-// findTargets lists the destinations of both states, by new LID. A port with
-// more LIDs in one state than in the other has the lower ones in both.
+// findTargets lists the destinations of both states, by new LID. If a port has more LIDs in one
+// state than in the other, the higher ones are left out.
 func (c *comparison) findTargets() []target {
 	var list []target
 	for l, x := range c.New.LIDPorts() {

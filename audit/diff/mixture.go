@@ -10,18 +10,17 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// layer is one of the two choices that a mixture has for a switch: its entries,
-// and what chooses the VL.
+// layer is one of the two states that a mixture may take for a switch: its entries, and what
+// chooses the VL.
 type layer struct {
 	tables *lft.Tables
-	row    []fabric.NodeID // by switch of the new fabric: the row, NoNode for none
+	row    []fabric.NodeID // by switch of the new fabric: its row in tables; NoNode for none
 	sl2vl  *lft.SL2VL
-	port   []fabric.PortID // by PortID of the new fabric: that of the SL-to-VL tables, NoPort for none
+	port   []fabric.PortID // by PortID of the new fabric: the port of sl2vl; NoPort for none
 	sls    *lft.PathSLs    // nil: any SL
 }
 
-// mixture is the graphs that have the next hops of both layers, on the cables of
-// the new fabric.
+// mixture has the next hops of both layers, on the cables of the new fabric.
 type mixture struct {
 	*Match
 	f      *fabric.Fabric // the new one
@@ -30,34 +29,34 @@ type mixture struct {
 	maxLID fabric.LID
 	to     []int32 // by PortID of a switch: the switch its cable leads to, -1 for none
 	vls    int
-	sls    int           // that are told apart: all, or 1 where all traffic is on one VL
-	inject [][]injection // by switch: where packets of CAs come in
+	sls    int           // SLs that are told apart: all, or 1 if all traffic is on one VL
+	inject [][]injection // by switch: where packets of CAs enter
 }
 
-// mixWorker is what one goroutine looks at LIDs with.
+// mixWorker has what one goroutine needs to check LIDs.
 type mixWorker struct {
 	*mixture
 	lid     fabric.LID
-	ca      bool          // it is that of a CA or router in one of the states
+	ca      bool          // the LID is that of a CA or router in one of the states
 	owner   fabric.PortID // the end port of the new fabric that has it in both states, or NoPort
-	next    [2][]int32    // by switch: the PortID that packets leave by, -1 for none
-	heads   [2][]int32    // by switch: the one that this leads to, -1 for none
-	changed []bool        // by switch: its entry for this LID
+	next    [2][]int32    // by layer and switch: the PortID that packets leave by; -1 for none
+	heads   [2][]int32    // by layer and switch: the switch at its far end; -1 for none
+	changed []bool        // by switch: the layers have different entries for this LID
 	row     []int32       // for headsOf
-	order   []int32       // switches, each before those that its next hops lead to; not all where there are loops
+	order   []int32       // switches, each before its next hops; incomplete if there are loops
 	strong  graph.Strong[int32]
 	comp    []int32                // by switch: the component it is in, -1 for none
 	loops   int                    // components with a loop
-	loopsBy [2]bool                // a layer loops by itself
+	loopsBy [2]bool                // the layer loops by itself
 	alone   [2]graph.Strong[int32] // the components of each layer by itself
 	mark    []bool                 // for leaves
 	state   [2][]uint16            // by layer, switch and SL: VLs of packets that leave, a bit each
 	// found by this goroutine
 	deps      *graph.Rows   // of all packets, or of those between CAs
-	transient []fabric.LID  // with a loop, while neither layer loops by itself
+	transient []fabric.LID  // LIDs with a loop although neither layer loops by itself
 	unordered int           // LIDs with writes for which the new layer loops by itself
 	own       [2]int        // LIDs for which a layer loops by itself
-	blocks    []*blockOrder // those with a write
+	blocks    []*blockOrder // blocks with a write
 }
 
 // newMixture prepares both layers of a comparison.
@@ -93,7 +92,7 @@ func (c *comparison) newMixture() *mixture {
 		new.port[p] = fabric.PortID(p)
 	}
 	for s := range fabric.NodeID(m.n) {
-		// A switch that has been replaced forgot its entries.
+		// A switch that has been replaced has lost its entries.
 		old.row[s], new.row[s] = fabric.NoNode, s
 		if was := c.Back[s]; was != fabric.NoNode && c.Old.Node(was).GUID == f.Node(s).GUID {
 			old.row[s] = was
@@ -106,16 +105,15 @@ func (c *comparison) newMixture() *mixture {
 	return m
 }
 
-// injection is CA ports of one switch whose packets have the same VLs from there
-// on.
+// injection is the CA ports of one switch whose packets have the same VLs from there on.
 type injection struct {
 	in    fabric.PortNum
 	live  [2]uint16 // by layer: SLs that the CA's own tables do not drop
 	ports int
-	port  fabric.PortID // the first of these CA ports; there is one where it has path SLs of its own
+	port  fabric.PortID // the first of these CA ports; the only one if it has path SLs of its own
 }
 
-// injections lists where packets of CAs come in at a switch.
+// injections lists where packets of CAs enter at a switch.
 func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 	known := map[string]int{}
 	for _, port := range m.f.EndPortsOn(s) {
@@ -123,7 +121,7 @@ func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 		var key []byte
 		for k := range m.layers {
 			l := &m.layers[k]
-			own := fabric.NoPort // with path SLs of its own
+			own := fabric.NoPort // the port if it has path SLs of its own
 			if p := l.port[port]; p != fabric.NoPort {
 				for sl, vl := range l.sl2vl.At(0, p) {
 					if vl != lft.DropVL {
@@ -149,8 +147,8 @@ func (m *mixture) injections(s fabric.NodeID) (list []injection) {
 	return list
 }
 
-// index is the map for packets that come in by port in of a switch and leave by
-// out, -1 when the layer has none, since it does not have the port.
+// index returns the index of the map for packets that enter a switch by port in and leave by out;
+// -1 if the layer lacks one of these ports.
 func (l *layer) index(in fabric.PortNum, out fabric.PortID) int {
 	p := l.port[out]
 	if f := l.sl2vl.Fabric(); p == fabric.NoPort || in > f.Node(f.Owner(p)).NumPorts {
@@ -171,8 +169,9 @@ func (m *mixture) newWorker() *mixWorker {
 	return w
 }
 
-// newDependencies is a channel dependency graph without edges: VL v of the port with PortID p of a
-// switch is channel p*vls+v. What a channel depends on are channels of the switch that it leads to.
+// newDependencies returns a channel dependency graph without edges. VL v of a
+// switch's port with PortID p is channel p*vls+v. A channel depends on
+// channels of the switch that it leads to.
 func (m *mixture) newDependencies() *graph.Rows {
 	ports := 1
 	for s := range m.n {
@@ -189,7 +188,7 @@ func (m *mixture) newDependencies() *graph.Rows {
 	return &g
 }
 
-// setLID makes the next hops of one LID.
+// setLID sets the next hops for one LID.
 func (w *mixWorker) setLID(l fabric.LID) {
 	w.lid, w.owner = l, fabric.NoPort
 	was, now := w.Old.LIDPort(l), w.f.LIDPort(l)
@@ -213,8 +212,8 @@ func (w *mixWorker) setLID(l fabric.LID) {
 	}
 }
 
-// leave is the PortID that an entry of switch s leads out by, and the switch that this leads to, -1 for
-// none: the packet is dropped or is for the switch itself.
+// leave returns the PortID that entry p of switch s leads out by, -1 if the packet is dropped or is
+// for the switch itself, and the switch at the far end, -1 for none.
 func (m *mixture) leave(s fabric.NodeID, p fabric.PortNum) (out, head int32) {
 	if p == fabric.ManagementPort || p > m.f.Node(s).NumPorts || m.f.Peer(m.f.Port(s, p)) == fabric.NoPort {
 		return -1, -1
@@ -223,7 +222,7 @@ func (m *mixture) leave(s fabric.NodeID, p fabric.PortNum) (out, head int32) {
 	return out, m.to[out]
 }
 
-// headsOf is the switches that the next hops of a switch lead to.
+// headsOf returns the switches that the next hops of a switch lead to.
 func (w *mixWorker) headsOf(s int32) []int32 {
 	w.row = w.row[:0]
 	h, g := w.heads[0][s], w.heads[1][s]
@@ -236,8 +235,8 @@ func (w *mixWorker) headsOf(s int32) []int32 {
 	return w.row
 }
 
-// findLoops finds the strongly connected components that hold a loop, and the
-// loops that layers have by themselves, in O(switches).
+// findLoops finds the strongly connected components with a loop, and the loops that each layer has
+// by itself, in O(switches).
 func (w *mixWorker) findLoops() {
 	w.loops, w.loopsBy = 0, [2]bool{}
 	if w.order = graph.TopologicalOrder(w.n, w.headsOf); len(w.order) == w.n {
@@ -255,7 +254,7 @@ func (w *mixWorker) findLoops() {
 	}
 }
 
-// countLoops counts the LID by the loops that were found.
+// countLoops counts the LID by the loops that findLoops found.
 func (w *mixWorker) countLoops() {
 	if w.loops > 0 && w.loopsBy == [2]bool{} {
 		w.transient = append(w.transient, w.lid)
@@ -270,12 +269,11 @@ func (w *mixWorker) countLoops() {
 	}
 }
 
-// counts returns true if a dependency between channels c, from switch u to s, and e
-// is one of a packet that does not loop. Inside of a component with a loop, a path
-// of one layer counts unless it is on a loop of that layer. A packet that meets
-// entries of both layers counts where the order of writes (see blockOrder.add)
-// lets it be: old before new. Without an order, and on a loop of a layer, it counts
-// if other switches can have entries that lead it out of the component.
+// counts returns true if the dependency of channel c, from switch u to s, on channel e is one of a
+// packet that does not loop. In a component with a loop, a path of one layer counts unless it is on
+// a loop of that layer. A packet that meets entries of both layers counts if the order of writes
+// (see blockOrder.add) allows it: old before new. Without an order, and on a loop of a layer, it
+// counts if other switches can have entries that lead it out of the component.
 func (w *mixWorker) counts(u, s, c, e int32) bool {
 	in := w.comp[u]
 	if in < 0 || in != w.comp[s] {
@@ -294,8 +292,8 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 	return w.leaves(w.to[e], u, s)
 }
 
-// leaves returns true if some mixture leads packets from a switch out of its component by
-// neither of the switches u and s. O(switches).
+// leaves returns true if some mixture leads packets from switch from out of its component, past
+// neither u nor s. O(switches).
 func (w *mixWorker) leaves(from, u, s int32) bool {
 	if from == u || from == s {
 		return false

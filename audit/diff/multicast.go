@@ -42,7 +42,7 @@ func (c *comparison) compareMulticast(ctx context.Context) error {
 	return nil
 }
 
-// findMaskFault is mft.FindFault of the old and the new masks of an MLID together, on the
+// findMaskFault returns what mft.FindFault finds of an MLID's old and new masks together, on the
 // cables of the new fabric.
 func (c *comparison) findMaskFault(l fabric.LID) string {
 	var ports, senders []fabric.PortID

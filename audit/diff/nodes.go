@@ -38,9 +38,9 @@ func (c *comparison) compareNodes() {
 	}
 }
 
-// compareLinks finds the cables that came, went, moved or changed. A cable has moved
-// when one of its ends stays where it was; ends at CAs and routers count first,
-// since a host is moved more often than a cable is exchanged.
+// compareLinks finds the cables that are new, gone, moved or changed. A cable has moved if one of
+// its ends is where it was. Ends at CAs and routers are checked first, since a host is moved more
+// often than a cable is exchanged.
 func (c *comparison) compareLinks() {
 	d := &c.r.Links
 	moved := make(map[fabric.PortID]bool) // ends of new cables, PortIDs of the new fabric
@@ -77,8 +77,8 @@ func (c *comparison) compareLinks() {
 	}
 }
 
-// compareLIDs finds the end ports of both states that have other LIDs. A CA port whose
-// cable came or went is not among them: links says so.
+// compareLIDs finds the end ports of both states whose LIDs differ. CA ports whose cable came or
+// went are left out: they are among the links.
 func (c *comparison) compareLIDs() {
 	if c.Old.MaxLID() == 0 || c.New.MaxLID() == 0 {
 		return
@@ -104,8 +104,7 @@ func (c *comparison) compareLIDs() {
 
 func linkRef(f *fabric.Fabric, p fabric.PortID) LinkRef {
 	a, b := p, f.Peer(p)
-	// The lower GUID first, so that it does not depend on which nodes are
-	// switches and on the direction of the comparison.
+	// The lower GUID comes first, in both directions of a comparison.
 	if x, y := f.Node(f.Owner(a)).GUID, f.Node(f.Owner(b)).GUID; y < x {
 		a, b = b, a
 	}

@@ -9,24 +9,22 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// A switch may get its new entry for a LID when the switch that this leads to
-// has its new one. Then a packet that has met a new entry meets new ones all the
-// way, so that no state has a loop which is neither in the old nor in the new
-// tables. A packet that is on its way while states change may come to a switch a
-// second time, by new entries after old ones, and no more often. It is enough to
-// hold to that within each strongly connected component of the graph of old and
-// new next hops, since every loop is inside of one.
+// A switch may get its new entry for a LID once the switch that this entry leads to has its new
+// one. A packet that has met a new entry then meets only new ones, so no state has a loop that is
+// neither in the old nor in the new tables. A packet on its way while states change may come to a
+// switch a second time, by new entries after old ones, but no more often. The rule is needed only
+// within strongly connected components of the graph of old and new next hops: every loop is in one.
 //
-// Where the new tables loop by themselves there is no order.
+// If the new tables loop by themselves there is no order.
 
-// before says that switch first has to be written before then, for a LID.
+// before is a constraint: for a LID, switch first has to be written before switch then.
 type before struct {
 	lid         fabric.LID
 	first, then int32
 }
 
-// stagesOf numbers the stages in which switches can be written, from 0. ok is false
-// when the constraints close a cycle. It takes O(constraints + n).
+// stagesOf returns by switch the stage in which it can be written, from 0. ok is false if the
+// constraints form a cycle. It takes O(constraints + n).
 func stagesOf(n int, constraints []before) (stage []int32, ok bool) {
 	then := make([][]int32, n)
 	for _, c := range constraints {
@@ -37,14 +35,14 @@ func stagesOf(n int, constraints []before) (stage []int32, ok bool) {
 	return graph.Levels(n, order, next), len(order) == n
 }
 
-// blockOrder is what one block has.
+// blockOrder has the writes of one block and the constraints on their order.
 type blockOrder struct {
 	number      int
 	writes      []uint64 // by switch: a bit for each LID whose entry changes
-	constraints []before // by LID
+	constraints []before // in the order of LIDs
 }
 
-// makeOrder makes stages of what was found of all blocks.
+// makeOrder returns the order of the writes of all blocks.
 func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 	writes := make([]uint64, f.NumSwitches())
 	var all []before
@@ -67,9 +65,8 @@ func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 	return order
 }
 
-// passes orders the writes of a block: in one pass where that is possible, else
-// in several. The LIDs are taken in ascending order, each into the first pass that it does
-// not close a cycle in.
+// passes orders the writes of a block, in one pass if possible. Else a pass takes the remaining
+// LIDs in ascending order, except those whose constraints would close a cycle.
 func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	n := len(b.writes)
 	if stage, ok := stagesOf(n, b.constraints); ok {
@@ -100,7 +97,7 @@ func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	return passes
 }
 
-// listStages lists by stage the switches that write one of some LIDs of a block.
+// listStages lists by stage the switches that write an entry for one of lids, a bit each.
 func listStages(f *fabric.Fabric, writes []uint64, lids uint64, stage []int32) [][]fabric.GUID {
 	stages := [][]fabric.GUID{}
 	for s, set := range writes {

@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// mostAffected bounds the list of the destinations that are affected most. All are counted.
+// mostAffected bounds the list of the most affected destinations. All are counted.
 const mostAffected = 10
 
 func (t *PairCounts) add(u PairCounts, times int64) {
@@ -22,10 +22,10 @@ func (t *PairCounts) add(u PairCounts, times int64) {
 	t.Shorter += u.Shorter * times
 }
 
-// sourceGroup is CA and router ports whose packets take the same path to any
-// destination: those of one switch, before and after.
+// sourceGroup is the CA and router ports whose packets take the same path to any destination: they
+// share a switch in the old state and a switch in the new one.
 type sourceGroup struct {
-	old, new fabric.NodeID // switches; NoNode for a cable to another CA
+	old, new fabric.NodeID // switches of the ports; NoNode for a cable to another CA
 	same     bool          // the cable to the switch is the same
 	ports    int64
 }
@@ -37,18 +37,17 @@ type pairCounter struct {
 	groupOf []int32 // by new PortID: the group of a source, -1 for none
 }
 
-// pairWorker is what one goroutine counts with.
+// pairWorker has what one goroutine needs to count.
 type pairWorker struct {
 	old, new         *lft.Forest
-	oldHops, newHops []int32 // by switch: how many switches packets pass, itself included; 0 where they do not arrive
+	oldHops, newHops []int32 // by switch: switches that packets pass, with it; 0 if lost
 	same             []bool  // by switch of the new fabric: packets take the same cables in both states, if they arrive
 	sum              PairCounts
 	affected         []Affected
 }
 
-// comparePairs counts the pairs that are affected: for each destination LID the tree
-// of paths is compared from the leaves on, and each switch stands for all
-// sources that hang on it.
+// comparePairs counts the affected pairs. For each destination LID it compares the trees of old and
+// new paths, where each switch stands for all sources on it.
 func (c *comparison) comparePairs(ctx context.Context) error {
 	p := &pairCounter{comparison: c}
 	p.groupSources()
@@ -96,7 +95,7 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	return nil
 }
 
-// groupSources groups the sources.
+// groupSources groups the source ports.
 func (p *pairCounter) groupSources() {
 	p.groupOf = slices.Repeat([]int32{-1}, p.New.NumPorts())
 	known := map[sourceGroup]int32{}
@@ -138,7 +137,7 @@ func (p *pairCounter) countPairs(w *pairWorker, t target) {
 	}
 }
 
-// classifyPair says what became of the pair of a port of a group and a destination.
+// classifyPair returns what became of a pair of one port of g and the destination in w.
 func classifyPair(w *pairWorker, g sourceGroup) (one PairCounts) {
 	// As in verify, a CA that is cabled to another one reaches no other port.
 	var old, new int32
@@ -166,7 +165,7 @@ func classifyPair(w *pairWorker, g sourceGroup) (one PairCounts) {
 	return one
 }
 
-// countHops fills in hops.
+// countHops sets hops for packets to LID l; see pairWorker.
 func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest, hops []int32) {
 	clear(hops)
 	forest.Order = forest.Order[:0]
@@ -181,8 +180,8 @@ func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest
 	}
 }
 
-// findSamePaths finds the switches from which packets take the same cables in both
-// states, of those from which they arrive in both.
+// findSamePaths finds the switches from which packets take the same cables in both states. It holds
+// only for switches from which they arrive in both.
 func (p *pairCounter) findSamePaths(w *pairWorker, t target) {
 	for i, s := range w.new.Order {
 		out := p.New.Peer(t.port)

@@ -14,9 +14,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Result is the result of Compare. Its JSON form is the document of
-// `ibweave diff --format json`, see docs/dev/diff.md. A part is nil if it was not compared, since
-// a snapshot does not have it; LIDs is nil if a fabric has none.
+// Result is the result of Compare. Its JSON form is the document of `ibweave diff --format json`,
+// see docs/dev/diff.md. A part is nil if it was not compared, since a snapshot lacks it; LIDs is
+// nil if a fabric has none.
 type Result struct {
 	Old       Side              `json:"old"`
 	New       Side              `json:"new"`
@@ -28,7 +28,7 @@ type Result struct {
 	PathSLs   *PathSLChanges    `json:"path_sls"`
 	Multicast *MulticastChanges `json:"multicast"`
 	Adaptive  *ChoiceChanges    `json:"adaptive"`
-	// Pairs is whom changes of tables and cables affect.
+	// Pairs counts the pairs that changes of tables and cables affect.
 	Pairs *PairChanges `json:"pairs"`
 	// Transition is what can happen while the forwarding tables are written.
 	Transition *Transition `json:"transition"`
@@ -44,12 +44,12 @@ type Side struct {
 	CAPorts  int        `json:"ca_ports"`
 	Links    int        `json:"links"`
 	MaxLID   fabric.LID `json:"max_lid"`
-	// Has is the parts that this state has: "lfts", "sl2vl", "path_sls",
-	// "multicast", "adaptive". Nodes and links are always there.
+	// Has lists the parts that this state has: "lfts", "sl2vl", "path_sls", "multicast",
+	// "adaptive". Nodes and links are always there.
 	Has []string `json:"has"`
-	// UnknownSLs says that the state has several lanes, and does not tell the SLs of paths.
+	// UnknownSLs is set if the state has several lanes but does not tell the SLs of paths.
 	UnknownSLs bool `json:"-"`
-	// Groups is sums by groups of hosts; nil when they are not asked for.
+	// Groups has sums by groups of hosts; nil if not asked for.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
 
@@ -115,10 +115,10 @@ type LinkChanges struct {
 	Changed []LinkChange `json:"changed"`
 }
 
-// LinkMove is a cable one end of which is where it was.
+// LinkMove is a cable that has one of its ends where it was.
 type LinkMove struct {
 	End  PortRef `json:"end"`
-	Old  PortRef `json:"old"` // the other end
+	Old  PortRef `json:"old"` // the other end before
 	New  PortRef `json:"new"`
 	Link string  `json:"link,omitempty"` // as it is now
 }
@@ -144,19 +144,19 @@ type LIDChange struct {
 	NewLMC uint8      `json:"new_lmc"`
 }
 
-// LFTChanges counts changed forwarding entries of switches that both states
-// have, for destinations that both have. An entry belongs to the end port that
-// has its LID, even if that port has another LID in the other state. A LID that no port has in
-// either state is a destination by itself.
+// LFTChanges counts changed forwarding entries of switches and for
+// destinations that both states have. Entries are matched by the end port that
+// has their LID, even if it has another LID in the other state. A LID without
+// a port in either state is a destination by itself.
 type LFTChanges struct {
-	Entries int64 `json:"entries"` // that were compared
-	Changed int64 `json:"changed"` // lead elsewhere, NoPath included
-	// Gone and New are entries of these switches, other than NoPath, for
-	// destinations that only one of the states has.
+	Entries int64 `json:"entries"` // entries that were compared
+	Changed int64 `json:"changed"` // entries of these that lead elsewhere, NoPath included
+	// Gone and New count entries of these switches, other than NoPath, for destinations that only
+	// the old or only the new state has.
 	Gone int64 `json:"gone"`
 	New  int64 `json:"new"`
-	// Blocks is how many blocks of 64 LIDs have to be written on all
-	// switches, including new ones; OfBlocks is how many blocks they have.
+	// Blocks counts the blocks of 64 LIDs to write on all switches, new ones too; OfBlocks counts
+	// all blocks of these switches.
 	Blocks   int64          `json:"blocks"`
 	OfBlocks int64          `json:"of_blocks"`
 	Switches []SwitchChange `json:"switches"` // those with a block to write, by GUID
@@ -175,7 +175,7 @@ type SwitchChange struct {
 // Entry is one entry of a forwarding table that changed.
 type Entry struct {
 	LID    fabric.LID     `json:"lid"`               // of the destination in the new state
-	OldLID fabric.LID     `json:"old_lid,omitempty"` // in the old one, 0 for the same
+	OldLID fabric.LID     `json:"old_lid,omitempty"` // in the old state; 0 if it is the same
 	Old    fabric.PortNum `json:"old"`               // NoPath for none
 	New    fabric.PortNum `json:"new"`
 }
@@ -186,8 +186,8 @@ type SL2VLChanges struct {
 	Ports   []MapChange `json:"ports"` // by the port a packet leaves by, and the one it comes in by
 }
 
-// MapChange is one SL-to-VL map: of packets that come in by port In of the same
-// node, 0 for its own, and leave by Out.
+// MapChange is one SL-to-VL map: for packets that enter by port In of the node, 0 for its own, and
+// leave by Out.
 type MapChange struct {
 	Out PortRef        `json:"out"`
 	In  fabric.PortNum `json:"in"`
@@ -197,8 +197,8 @@ type MapChange struct {
 	New     [16]fabric.VL `json:"new"`
 }
 
-// ChoiceChanges has changed choices of adaptive switches; a choice is that of a switch for a
-// destination in a private LFT. Entries without a choice in either state count in LFTChanges.
+// ChoiceChanges has changed choices of ports, each of an adaptive switch for a destination in a
+// private LFT. Entries that are static in both states count in LFTChanges.
 type ChoiceChanges struct {
 	ChoiceCounts
 	Switches []ChoiceChange `json:"switches"` // those with a change
@@ -207,18 +207,18 @@ type ChoiceChanges struct {
 // ChoiceCounts counts choices that changed.
 type ChoiceCounts struct {
 	Changed  int64 `json:"changed"`
-	Wider    int64 `json:"wider"`    // they have all ports that they had, and more
-	Narrower int64 `json:"narrower"` // they lost ports, and have no new ones
+	Wider    int64 `json:"wider"`    // choices with all former ports, and more
+	Narrower int64 `json:"narrower"` // choices that lost ports and have no new one
 }
 
-// ChoiceChange is a switch of these.
+// ChoiceChange has the counts of one switch.
 type ChoiceChange struct {
 	verify.SwitchRef
 	ChoiceCounts
 }
 
-// PathSLChanges is paths, of a switch or a port with SLs of its own that they start from and a
-// destination, with another SL.
+// PathSLChanges counts paths with another SL. A path is from a switch, or a port with SLs of its
+// own, to a destination.
 type PathSLChanges struct {
 	Changed int64 `json:"changed"`
 }
@@ -229,8 +229,8 @@ type PathSLChanges struct {
 type PairChanges struct {
 	Compared int64 `json:"compared"`
 	PairCounts
-	// Destinations are the LIDs with the most pairs that are lost, then with the most that
-	// changed, at most mostAffected of AllDestinations.
+	// Destinations lists the LIDs with the most lost pairs, then with the most changed ones: at
+	// most mostAffected of AllDestinations.
 	Destinations    []Affected `json:"destinations"`
 	AllDestinations int        `json:"all_destinations"`
 }
@@ -245,7 +245,7 @@ type PairCounts struct {
 	Shorter  int64 `json:"shorter"`  // rerouted past fewer
 }
 
-// Affected is a LID of an end port and the changed pairs that it is the destination of.
+// Affected is a LID of an end port, with the changed pairs to it.
 type Affected struct {
 	Port PortRef    `json:"port"`
 	LID  fabric.LID `json:"lid"` // in the new state
@@ -256,18 +256,17 @@ type Affected struct {
 // the cables of the new fabric. A mixture is any choice of an old or a new
 // entry for every switch and LID.
 type Transition struct {
-	// OldLoops and NewLoops are LIDs for which the old or the new tables have a forwarding loop by
-	// themselves, and Loops those for which neither have one, and a mixture has. Unordered is LIDs
-	// whose entries change without an order, because the new tables loop.
+	// OldLoops and NewLoops count LIDs for which the old or the new tables loop by themselves,
+	// Loops those for which neither do but a mixture does. Unordered counts LIDs whose entries
+	// change without an order, because the new tables loop.
 	Loops     int `json:"loops"`
 	OldLoops  int `json:"old_loops"`
 	NewLoops  int `json:"new_loops"`
 	Unordered int `json:"unordered"`
-	// Cycles is a shortest loop of a mixture for each of the first of these
-	// LIDs, never nil.
+	// Cycles has a shortest loop for each of the first LIDs that Loops counts; never nil.
 	Cycles [][]MixedHop `json:"cycles"`
-	// CreditLoops is about the channel dependencies of all mixtures together:
-	// where mixtures can loop, of those that Order lets be.
+	// CreditLoops is about the channel dependencies of all mixtures together; if mixtures can loop,
+	// of those that Order allows.
 	CreditLoops CreditLoops `json:"credit_loops"`
 	// Order is an order of writes in which no state, from the first write to
 	// the last, has a forwarding loop that is not in the old tables, except for
@@ -285,28 +284,27 @@ type CreditLoops struct {
 	Management    int `json:"management"`
 	OldManagement int `json:"old_management"`
 	NewManagement int `json:"new_management"`
-	// Cycles has a short witness for each, at most maxWitnesses, never nil.
-	// ManagementCycles has those of management traffic, if there are no others
-	// and neither the old nor the new tables have any by themselves.
+	// Cycles has a short witness for each of Count, at most maxWitnesses; never nil.
+	// ManagementCycles has those of management traffic if Count is 0, and the old and the new
+	// tables have none by themselves.
 	Cycles           [][]MixedHop `json:"cycles"`
 	ManagementCycles [][]MixedHop `json:"management_cycles"`
 }
 
 // MixedHop is a channel that leaves a switch.
 type MixedHop struct {
-	// LID is that of a packet which takes this channel, and in a credit loop the
-	// next one after it.
+	// LID is that of a packet that takes this channel and, in a credit loop, the next one after it.
 	lft.Hop
-	// Table is whose entry that is: "old", "new" or "both".
+	// Table is the table whose entry leads there: "old", "new" or "both".
 	Table string `json:"table"`
 }
 
 // Order is the stages of writes. The writes of a stage may be done in any order or
 // at once; a stage begins when all writes of the stage before are confirmed.
 type Order struct {
-	// Kind is "none" when nothing is written, "any" when every order is free of loops,
-	// "switches" when it is enough to order switches, all blocks of one together, and "blocks"
-	// when what one block needs is against what another needs.
+	// Kind is "none" if nothing is written, "any" if every order is free of
+	// loops, "switches" if it is enough to order whole switches, and "blocks"
+	// if blocks need opposite orders of switches.
 	Kind string `json:"kind"`
 	// Stages is the switches with a block to write, for "any" and "switches",
 	// by GUID within a stage.
@@ -345,8 +343,7 @@ type MulticastChanges struct {
 	MLIDs   int          `json:"mlids"`   // with a mask that changed
 	Masks   int          `json:"masks"`   // of a switch and an MLID
 	Changed []MLIDChange `json:"changed"` // by MLID
-	// Transient is how many of these MLIDs have old and new masks by which packets can loop or
-	// arrive twice.
+	// Transient counts the MLIDs whose old and new masks together let packets loop or arrive twice.
 	Transient int `json:"transient"`
 }
 
@@ -354,7 +351,7 @@ type MulticastChanges struct {
 type MLIDChange struct {
 	MLID  fabric.LID   `json:"mlid"`
 	Masks []MaskChange `json:"masks"` // by switch
-	// Transient says what goes wrong for packets while switches have old and new masks; "" for nothing.
+	// Transient is what goes wrong while switches have old and new masks; "" for nothing.
 	Transient string `json:"transient,omitempty"`
 }
 
@@ -402,7 +399,7 @@ func newResult(a, b *state.State) *Result {
 	}
 }
 
-// The parts of Side.Has, with how people call them.
+// parts has the parts of Side.Has, with their names for people.
 var parts = [...]struct{ name, words string }{
 	{"lfts", "forwarding tables"},
 	{"sl2vl", "SL-to-VL tables"},
@@ -445,7 +442,7 @@ func (r *Result) differences() (list []difference) {
 		add(LIDsDiffer, "LIDs", int64(len(d.Changed)), "%s", text.CountGrouped(len(d.Changed), "port has another LID", "ports have other LIDs"))
 	}
 	if d := r.LFTs; d != nil {
-		count := cmp.Or(d.Changed+d.Gone+d.New, d.Blocks) // the same destinations by other LIDs
+		count := cmp.Or(d.Changed+d.Gone+d.New, d.Blocks) // or other LIDs of the same destinations
 		changed := fmt.Sprintf("%s of %s changed", text.Grouped(d.Changed), text.Grouped(d.Entries))
 		add(LFTsDiffer, "entries", count, "%s; %s of %s blocks to write, on %s",
 			join(changed, counted(d.New, "for new LIDs"), counted(d.Gone, "for LIDs that went")),
@@ -486,7 +483,7 @@ func join(words ...string) string {
 	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
-// addFindings makes findings of the differences, and the verdict of them.
+// addFindings makes findings of the differences, and sets the verdict.
 func (r *Result) addFindings() {
 	r.Equal = true
 	differ := func(rule string, count int64, message string) {
@@ -512,14 +509,14 @@ func (r *Result) addFindings() {
 	r.Verdict = r.Worst().Verdict()
 }
 
-// undecided returns true if there are credit loops on the way with some path SLs, which are
-// missing, and no known path has one.
+// undecided returns true if credit loops during the change depend on path SLs that are missing: no
+// state with known SLs has one by itself.
 func (r *Result) undecided() bool {
 	x, y, c := &r.Old, &r.New, &r.Transition.CreditLoops
 	return c.Count > 0 && (x.UnknownSLs || y.UnknownSLs) && (c.Old == 0 || x.UnknownSLs) && (c.New == 0 || y.UnknownSLs)
 }
 
-// addWarnings makes the findings that are more than differences.
+// addWarnings adds findings of lost pairs, and of faults while tables are written.
 func (r *Result) addWarnings() {
 	add := func(rule string, s verify.Severity, count int64, format string, args ...any) {
 		r.Findings = append(r.Findings, Finding{Rule: rule, Severity: s, Message: fmt.Sprintf(format, args...), Count: count})

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// unmatchedLIDs lists the LIDs of destinations that only one state has, as far as its tables
-// go. lidOf is the LID of a target in that state.
+// unmatchedLIDs lists the LIDs of end ports that are destinations in one state only, up to the
+// highest LID of its tables t. lidOf returns the LID of a target in that state.
 func (c *comparison) unmatchedLIDs(f *fabric.Fabric, t *lft.Tables, lidOf func(target) fabric.LID) (list []fabric.LID) {
 	matched := make([]bool, 1<<16) // by LID
 	for _, t := range c.targets {
@@ -83,8 +83,8 @@ func (c *comparison) compareEntries(ctx context.Context) error {
 	return nil
 }
 
-// compareLanes compares the SL-to-VL maps of ports that have a cable, and of ports 0
-// of switches as input ports.
+// compareLanes compares the SL-to-VL maps of ports that have a cable; the input port may be port 0
+// of a switch.
 func (c *comparison) compareLanes() {
 	d := &SL2VLChanges{Ports: []MapChange{}}
 	c.r.SL2VL = d
@@ -96,8 +96,8 @@ func (c *comparison) compareLanes() {
 	d.Changed = int64(len(d.Ports))
 }
 
-// comparePathSLs counts the paths with another SL, from switches, and from ports that have SLs of their
-// own in one of the states.
+// comparePathSLs counts the paths with another SL, from switches and from ports that have SLs of
+// their own in one of the states.
 func (c *comparison) comparePathSLs() {
 	d := &PathSLChanges{}
 	c.r.PathSLs = d

@@ -12,11 +12,11 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// few is how many lines a list has at most, unless all are wanted.
+// few bounds the lines of a list, unless all are wanted.
 const few = 5
 
-// Print writes a result for people: the figures first, then what is behind them.
-// verbose prints lists as long as they are, and every entry that changed.
+// Print writes a result for people: figures first, then details. verbose prints whole lists, and
+// every entry that changed.
 func (r *Result) Print(b *text.Sheet, verbose bool) {
 	t := &printer{b, verbose}
 	t.printFigures(r)
@@ -44,8 +44,7 @@ func section[T any](t *printer, title string, list []T, line func(x *T) string) 
 	t.Section(title, len(list), shown, func(i int) string { return line(&list[i]) })
 }
 
-// printFigures prints a line for each thing that is different, and one for all that
-// are not.
+// printFigures prints a line for each kind of difference, and one for the kinds without any.
 func (t *printer) printFigures(r *Result) {
 	side := func(name string, s *Side) {
 		lids := "no LIDs"
@@ -92,7 +91,7 @@ func (t *printer) printFigures(r *Result) {
 	}
 }
 
-// orderText is an order in a line.
+// orderText writes an order on one line.
 func orderText(o *Order) string {
 	switch o.Kind {
 	case OrderAny:
@@ -104,7 +103,7 @@ func orderText(o *Order) string {
 	return "blocks need opposite orders of switches: " + text.CountGrouped(len(o.Blocks), "block", "blocks") + " with an order each, which --format json lists"
 }
 
-// printFindings prints what is more than a difference.
+// printFindings prints errors and warnings.
 func (t *printer) printFindings(r *Result) {
 	for i, f := range r.Findings { // the gravest first
 		if f.Severity <= verify.Note {
@@ -158,7 +157,7 @@ func (t *printer) printChanges(r *Result) {
 	})
 }
 
-// entryText is an entry in words.
+// entryText returns an entry in words.
 func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	if p == fabric.NoPath {
 		return "none"
@@ -166,7 +165,6 @@ func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	return labels.Text(p)
 }
 
-// printTables prints entries, maps and choices.
 func (t *printer) printTables(r *Result) {
 	if d := r.LFTs; d != nil {
 		most := slices.DeleteFunc(slices.Clone(d.Switches), func(x SwitchChange) bool { return x.Changed == 0 })
@@ -204,7 +202,7 @@ func (t *printer) printTables(r *Result) {
 	}
 }
 
-// printAffected prints the destinations with the most pairs.
+// printAffected prints the destinations with the most affected pairs.
 func (t *printer) printAffected(r *Result) {
 	p := r.Pairs
 	if p == nil {
@@ -253,7 +251,6 @@ func (t *printer) printTransition(r *Result) {
 	cycles("a credit loop of old and new paths, those of switches among them", c.CreditLoops.ManagementCycles, c.CreditLoops.Management, true)
 }
 
-// printMulticast prints masks.
 func (t *printer) printMulticast(r *Result) {
 	d := r.Multicast
 	if d == nil {

@@ -20,7 +20,7 @@ const maxWitnesses = 16
 // maxVisits bounds the search for a shortest cycle, in channels.
 const maxVisits = 1 << 22
 
-// findTransition looks at what can happen while the tables are written.
+// findTransition finds what can go wrong while the tables are written.
 func (c *comparison) findTransition(ctx context.Context) error {
 	t := &Transition{
 		Cycles:      [][]MixedHop{},
@@ -50,7 +50,7 @@ func (c *comparison) writes() bool {
 		(c.a.PathSLs == nil) != (c.b.PathSLs == nil) || r.PathSLs != nil && r.PathSLs.Changed > 0
 }
 
-// run looks at all LIDs and returns one worker with what all found, and the dependencies of all
+// run checks all LIDs. It returns one worker with what all found, and the dependencies of all
 // packets.
 func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 	list, err := m.each(ctx, (*mixWorker).checkBlock)
@@ -71,8 +71,7 @@ func (m *mixture) run(ctx context.Context) (*mixWorker, error) {
 	return w, nil
 }
 
-// each has workers look at all blocks, and returns the workers. The dependencies that all of
-// them found are then in deps of the first one.
+// each lets workers look at all blocks, and returns them; deps of the first has all dependencies.
 func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*mixWorker, error) {
 	list, err := par.ForEachWith(ctx, 0, int(m.maxLID)/lft.BlockSize+1, m.newWorker, func(w *mixWorker, b int) error {
 		look(w, b)
@@ -87,7 +86,6 @@ func (m *mixture) each(ctx context.Context, look func(w *mixWorker, b int)) ([]*
 	return list, nil
 }
 
-// lids yields the LIDs of a block.
 func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
 	return func(yield func(fabric.LID) bool) {
 		for l := max(1, b*lft.BlockSize); l < (b+1)*lft.BlockSize && l <= int(m.maxLID); l++ {
@@ -98,7 +96,7 @@ func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
 	}
 }
 
-// checkBlock looks at 64 LIDs.
+// checkBlock checks the 64 LIDs of block b.
 func (w *mixWorker) checkBlock(b int) {
 	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
 	for l := range w.lids(b) {
@@ -113,7 +111,7 @@ func (w *mixWorker) checkBlock(b int) {
 	}
 }
 
-// add notes the writes and constraints of the LID that a worker looks at.
+// add adds the writes of the worker's LID, and the constraints on their order.
 func (o *blockOrder) add(w *mixWorker) {
 	for s, changed := range w.changed {
 		if changed {
@@ -127,8 +125,8 @@ func (o *blockOrder) add(w *mixWorker) {
 		if c < 0 || !w.changed[s] {
 			continue
 		}
-		// Switches between that keep their entries are as new as what comes after them. They are on no
-		// loop: the new tables have none.
+		// Skip switches that keep their entry: packets leave them as by a new one. They are on no
+		// loop, since the new tables have none.
 		d := w.heads[1][s]
 		for d >= 0 && w.comp[d] == c && !w.changed[d] {
 			d = w.heads[1][d]
@@ -156,8 +154,8 @@ func (m *mixture) unicast(ctx context.Context) (*graph.Rows, error) {
 	return list[0].deps, nil
 }
 
-// findCreditLoops reports the components of the graphs that hold a cycle, and
-// whether the old and the new tables have some by themselves.
+// findCreditLoops counts components with a cycle, of mixtures, of the old and of the new tables,
+// and finds witnesses.
 func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	d := &c.r.Transition.CreditLoops
 	all := graph.StronglyConnected(len(w.to)*w.vls, w.deps.Next())
@@ -184,7 +182,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	into, g, components, management := &d.Cycles, fromCAs, unicast, false
 	if d.Count == 0 {
 		if d.OldManagement > 0 || d.NewManagement > 0 {
-			return nil // as ever: check shows it
+			return nil // not due to the change: check shows it
 		}
 		into, g, components, management = &d.ManagementCycles, w.deps, all, true
 	}
@@ -210,7 +208,7 @@ func (c *comparison) findCreditLoops(ctx context.Context, w *mixWorker) error {
 	return nil
 }
 
-// findLIDs finds, for each dependency of some cycles, the first LID whose packets have it.
+// findLIDs finds, for each dependency of these cycles, the first LID whose packets have it.
 func (w *mixWorker) findLIDs(ctx context.Context, cycles [][]int32, management bool) (map[[2]int32]fabric.LID, error) {
 	first := make(map[[2]int32]fabric.LID) // 0 for none yet
 	for _, cycle := range cycles {
@@ -234,7 +232,7 @@ func (w *mixWorker) findLIDs(ctx context.Context, cycles [][]int32, management b
 	return first, ctx.Err()
 }
 
-// hop names a port that packets for the LID that was taken leave by.
+// hop names the channel of port out, which packets for the worker's LID take.
 func (w *mixWorker) hop(out int32) MixedHop {
 	s := w.f.Owner(fabric.PortID(out))
 	h := MixedHop{lft.HopOf(w.f, fabric.PortID(out)), "both"}
@@ -248,7 +246,7 @@ func (w *mixWorker) hop(out int32) MixedHop {
 	return h
 }
 
-// shortestLoop is a shortest loop of a mixture for a LID for which neither layer loops by itself.
+// shortestLoop returns a shortest loop of a mixture for LID l. Neither layer loops by itself.
 func (w *mixWorker) shortestLoop(l fabric.LID) (hops []MixedHop) {
 	w.setLID(l)
 	var best []int32

@@ -1,11 +1,12 @@
-// Package drain plans how cables and switches are taken out of use and put back while the
-// fabric runs: forwarding tables that lead around them, proven for every moment, and the writes
-// that lead from each state to the next. It makes no promise to other modules.
+// Package drain plans how cables and switches are taken out of use and put back while the fabric
+// runs: forwarding tables that lead around them, proven for every moment, and the writes between
+// states. It makes no promise to other modules.
 //
-// A part is drained before it is unplugged. Then all cables are there, and the tables lead no
-// packet through the part, except for packets to and from the part itself: a drained switch
-// answers the subnet manager, and the hosts of a leaf work until it is switched off. So a
-// state has one set of tables and two fabrics to be safe in, with the part and without it.
+// A part is drained before it is unplugged. While its cables are still there,
+// the tables lead no packet through it, except for packets to and from the
+// part itself: a drained switch answers the subnet manager, and the hosts of a
+// leaf work until it is switched off. So the tables of a state must be safe in
+// two fabrics, with the part and without it.
 package drain
 
 import (
@@ -30,15 +31,15 @@ import (
 type Part struct {
 	Name   string
 	Cables []fabric.PortID // one end of each
-	Nodes  []fabric.NodeID // whose traffic of their own ends when they are unplugged
+	Nodes  []fabric.NodeID // nodes whose own traffic ends when they are unplugged
 }
 
 // Options are the settings of Make.
 type Options struct {
-	// Limit is how many times its greatest relative load before the drain the fabric may
-	// have in any state; 0 for any load.
+	// Limit bounds the greatest relative load in any state, as a multiple of that before the drain;
+	// 0 for no bound.
 	Limit float64
-	// Before is the load that Limit and Step.Factor are relative to, and has the scale of all
+	// Before is the load that Limit and Step.Factor are relative to, and sets the scale of all
 	// loads; nil for that of the tables in force.
 	Before *Load
 }
@@ -48,9 +49,9 @@ type Plan struct {
 	Before  Load     `json:"before"`
 	Limit   float64  `json:"limit,omitempty"`
 	Windows []Window `json:"windows"`
-	// Refused is the parts that cannot be drained even alone.
+	// Refused lists the parts that cannot be drained even alone.
 	Refused []Refusal `json:"refused"`
-	// GoneHosts is that of each window, as names with brackets.
+	// GoneHosts has Window.GoneHosts of each window, as names with brackets.
 	GoneHosts []string `json:"gone_hosts"`
 }
 
@@ -58,7 +59,7 @@ type Plan struct {
 // and worked on, plugged in again, and put back in the reverse order.
 type Window struct {
 	Steps []Step `json:"steps"`
-	// GoneHosts is the hosts that have no cable left while the parts are out.
+	// GoneHosts lists the hosts without a cable while the parts are out.
 	GoneHosts []fabric.NodeID `json:"-"`
 	Gone      int             `json:"gone_hosts"`
 
@@ -68,33 +69,33 @@ type Window struct {
 // Step drains one more part of a window.
 type Step struct {
 	Part string `json:"part"`
-	// Load is that of the tables with the window's parts so far unplugged.
+	// Load is that of the tables once the window's parts up to this one are unplugged.
 	Load
-	Factor float64 `json:"factor"` // Load over that before the drain, 0 where there was none
+	Factor float64 `json:"factor"` // Load over that before the drain; 0 if that was 0
 	Lost   int64   `json:"lost_pairs"`
 	Longer int64   `json:"non_minimal_pairs"`
-	// Verdict is the checker's on the tables with all parts still cabled, and at least warnings where
-	// Drain has credit loops; Unplugged is that without the window's parts so far: that these are cut
-	// off is no finding.
+	// Verdict is the checker's on the tables with all parts still cabled; at least warnings if
+	// Drain has credit loops. Unplugged is the verdict without the window's parts so far; that
+	// these are cut off is no finding.
 	Verdict   string `json:"verdict"`
 	Unplugged string `json:"verdict_unplugged"`
-	// Drain is the change of tables that drains the part, Back the one that puts it back.
+	// Drain is the change of tables that drains the part, Back the change that undoes it.
 	Drain Change `json:"drain"`
 	Back  Change `json:"back"`
 
 	Tables `json:"-"`
 }
 
-// Tables are the tables in force while parts are drained: Compiled on the whole fabric, and
-// Rest on the fabric without these parts, with the same entries as far as it needs them. Both
-// have the result of the checker; they are the same if nothing is drained.
+// Tables are the tables in force while parts are drained, with the checker's results: Compiled on
+// the whole fabric, Rest on that without these parts. Their entries are the same as far as Rest
+// needs them. Both are one if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
 type Load struct {
 	MaxRoutes   int64       `json:"max_routes_per_link"`
-	MaxRelative float64     `json:"max_relative_load"` // on Scale; routes where all cables have one rate
-	Scale       bound.Scale `json:"-"`                 // that of the fabric before, for all loads of a plan
+	MaxRelative float64     `json:"max_relative_load"` // on Scale; MaxRoutes if all rates are one
+	Scale       bound.Scale `json:"-"`                 // that before the drain, for all loads
 	// Groups is nil without Plan.AddGroups.
 	Groups []groups.State `json:"host_groups,omitempty"`
 }
@@ -102,7 +103,7 @@ type Load struct {
 // Change has what a subnet manager writes to change tables.
 type Change struct {
 	compile.Changes
-	// Loops and CreditLoops are of mixtures of old and new tables, beyond those in either.
+	// Loops and CreditLoops are those of mixtures of old and new tables that neither has alone.
 	Loops       int        `json:"transient_loops"`
 	CreditLoops int        `json:"transient_credit_loops"`
 	Order       diff.Order `json:"order"` // in which no state has a loop
@@ -114,7 +115,6 @@ type Refusal struct {
 	Reason string `json:"reason"`
 }
 
-// planner makes a plan.
 type planner struct {
 	ctx   context.Context
 	base  *compile.Result
@@ -123,10 +123,10 @@ type planner struct {
 	plan  *Plan
 }
 
-// Make plans how to drain parts of the fabric of base. base has the tables in force, which
-// compile.Run made or kept with route. Each part goes into the first window in which the load
-// stays below the limit, and no host is cut off except those of parts. Errors: those of
-// compile.Run.
+// Make plans how to drain parts of the fabric of base. base has the tables in
+// force, which compile.Run made or kept with route. A part goes into the first
+// window in which the load stays below the limit and only hosts of parts are
+// cut off. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, route compile.Options, parts []Part, opt Options) (*Plan, error) {
 	before := LoadOf(base.Verify, base.Verify.Scale())
 	if opt.Before != nil {
@@ -147,8 +147,8 @@ func Make(ctx context.Context, base *compile.Result, route compile.Options, part
 	return p.plan, nil
 }
 
-// add drains a part in the first window that it fits into, else in one of its own, else
-// refuses it.
+// add drains a part in the first window that can take it, else in a window of its own; else it
+// refuses the part.
 func (p *planner) add(part *Part) error {
 	reason := ""
 	windows := append(p.plan.Windows, Window{})
@@ -166,16 +166,16 @@ func (p *planner) add(part *Part) error {
 	return nil
 }
 
-// refusal is the error of what cannot be done.
+// refusal is an error with a Reason.
 type refusal struct{ reason string }
 
 func (r *refusal) Error() string { return r.reason }
 
-// Refuse is an error with a Reason.
+// Refuse returns an error that has a Reason.
 func Refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// Reason returns why something cannot be done, and no error, of Refuse and *lft.DomainError, ""
-// without an error; and any other error.
+// Reason returns why something cannot be done, of an error of Refuse or an *lft.DomainError; "" for
+// nil. Any other error it returns as it is.
 func Reason(err error) (string, error) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.reason, nil
@@ -186,7 +186,7 @@ func Reason(err error) (string, error) {
 	return "", err
 }
 
-// try drains one more part in a window. The error may have a Reason; then nothing has changed.
+// try drains one more part in a window. If the error has a Reason, the window is unchanged.
 func (p *planner) try(w *Window, part *Part) (err error) {
 	whole := p.base.Routing.Fabric
 	from := Tables{p.base, p.base}
@@ -220,9 +220,9 @@ func (p *planner) try(w *Window, part *Part) (err error) {
 	return nil
 }
 
-// Next finds the tables that follow t on a fabric of which rest is not drained: those of
-// compile --previous on the rest, and on the whole Overlay of them. Errors: those of
-// compile.Run.
+// Next returns the tables that follow t if all but rest is drained: Rest is as
+// of compile --previous on rest, Compiled its Overlay on the whole fabric.
+// Errors: those of compile.Run.
 func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route compile.Options) (Tables, error) {
 	e := t.Rest.Engine
 	r, err := Keep(ctx, e, rest, t.Rest.Routing, route)
@@ -234,8 +234,7 @@ func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route comp
 	return Tables{all, r}, err
 }
 
-// Fit returns an error with a Reason if tables cannot be in force, with a limit of their factor
-// if it is not 0.
+// Fit returns an error with a Reason if tables are not safe, or factor exceeds limit (0 for none).
 func (t Tables) Fit(limit, factor float64) error {
 	switch {
 	case t.Compiled.Verify.Verdict == verify.VerdictErrors || t.Rest.Verify.CreditLoops.Count > 0:
@@ -246,9 +245,9 @@ func (t Tables) Fit(limit, factor float64) error {
 	return nil
 }
 
-// Keep compiles tables on f with route; if the engine can, it keeps the entries of previous and
-// its order of the switches. Nodes keep their LIDs, and there are no multicast groups. Errors:
-// those of compile.Run.
+// Keep compiles tables on f with route. If the engine is incremental, it keeps the entries of
+// previous and its order of the switches. Nodes keep their LIDs, and there are no multicast groups.
+// Errors: those of compile.Run.
 func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lft.Routing, route compile.Options) (*compile.Result, error) {
 	route.LIDs, route.Groups, route.Stage, route.Progress = lft.LIDOptions{LMC: lft.KeepLMC}, nil, nil, nil
 	if _, ok := e.Engine.(lft.IncrementalEngine); ok {
@@ -257,8 +256,8 @@ func Keep(ctx context.Context, e *compile.Engine, f *fabric.Fabric, previous *lf
 	return compile.Run(ctx, f, e, route)
 }
 
-// LeaveOut has tables for a fabric leave out what has no cable there: that has no LIDs, and
-// there are no findings that it is not joined to the rest, since that is the purpose.
+// LeaveOut sets the fabric of tables to rest, where nodes without a cable have no LIDs. It drops
+// findings that these are cut off, since that is the purpose.
 func LeaveOut(r *compile.Result, rest *fabric.Fabric) {
 	r.Routing.Fabric = rest
 	r.Verify.Edit(func(list []verify.Finding) []verify.Finding {
@@ -268,14 +267,14 @@ func LeaveOut(r *compile.Result, rest *fabric.Fabric) {
 	})
 }
 
-// Judge returns tables with the checker's result.
+// Judge checks tables, and returns them with the result.
 func Judge(ctx context.Context, e *compile.Engine, r *lft.Routing) (*compile.Result, error) {
 	v, err := verify.Check(ctx, state.Of(r), verify.Options{Complete: true})
 	return &compile.Result{Engine: e, Routing: r, Verify: v}, err
 }
 
-// AddGroups adds sums by groups of hosts, for the tables of base before the drain and for those
-// after each step. A nil set adds none. The error is that of ctx.
+// AddGroups adds sums by groups of hosts of set, which may be nil, for the tables of base before
+// the drain and for those after each step. Errors: ctx's.
 func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -291,9 +290,9 @@ func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.
 	return err
 }
 
-// Overlay is tables for a moment when what rest lacks of a whole fabric is still cabled: switches
-// that rest cuts off keep all entries that they have in from, and others those for the LIDs that rest
-// cuts off. All have the same nodes.
+// Overlay returns tables for the whole fabric while what rest lacks is still cabled. Switches that
+// rest cuts off keep all their entries in from; others keep those for the LIDs that rest cuts off.
+// All fabrics have the same nodes.
 func Overlay(whole *fabric.Fabric, rest, from *lft.Routing) *lft.Routing {
 	r, old := rest.On(whole), from.On(whole)
 	var cut []int // LIDs
@@ -314,7 +313,7 @@ func Overlay(whole *fabric.Fabric, rest, from *lft.Routing) *lft.Routing {
 	return r
 }
 
-// overlay copies all of a row, or some LIDs of it.
+// overlay copies all of a row, or only the entries of lids.
 func overlay[T any](row, from []T, all bool, lids []int) {
 	if all {
 		copy(row, from)
@@ -325,8 +324,8 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost fills in the hosts that have no cable in rest, and counts pairs of hosts that are
-// not parts of w and do not reach each other in rest.
+// countLost sets the hosts of w without a cable in rest. It returns the number of pairs of hosts
+// not in w's parts that do not reach each other in rest.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops
@@ -364,8 +363,8 @@ func ChangeOf(ctx context.Context, f *fabric.Fabric, from, to *lft.Routing) (Cha
 	return c, nil
 }
 
-// Verdict returns the worse of two verdicts: tables, that on the new tables, "" for none; and
-// warnings if the change has credit loops.
+// Verdict returns the verdict on the new tables, "" for none, or warnings if that is worse and the
+// change has credit loops.
 func (c *Change) Verdict(tables string) string {
 	if c.CreditLoops > 0 && (tables == "" || tables == verify.VerdictClean) {
 		return verify.VerdictWarnings
@@ -373,12 +372,12 @@ func (c *Change) Verdict(tables string) string {
 	return tables
 }
 
-// LoadOf is the greatest load that the checker found, on a scale.
+// LoadOf returns the greatest load that the checker found, on a scale.
 func LoadOf(v *verify.Result, on bound.Scale) Load {
 	return Load{MaxRoutes: v.Balance.MaxRoutes, MaxRelative: v.LoadOn(on), Scale: on}
 }
 
-// Over is the ratio of the relative load to the earlier one on the same scale, 0 where that is 0.
+// Over returns the ratio of the relative load to an earlier one on the same scale; 0 if that is 0.
 func (l Load) Over(before Load) float64 {
 	if before.MaxRelative == 0 {
 		return 0
@@ -386,7 +385,7 @@ func (l Load) Over(before Load) float64 {
 	return l.MaxRelative / before.MaxRelative
 }
 
-// SwitchPart is chips of one system with all their cables and the hosts on them.
+// SwitchPart returns a part: chips of one system, with all their cables and the hosts on them.
 func SwitchPart(f *fabric.Fabric, chips []fabric.NodeID) Part {
 	p := Part{Name: f.Name(chips[0]).String()}
 	if len(chips) > 1 {
@@ -398,7 +397,7 @@ func SwitchPart(f *fabric.Fabric, chips []fabric.NodeID) Part {
 	return p
 }
 
-// CablePart is the cable at a port, with the hosts at its ends.
+// CablePart returns a part: the cable at a port, with the hosts at its ends.
 func CablePart(f *fabric.Fabric, p fabric.PortID) Part {
 	hosts := text.Where([]fabric.NodeID{f.Owner(p), f.Owner(f.Peer(p))}, func(n fabric.NodeID) bool { return !f.IsSwitch(n) })
 	return Part{Name: f.PortName(p), Cables: []fabric.PortID{p}, Nodes: hosts}

@@ -11,9 +11,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Parts lists what is to be drained: switches by name, of a system all chips, then cables by
-// NODE:PORT, then groups of set. Errors begin with the flag of the name that means nothing, or
-// wrap a *fabric.ParseError.
+// Parts returns the parts to drain: switches by name, with all chips of a system, then cables by
+// NODE:PORT, then groups of set. Errors begin with the flag of a name that means nothing, or wrap a
+// *fabric.ParseError.
 func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.Set) (parts []Part, err error) {
 	for _, name := range switches {
 		nodes, err := names.Find(f, name)
@@ -52,7 +52,7 @@ func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.
 	return parts, nil
 }
 
-// groupPart is the hosts of a group with all of their cables, and the leaves that only they use.
+// groupPart returns the part of a group: its hosts, all their cables, and leaves of these alone.
 func groupPart(f *fabric.Fabric, g *groups.Group) Part {
 	p := Part{Name: fmt.Sprintf("%s, %s", g, text.Count(len(g.Hosts), "host", "hosts")), Nodes: slices.Clone(g.Nodes)}
 	for _, n := range g.Nodes {
@@ -74,8 +74,8 @@ func groupPart(f *fabric.Fabric, g *groups.Group) Part {
 	return p
 }
 
-// Without returns a fabric without the cables of nodes, of groups of set, which may be nil, and
-// cables, NODE:PORT.
+// Without returns a fabric without some cables. A text names nodes or a group of set, which may be
+// nil, to leave out all their cables, or one cable by NODE:PORT.
 func Without(f *fabric.Fabric, texts []string, set *groups.Set) (*fabric.Fabric, error) {
 	var cut []fabric.PortID
 	for _, text := range texts {

@@ -36,7 +36,7 @@ func (p *Plan) Print(b *text.Sheet, parts int) {
 			s := &w.Steps[k]
 			fmt.Fprintf(t, "  back %d\t%s\t\t\t%s\t%s\t%s\t\n", k+1, strings.ReplaceAll(s.Part, `"`, ""), s.Back.Writes(), s.Back.OrderText(), s.Back.Verdict(""))
 		}
-		_ = t.Flush() // a buffer takes all
+		_ = t.Flush() // never fails
 		if w.Gone > 0 {
 			fmt.Fprintf(b, "  without a cable meanwhile: %s, %s\n", text.Count(w.Gone, "adapter", "adapters"), hostlist.Shorten(p.GoneHosts[i]))
 		}
@@ -47,8 +47,8 @@ func (p *Plan) Print(b *text.Sheet, parts int) {
 	}
 }
 
-// PrintBefore writes the first of the loads of a plan, and what FACTOR divides where that is
-// not routes.
+// PrintBefore writes the first load of a plan and, if loads are not routes, what FACTOR is relative
+// to.
 func PrintBefore(b *text.Sheet, loads []Load) {
 	b.Row("before", "%s on the busiest cable", text.CountGrouped(loads[0].MaxRoutes, "route", "routes"))
 	fastest := loads[0].Scale.Fastest.String()

@@ -1,11 +1,11 @@
-// Package drift compares the tables that switches have with those that they were
-// meant to have: linear and multicast forwarding tables and SL-to-VL tables from a
-// directory of compile, with those that were dumped or read from a live subnet.
-// It makes no promise to other modules.
+// Package drift compares the tables that switches have, as dumped or read from
+// a live subnet, with those that they were meant to have, from a directory of
+// compile: linear and multicast forwarding tables and SL-to-VL tables. It
+// makes no promise to other modules.
 //
-// Package diff is for a change that an operator plans, where a new LID of a port changes no entries.
-// Drift is a change that is not intended: this package compares entries as the
-// switches have them, by LID, MLID and port number, and matches switches by GUID only.
+// Package diff is for a planned change, where a new LID of a port changes no entries. Drift is not
+// planned: here entries are compared as the switches have them, by LID, MLID and port number, and
+// switches match by GUID only.
 package drift
 
 import (
@@ -32,7 +32,7 @@ type Counts struct {
 	Changed  int `json:"changed"`  // there, and other than meant
 }
 
-// Differ is how many differ.
+// Differ returns how many differ.
 func (c *Counts) Differ() int { return c.Missing + c.Extra + c.Changed }
 
 // Entry is an entry of a linear forwarding table that differs; fabric.NoPath means
@@ -43,16 +43,16 @@ type Entry struct {
 	Live  fabric.PortNum `json:"live"`
 }
 
-// Mask is the mask of an MLID that differs, as the ports that are only in one of the
-// two; ascending.
+// Mask is the mask of an MLID that differs: the ports that only the meant mask has, and those that
+// only the live one has; ascending.
 type Mask struct {
 	MLID    fabric.LID `json:"mlid"`
 	Missing []int      `json:"missing"`
 	Extra   []int      `json:"extra"`
 }
 
-// Lanes is an SL-to-VL map that differs: of packets that come in by a port, 0 for the
-// switch's own, and leave by another.
+// Lanes is an SL-to-VL map that differs: for packets that enter by port In, 0 for the switch's own,
+// and leave by Out.
 type Lanes struct {
 	In    fabric.PortNum `json:"in"`
 	Out   fabric.PortNum `json:"out"`
@@ -94,10 +94,10 @@ type Report struct {
 	LFT   *Counts `json:"lft"`
 	MFT   *Counts `json:"mft"`
 	SL2VL *Counts `json:"sl2vl"`
-	// Choices counts entries of private LFTs: in number 0 those with a choice of ports, in others all.
+	// Choices counts entries of private LFTs: in LFT 0 those with a choice of ports, in others all.
 	Choices *Counts `json:"adaptive"`
-	// Loops counts the MLIDs and LIDs with packets that loop, of those that have
-	// a finding: at most verify.DefaultFindings for each rule.
+	// Loops counts the MLIDs and LIDs whose packets loop, among those that have a finding: at most
+	// verify.DefaultFindings for each rule.
 	Loops int `json:"loops"`
 	// Findings begin with multicast packets that loop, then unicast packets that
 	// do, then credit loops, then the rest by switch; never nil.
@@ -105,8 +105,8 @@ type Report struct {
 	PerSwitch []Switch         `json:"per_switch"` // those that drifted, by GUID; never nil
 }
 
-// Equal returns true if everything that was compared is as meant, and everything
-// could be read. MLIDs that the meant tables do not have do not matter.
+// Equal returns true if everything that was compared is as meant, and everything could be read.
+// MLIDs that only the live tables have are ignored.
 func (r *Report) Equal() bool { return r.Worst() <= verify.Note }
 
 // Worst is the gravest finding's severity, verify.Clean when there is none.
@@ -122,11 +122,11 @@ type comparison struct {
 	unread      []string // by node of the meant fabric: why its tables are not known, "" if they are
 }
 
-// Compare compares the tables that are live with those that were meant. The fabrics
-// may be one, as for a dump that does not tell the cables, or two that were found at
-// different times. samples bounds the entries that are listed for each switch and table; all
-// are counted. Complexity: the entries of all tables, and twice the time that
-// verify takes at most.
+// Compare compares the live tables with those that were meant. The fabrics may
+// be one, if a dump does not tell the cables, or two that were found at
+// different times. samples bounds the entries that are listed for each switch
+// and table; all are counted. It takes the entries of all tables, and at most
+// twice the time of verify.
 //
 // Errors: ctx's own, and tables that are not of their fabric.
 func Compare(ctx context.Context, meant, live *state.State, samples int) (*Report, error) {
@@ -209,7 +209,7 @@ func (c *comparison) compareTables(ctx context.Context) error {
 	return nil
 }
 
-// findUnread says why the tables of a node are not known in the live state, "" if they are.
+// findUnread returns why the tables of a node are not known in the live state; "" if they are.
 func (c *comparison) findUnread(n fabric.NodeID) string {
 	switch to := c.Node[n]; {
 	case to == fabric.NoNode:
@@ -222,9 +222,9 @@ func (c *comparison) findUnread(n fabric.NodeID) string {
 	return ""
 }
 
-// note counts an entry x of a table, and adds it to list if it differs and fewer than c.samples
-// are there. extra means that only the live side has the entry, missing that only the meant
-// side has it.
+// note counts an entry x of a table. If it differs it adds x to list, up to
+// c.samples. extra is set if only the live side has the entry, missing if only
+// the meant side has it.
 func note[T any](c *comparison, n *Counts, list *[]T, x T, differs, extra, missing bool) {
 	n.Compared++
 	switch {
@@ -258,8 +258,8 @@ func (c *comparison) compareEntries(s, to fabric.NodeID) {
 	}
 }
 
-// compareChoices compares the choices of an adaptive switch. Entries of private LFT 0 without
-// one in either state are those of the linear table.
+// compareChoices compares the choices of an adaptive switch. It skips entries of private LFT 0 that
+// are static in both states: they are in the linear table.
 func (c *comparison) compareChoices(s, to fabric.NodeID) {
 	if c.r.Choices == nil {
 		return
@@ -291,13 +291,13 @@ func (c *comparison) compareMasks() {
 	}
 }
 
-// without is the ports of a list that another one has not.
+// without returns the ports of list that other lacks.
 func without(list, other []int) []int {
 	return slices.DeleteFunc(slices.Clone(list), func(port int) bool { return slices.Contains(other, port) })
 }
 
-// compareMaps compares the SL-to-VL maps between two ports that have cables in both states; without
-// a cable none is ever used, and subnet managers write none.
+// compareMaps compares the SL-to-VL maps between ports that have cables in both states. Other maps
+// are never used, and subnet managers do not write them.
 func (c *comparison) compareMaps() {
 	if c.r.SL2VL == nil {
 		return

@@ -24,7 +24,7 @@ const (
 	ForeignMLID = "drift-foreign-mlid"
 )
 
-// Rules lists the rules that only Compare has. Loops have the rules of package verify.
+// Rules lists the rules of Compare. Loops have the rules of package verify.
 var Rules = verify.ParseRules(ruleTexts)
 
 //go:embed rules.txt
@@ -37,7 +37,7 @@ func (c *comparison) add(name string, n int64, sw fabric.GUID, format string, ar
 	return &c.r.Findings[len(c.r.Findings)-1]
 }
 
-// nodeName is switch "description" (GUID) of what was compared.
+// nodeName returns a node as switch "description" (GUID), or as the end node.
 func (c *comparison) nodeName(p *Switch) string {
 	what := "the end node"
 	if _, is := c.Old.SwitchByGUID(p.Switch); is {
@@ -77,13 +77,12 @@ func (c *comparison) reportDifferences(p *Switch) {
 	}
 }
 
-// counted is what Switch.counts counts, one and many.
+// counted has the words for what Switch.counts counts, one and many.
 var counted = [...][2]string{{"entry", "entries"}, {"mask", "masks"}, {"SL-to-VL map", "SL-to-VL maps"}, {"choice", "choices"}}
 
-// counts lists the counts of the tables.
 func (p *Switch) counts() [4]*Counts { return [...]*Counts{&p.LFT, &p.MFT, &p.SL2VL, &p.Choices} }
 
-// compareLIDsAndCables compares what only a live fabric tells: LIDs and cables.
+// compareLIDsAndCables compares LIDs and cables, which only a live fabric tells.
 func (c *comparison) compareLIDsAndCables() {
 	f, live := c.Old, c.New
 	gone := make(map[fabric.NodeID]int) // by switch: its cables that are gone or lead elsewhere
@@ -121,7 +120,7 @@ func (c *comparison) compareLIDsAndCables() {
 		}
 		x := c.add(LID, 1, 0, "%s has LID %d, LMC %d, and was meant to have LID %d, LMC %d", f.PortName(p), live.LID(q), live.LMC(q), f.LID(p), f.LMC(p))
 		x.Ports = []verify.Endpoint{verify.EndpointOf(f, p)}
-		switch n := f.Owner(p); { // without a cable it has none
+		switch n := f.Owner(p); { // a port without a cable has no LID
 		case live.LID(q) != 0:
 		case f.IsSwitch(n):
 			if all := slices.Collect(f.Cabled(n)); gone[n] == len(all) && len(all) > 0 {
@@ -139,8 +138,8 @@ func (c *comparison) compareLIDsAndCables() {
 	}
 }
 
-// cableCause returns the cause of a changed cable at a port of a switch: the cable itself, or
-// the switch at one of its ends that has lost most cables, if more than one. gone counts lost
+// cableCause returns the cause of a changed cable at a port of a switch: the cable itself, or the
+// switch at one of its ends that lost more cables, if it lost more than one. gone counts lost
 // cables by switch.
 func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) string {
 	f := c.Old
@@ -160,10 +159,10 @@ func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) str
 	return fmt.Sprintf("the cable between %s and %s is gone, or leads elsewhere", f.PortName(ends[0]), f.PortName(ends[1]))
 }
 
-// usedPorts returns the ports by which a switch sends packets to LIDs that have a port in the
-// live fabric or had one when the tables were made, so that the cable of a host that is gone
-// with it counts: by an entry that leaves no choice, or a mask. What the live state does not
-// tell is as meant.
+// usedPorts returns the ports by which a switch sends packets, by static
+// entries and masks. An entry counts if its LID has a port in the live fabric
+// or had one when the tables were made, so the cable of a host that is gone
+// counts. Tables that the live state lacks are as meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {
@@ -194,11 +193,11 @@ func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	return used
 }
 
-// listed is how many ports or MLIDs a message lists.
+// listed bounds the ports or MLIDs that a message lists.
 const listed = 8
 
-// addCables adds a finding of ports of a switch with other cables than were meant, if there are
-// any, and its cause where they have one.
+// addCables adds a finding about ports of a switch whose cables are not as meant, if any. It sets
+// the cause if all have the same.
 func (c *comparison) addCables(sw fabric.GUID, gone map[fabric.NodeID]int, ports []fabric.PortID, severity verify.Severity, what string) {
 	if len(ports) == 0 {
 		return

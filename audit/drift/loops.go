@@ -12,17 +12,18 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// loopRules are the rules of forwarding loops, the gravest first: a looping multicast
-// packet is copied again and again to all members until its lifetime in queues ends.
-// creditLoopRules are the rules of credit loops.
+// loopRules are the rules of forwarding loops, the gravest first: a multicast packet that loops is
+// copied to all members again and again until its lifetime in queues ends. creditLoopRules are the
+// rules of credit loops.
 var (
 	loopRules       = []string{verify.MulticastLoop, verify.UnicastLoop, verify.ManagementLoop}
 	creditLoopRules = []string{verify.CreditLoop, verify.MulticastCreditLoop, verify.ManagementCreditLoop}
 )
 
-// findLoops finds the loops of the live state. What the live state does not tell is as
-// meant. Forwarding loops are always found; credit loops only when something has
-// drifted, since tables may be meant to have one (minhop's guarantee is none).
+// findLoops finds the loops of the live state. If both states have one fabric,
+// tables that the live one lacks are as meant. Forwarding loops are always
+// found, credit loops only if something has drifted: tables may be meant to
+// have one, since minhop does not rule them out.
 func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 	s := &state.State{Fabric: c.live.Fabric, Tables: c.live.Tables, SL2VL: c.live.SL2VL, UnknownSLs: c.meant.UnknownSLs}
 	masks := c.live.Multicast
@@ -30,7 +31,7 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 		s.Tables, s.SL2VL, masks = cmp.Or(s.Tables, c.meant.Tables), cmp.Or(s.SL2VL, c.meant.SL2VL), cmp.Or(masks, c.meant.Multicast)
 	}
 	if s.Tables == nil {
-		return nil, nil // where packets go is not known
+		return nil, nil // where packets go is unknown
 	}
 	if s.SL2VL != nil && c.meant.PathSLs != nil {
 		// Switches that were not meant to be there send on SL 0.
@@ -71,14 +72,14 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 			list = append(list, verify.Finding{Rule: u.Rule, Severity: verify.Error, Message: "undecided: " + u.Reason, Count: 1, Witness: []verify.Hop{}})
 		}
 	}
-	delete(looping, 0) // that of findings which stand for more
+	delete(looping, 0) // that of findings that stand for others
 	c.r.Loops = len(looping)
 	return list, nil
 }
 
-// listTrees makes the trees to follow packets by: the groups that were meant, with every
-// end port in the live masks of an MLID as a sender too. A mask that loops only for
-// packets of a port that is not named as a sender is a loop too.
+// listTrees returns the trees to follow packets by: the meant groups, with
+// every end port in the live masks of an MLID as a sender too. So it finds
+// loops of ports that are not named as senders.
 func (c *comparison) listTrees(masks *mft.Tables) []mft.Tree {
 	meant := map[fabric.LID]mft.Tree{}
 	for _, t := range cmp.Or(c.meant.Multicast, &mft.Plan{}).Trees {

@@ -11,7 +11,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Line is the summary of a report on the tables of dir in one line.
+// Line writes the summary of a report on the tables of dir on one line.
 func (r *Report) Line(dir string) string {
 	var b strings.Builder
 	n := text.Grouped[int]
@@ -47,8 +47,8 @@ func (r *Report) Line(dir string) string {
 	return b.String()
 }
 
-// Print writes a report on the tables of dir for people: nothing when there is nothing to read,
-// unless it is verbose, and one line where a single one is wanted.
+// Print writes a report on the tables of dir for people: only one line if single is set. Unless
+// verbose is set, it writes nothing if no finding is above a note.
 func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 	if r.Worst() <= verify.Note && !verbose {
 		return
@@ -56,12 +56,12 @@ func (r *Report) Print(b *text.Sheet, dir string, single, verbose bool) {
 	fmt.Fprintln(b, r.Line(dir))
 	if !single {
 		report.WriteFindings(b, slices.DeleteFunc(slices.Clone(r.Findings), func(x verify.Finding) bool {
-			return x.Rule == Missing || x.Rule == Changed || x.Rule == Extra || x.Severity <= verify.Note && !verbose // by switch, below
+			return x.Rule == Missing || x.Rule == Changed || x.Rule == Extra || x.Severity <= verify.Note && !verbose // written by switch, below
 		}), report.Options{Verbose: verbose, Rules: Rules})
 		const most = 20
 		for i := range r.PerSwitch {
 			if r.PerSwitch[i].Empty {
-				continue // there is a finding
+				continue // a finding says so
 			}
 			if i == most && !verbose {
 				fmt.Fprintf(b, "\n%s more differ; -v prints them all\n", text.Grouped(len(r.PerSwitch)-i))

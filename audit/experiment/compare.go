@@ -9,8 +9,7 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// Compared is a routing at one load and size, over all seeds: means of what the points
-// have.
+// Compared is a routing at one load and size, with means over all seeds.
 type Compared struct {
 	Load     float64 `json:"load,omitempty"`
 	Bytes    int     `json:"bytes,omitempty"`
@@ -22,27 +21,27 @@ type Compared struct {
 	Time     float64 `json:"time_ns"`
 	P50      float64 `json:"p50_ns"`
 	P99      float64 `json:"p99_ns"`
-	// OutOfOrder is the share of packets.
+	// OutOfOrder is the share of packets that arrive out of order.
 	OutOfOrder float64        `json:"out_of_order"`
 	States     map[string]int `json:"states"`
-	Limits     map[string]int `json:"limits"`  // seeds by what limits
-	Blocked    float64        `json:"blocked"` // share of the time of hosts
+	Limits     map[string]int `json:"limits"`  // seeds, by what limits them
+	Blocked    float64        `json:"blocked"` // share of time that hosts are blocked
 	// Gain is how much more is accepted than with the first routing, seed by seed: 0.1 is a tenth
-	// more. Nil for the first one, and where a seed deadlocks.
+	// more. It is nil for the first routing, and if a seed deadlocks.
 	Gain *Gain `json:"gain,omitempty"`
 
 	accepted []float64
 }
 
-// Gain is a mean with its 95 % confidence interval over seeds by Student's t, which one seed
-// has not.
+// Gain is a mean with its 95 % confidence interval over seeds by Student's t; Low and High are nil
+// for one seed.
 type Gain struct {
 	Mean float64  `json:"mean"`
 	Low  *float64 `json:"low"`
 	High *float64 `json:"high"`
 }
 
-// Compare joins the points of all seeds, in the order of loads and sizes, and of the routings.
+// Compare joins the points of all seeds, by load, size and routing; nil for one routing.
 func (r *Run) Compare() []Compared {
 	if len(r.Routings) == 1 {
 		return nil
@@ -93,7 +92,7 @@ func (r *Run) Compare() []Compared {
 	return list
 }
 
-// gain compares what was accepted, seed by seed; nil where seeds lack.
+// gain compares the shares accepted by two routings, seed by seed; nil if seeds are missing.
 func gain(with, static []float64) *Gain {
 	if len(with) != len(static) || len(with) == 0 || slices.Contains(static, 0) {
 		return nil
@@ -121,7 +120,7 @@ func (g *Gain) String() string {
 	return fmt.Sprintf("%+.1f %% (%+.1f to %+.1f)", 100*g.Mean, 100**g.Low, 100**g.High)
 }
 
-// Choosing returns true if switches choose among ports with one of the routings.
+// Choosing returns true if switches choose among ports in one of the routings.
 func (r *Run) Choosing() bool {
 	return slices.ContainsFunc(r.Routings, func(x Routing) bool { return x.Choice != "" })
 }
@@ -133,7 +132,7 @@ type panel struct {
 	y                  func(c *Compared) float64
 }
 
-// panels are the panels: the last one is the order of packets where switches choose.
+// panels are the panels of the picture; the last, the order of packets, only if switches choose.
 var panels = []panel{
 	{"throughput", "accepted", "of the hosts' links", chart.Linear, func(c *Compared) float64 { return c.Accepted }},
 	{"latency, median", "latency", "us", chart.Log10, func(c *Compared) float64 { return c.P50 / 1000 }},
@@ -142,8 +141,8 @@ var panels = []panel{
 	{"order", "packets out of order", "%", chart.Linear, func(c *Compared) float64 { return 100 * c.OutOfOrder }},
 }
 
-// Chart draws a comparison against the load; where there is one load, against the lanes or the
-// size.
+// Chart draws a comparison against the load; if there is only one load, against the number of lanes
+// or the message size.
 func (r *Run) Chart(title string) *chart.Chart {
 	axis := chart.Axis{Label: "offered load", Unit: "of the link", Scale: chart.Linear}
 	x := func(c *Compared) float64 { return c.Load }
@@ -163,7 +162,7 @@ func (r *Run) Chart(title string) *chart.Chart {
 		x = func(c *Compared) float64 { return float64(c.Bytes) }
 	}
 	out := &chart.Chart{Title: title}
-	sizes := []int{0} // that have curves of their own, 0 where all are on one
+	sizes := []int{0} // with curves of their own; 0 if all are on one curve
 	if len(r.Loads) > 1 && len(r.Bytes) > 1 {
 		sizes = r.Bytes
 	}

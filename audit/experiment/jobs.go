@@ -20,25 +20,25 @@ import (
 	"github.com/ibweave/ibweave/sim"
 )
 
-// JobsRun is each routing with all jobs, and with each of them alone.
+// JobsRun simulates each routing with all jobs, and with each job alone.
 type JobsRun struct {
 	*Setup
 	Routings   []Routing
-	Works      []jobs.Work // by unicast alone
-	Scale      float64     // of the bytes that the file says
+	Works      []jobs.Work // the jobs with unicasts only
+	Scale      float64     // part of the bytes in the file
 	Background float64     // bytes
 	Points     []JobsPoint
 	// Results are those of the points, in their order, once they are simulated.
 	Results []JobsResult
 	traffic *jobs.Traffic
-	jobs    [][]sim.Job // by routing, and in the order of Works
-	longest int         // bytes of a message
+	jobs    [][]sim.Job // by routing, then as Works
+	longest int         // longest message, bytes
 }
 
 // JobsPoint is a routing with all jobs, or with one of them alone.
 type JobsPoint struct {
 	Routing int
-	Job     int // all of them if below 0
+	Job     int // index in Works; below 0 for all jobs
 }
 
 // JobsResult is the result of a point.
@@ -47,9 +47,9 @@ type JobsResult struct {
 	*sim.JobsDone // nil after a deadlock
 }
 
-// NewJobsRun makes the messages of jobs, whose hosts are bound to the fabric of the routings:
-// with a part of the bytes of the file, 0 to choose one. Errors of a flag are *SettingError,
-// others are of the input.
+// NewJobsRun makes the messages of the jobs of t, whose hosts are bound to the fabric of the
+// routings. scale is the part of the file's bytes that they have; 0 chooses one. Errors of a flag
+// are *SettingError, others are of the input.
 func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r *JobsRun, err error) {
 	r = &JobsRun{Setup: s, Routings: routings, traffic: t}
 	f := routings[0].Net.Fabric
@@ -81,7 +81,7 @@ func NewJobsRun(s *Setup, routings []Routing, t *jobs.Traffic, scale float64) (r
 	return r, nil
 }
 
-// makePoints has those of all jobs last: a sweep begins with these, which take longest.
+// makePoints lists points with all jobs last: they take longest, and a sweep begins at the end.
 func (r *JobsRun) makePoints() {
 	r.Points = nil
 	for i := range r.Routings {
@@ -96,11 +96,11 @@ func (r *JobsRun) makePoints() {
 	}
 }
 
-// sharp is the name of a routing with trees of switches for all-reduces, where others have that of a scheme.
+// sharp is, in Routing.Multicast, the scheme of all-reduces by trees of switches.
 const sharp = "sharp"
 
-// AddTrees adds to each routing those with multicast trees of the schemes, and if radix is
-// above 0 one with trees of switches; leftOut is told what cannot be.
+// AddTrees adds for each routing one with each scheme's multicast trees and, if radix is above 0,
+// one with trees of switches. It calls leftOut for those that cannot be made.
 func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, leftOut func(error)) error {
 	cast, _, _, err := r.traffic.Works(jobs.WorkOptions{Scale: r.Scale, MTU: r.Config.MTU, Multicast: true})
 	if err != nil {
@@ -130,7 +130,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 			}
 			_, refused := errors.AsType[*mft.RefusedError](err)
 			if _, short := errors.AsType[*mft.BudgetError](err); refused || short {
-				if !slices.Contains(said, err.Error()) { // of other lanes and choices
+				if !slices.Contains(said, err.Error()) { // with other lanes or choices
 					said = append(said, err.Error())
 					leftOut(fmt.Errorf("left out %s: %w", x.Name(), err))
 				}
@@ -148,7 +148,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 	return nil
 }
 
-// reduce returns the messages of jobs that use trees of switches, and the multicast tables for the sums.
+// reduce returns the messages of jobs with trees of switches, and multicast tables for the sums.
 func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan, error) {
 	trees := r.traffic.Reductions(routes.Tables, radix)
 	plan, err := jobs.Down(routes.Fabric, trees)
@@ -162,7 +162,7 @@ func (r *JobsRun) reduce(routes *lft.Routing, radix int) ([]jobs.Work, *mft.Plan
 	return works, plan, err
 }
 
-// jobsOf returns the jobs for the simulator: with a plan, multicasts go by its trees, else as unicasts.
+// jobsOf returns the jobs for the simulator: multicasts use trees of plan; without it, unicasts.
 func jobsOf(works []jobs.Work, plan *mft.Plan) []sim.Job {
 	type sender struct {
 		group string
@@ -214,10 +214,10 @@ func (r *JobsRun) Simulate(ctx context.Context, i int) (JobsResult, error) {
 	return JobsResult{m.Result(), m}, nil
 }
 
-// Result finds the result of a routing with one job alone, or with all where job is below 0.
+// Result returns the result of a routing with one job alone, or with all if job is below 0.
 func (r *JobsRun) Result(routing, job int) *JobsResult {
 	i := slices.Index(r.Points, JobsPoint{routing, job})
-	if i < 0 { // the only job
+	if i < 0 { // there is only one job
 		i = slices.Index(r.Points, JobsPoint{routing, -1})
 	}
 	return &r.Results[i]
@@ -242,18 +242,18 @@ func (r *JobsRun) Sweep() *Run {
 	return base
 }
 
-// JobsCompared is a routing with all jobs.
+// JobsCompared is the result of a routing with all jobs.
 type JobsCompared struct {
 	Routing   string  `json:"routing"` // "" where there is one
 	Engine    string  `json:"engine,omitempty"`
-	Fitted    bool    `json:"fitted,omitempty"` // to the jobs
+	Fitted    bool    `json:"fitted,omitempty"` // tables are made for the jobs
 	VLs       int     `json:"vls,omitempty"`
 	Adaptive  string  `json:"adaptive,omitempty"`
 	Multicast string  `json:"multicast,omitempty"`
 	State     string  `json:"state"`
 	Time      float64 `json:"time_ns"` // until the last job was done
-	// Slowdown is the geometric mean of the jobs' slowdowns, 0 if a job was not done; Gain that of their
-	// gains, null for the first routing.
+	// Slowdown is the geometric mean of the jobs' slowdowns, 0 if a job was not done; Gain is that
+	// of their gains, null for the first routing.
 	Slowdown   float64           `json:"slowdown"`
 	Gain       *float64          `json:"gain"`
 	Jobs       []sim.JobResult   `json:"jobs"`
@@ -266,7 +266,7 @@ type JobsCompared struct {
 	Deadlock   *sim.Deadlock     `json:"deadlock,omitempty"`
 }
 
-// Compare joins the points of each routing.
+// Compare returns for each routing the results with all jobs and with each alone.
 func (r *JobsRun) Compare() (list []JobsCompared) {
 	names := append(text.Each(r.Works, func(w jobs.Work) string { return w.Job }), jobs.Background)
 	for i := range r.Routings {
@@ -295,7 +295,7 @@ func (r *JobsRun) Compare() (list []JobsCompared) {
 	return list
 }
 
-// Best returns the routing with the greatest gain, the first of several.
+// Best returns the index of the routing with the greatest gain, the first of several.
 func Best(list []JobsCompared) (best int) {
 	most := 0.0
 	if list[0].Slowdown == 0 {

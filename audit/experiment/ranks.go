@@ -8,12 +8,12 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Ranks are the ports that take part, each once: those with a LID and a cable.
+// Ranks are the ports that take part, each once. They have a LID and a cable.
 type Ranks struct {
 	Ports  []fabric.PortID
 	f      *fabric.Fabric
 	finder *names.Finder
-	known  map[fabric.PortID]bool // of Ports that were added by name
+	known  map[fabric.PortID]bool // of Ports: added by name
 }
 
 // NewRanks returns ranks without a port.
@@ -26,8 +26,9 @@ func (r *Ranks) AddAll() {
 	r.Ports = append(r.Ports, text.Where(r.f.CAPorts(), func(p fabric.PortID) bool { return r.f.LID(p) != 0 && r.f.PortCounts(p, fabric.ForLoad) })...)
 }
 
-// Add adds the hosts of a list of names, which may have brackets; each host's adapters are in natural order of
-// their names. The error is a host that is not there, has no such port, or was added before.
+// Add adds the ports of the hosts in a list of names, which may have brackets;
+// a host's adapters are in natural order. The error is a host that is unknown,
+// has no such port, or was added before.
 func (r *Ranks) Add(hosts string) error {
 	found, err := r.finder.Hosts(hosts)
 	if err != nil {

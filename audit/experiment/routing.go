@@ -21,20 +21,21 @@ const (
 	AsRead = "far" // each as a file says
 )
 
-// Routing is one of those that are compared. Where there is one alone, its parts have no names.
+// Routing is one of the routings that are compared. If there is only one, its parts have no names.
 type Routing struct {
 	Engine    string
-	Fitted    bool   // to the jobs
+	Fitted    bool   // the tables are made for the jobs
 	VLs       int    // 0 for those of the tables
-	Choice    string // Static, Free, HBF or AsRead; "" where all are Static
+	Choice    string // Static, Free, HBF or AsRead; "" if all are Static
 	Multicast string // scheme, or sharp; "" for unicast
 	SLs       int    // that messages are spread over, as sim.Traffic.SLs
 	Net       sim.Network
 	Routes    *lft.Routing
 }
 
-// New returns a routing of r on vls VLs, 0 for those of the tables. Messages are spread over sls SLs. If sls is
-// below 0 they are spread over all VLs, unless the tables have the SL of each path.
+// New returns a routing of r on vls VLs; 0 for those of the tables. Messages
+// are spread over sls SLs; if sls is below 0, over all VLs, unless the tables
+// have the SL of each path.
 func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	if sls < 0 && vls > 1 && r.PathSLs == nil {
 		sls = vls
@@ -42,7 +43,7 @@ func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	return Routing{VLs: vls, SLs: max(sls, 0), Routes: r, Net: sim.Network{State: *state.Of(r), Router: router}}
 }
 
-// Name tells the routing from the others, and is "" where there is no other.
+// Name tells the routing from the others; it is "" if there is no other.
 func (r *Routing) Name() string {
 	var parts []string
 	switch {
@@ -72,7 +73,7 @@ func (r *Run) routing(name string) *Routing {
 	return &r.Routings[slices.IndexFunc(r.Routings, func(x Routing) bool { return x.Name() == name })]
 }
 
-// WithLanes returns tables of one VL on vls VLs; the error is tables with VLs of their own.
+// WithLanes returns tables of one VL on vls VLs; it refuses tables with VLs of their own.
 func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
 	if r.PathSLs != nil || r.SL2VL != nil && r.SL2VL.VLs() > 1 {
 		return nil, errors.New("the tables have VLs of their own: want -t TOPOLOGY and -e ENGINE, or tables of one VL")
@@ -82,8 +83,9 @@ func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
 	return &lanes, nil
 }
 
-// AddChoices returns each static routing with each of the choices: of the ports in given, or if that is nil
-// of those in adaptive.Widen. All keep the static ports and lanes.
+// AddChoices returns each static routing with each of the choices. Switches
+// choose among the ports in given or, if that is nil, in adaptive.Widen. All
+// keep the static ports and lanes.
 func AddChoices(ctx context.Context, static []Routing, choices []string, given *adaptive.Tables) ([]Routing, error) {
 	states := map[string]adaptive.State{Static: adaptive.Static, Free: adaptive.Free, HBF: adaptive.HBF}
 	var list []Routing
@@ -100,7 +102,7 @@ func AddChoices(ctx context.Context, static []Routing, choices []string, given *
 			switch state, known := states[choice]; {
 			case !known:
 				x.Net.Adaptive = tables
-			case state != adaptive.Static || len(tables.PLFTs) > 1: // each with static ports of its own
+			case state != adaptive.Static || len(tables.PLFTs) > 1: // each PLFT has its own static ports
 				x.Net.Adaptive = tables.WithState(state)
 			}
 			list = append(list, x)

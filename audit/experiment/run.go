@@ -20,13 +20,13 @@ import (
 type Run struct {
 	*Setup
 	Routings []Routing
-	Net      sim.Network // of the first
+	Net      sim.Network // of the first routing
 	Trees    []mft.Tree
 	Points   []Point
-	// Results are those of the points, in their order, once they are simulated.
+	// Results has the result of each point, in the order of Points, once it is simulated.
 	Results  []sim.Result
-	Compared []Compared // see Compare; nil where there is one routing
-	mbps     int        // of the slowest link of a host
+	Compared []Compared // see Compare; nil for one routing
+	mbps     int        // rate of the slowest link of a host
 }
 
 // Point has the parameters of a simulation.
@@ -34,13 +34,13 @@ type Point struct {
 	Load    float64 `json:"load,omitempty"` // 0 in closed loop
 	Bytes   int     `json:"bytes,omitempty"`
 	Seed    uint64  `json:"seed,omitempty"`
-	Routing string  `json:"routing,omitempty"` // where there are several
+	Routing string  `json:"routing,omitempty"` // if there are several
 	Engine  string  `json:"engine,omitempty"`
 	VLs     int     `json:"vls,omitempty"`
 	What    string  `json:"-"` // which jobs; "" for other traffic
 }
 
-// String names the point before a message.
+// String names the point, to stand before a message.
 func (p *Point) String() string {
 	if p.What != "" {
 		return strings.TrimPrefix(p.Routing+", "+p.What+": ", ", ")
@@ -55,7 +55,7 @@ func (p *Point) String() string {
 	return said
 }
 
-// NewRun makes the points of routings; the fabric is that of the first one. The ports that send are
+// NewRun makes the points of routings, on the fabric of the first one. The ports that send are
 // s.Traffic.Hosts: at least two. Errors are *SettingError.
 func NewRun(s *Setup, routings []Routing, trees []mft.Tree) (*Run, error) {
 	r := &Run{Setup: s, Routings: routings, Net: routings[0].Net, Trees: trees, mbps: s.Config.Mbps}
@@ -148,7 +148,7 @@ type fabricSize struct {
 	Switches int `json:"switches"`
 	CAPorts  int `json:"ca_ports"`
 	Links    int `json:"links"`
-	VLs      int `json:"vls,omitempty"` // that the tables have; not with jobs
+	VLs      int `json:"vls,omitempty"` // of the tables; not with jobs
 }
 
 func sizeOf(f *fabric.Fabric) fabricSize {
@@ -174,7 +174,7 @@ func (r *Run) Document(parameters map[string]string) any {
 	return &doc
 }
 
-// columns are those of CSV. A value that there is none of is empty.
+// columns are the columns of CSV. A value that does not exist is empty.
 var columns = []string{
 	"load", "bytes", "seed", "state", "messages", "latency_ns", "latency_error_ns", "latency_min_ns", "latency_p50_ns", "latency_p99_ns", "latency_max_ns",
 	"unicast_ns", "unicast_error_ns", "multicast_ns", "multicast_error_ns", "receiver_ns", "receiver_error_ns",
@@ -211,7 +211,7 @@ func (r *Run) WriteCSV(w io.Writer) error {
 
 func number(x float64, known bool) string { return text.Decimals(x, text.Exact, known) }
 
-// Limit names the resource that limits a result, "" where nothing was measured.
+// Limit names the resource that limits a result; "" if nothing was measured.
 func Limit(x *sim.Result) string {
 	if x.Limits == nil {
 		return ""
@@ -219,8 +219,7 @@ func Limit(x *sim.Result) string {
 	return x.Limits.Limit.String()
 }
 
-// MeanAndError returns the mean and half of its confidence interval with n decimals, each ""
-// where it is not known.
+// MeanAndError returns the mean and half of its confidence interval, with n decimals, or "".
 func MeanAndError(l *sim.Summary, n int) []string {
 	if l == nil {
 		return []string{"", ""}

@@ -21,11 +21,11 @@ type Setup struct {
 	Stop    sim.Stop
 	Config  sim.Config
 	Buffer  int // bytes of a port, which its lanes share
-	Flits   int // of each lane instead; 0 for none
-	Packets int // of the longest that each lane has room for instead; 0 for none
+	Flits   int // of each lane, in place of Buffer; 0 for none
+	Packets int // longest packets that fit into a lane, in place of Buffer; 0 for none
 }
 
-// SettingError is a value of a setting, named as the flag of sim, that the fabric or the tables rule out.
+// SettingError is a value that the fabric or the tables rule out. Setting is its flag of sim.
 type SettingError struct {
 	Setting string
 	Err     error
@@ -39,7 +39,7 @@ func wrong(setting, format string, args ...any) error {
 	return &SettingError{setting, fmt.Errorf(format, args...)}
 }
 
-// lanes returns the most VLs that a routing has.
+// lanes returns the VLs of the routing that has most.
 func lanes(routings []Routing) (vls int) {
 	for i := range routings {
 		vls = max(vls, routings[i].Net.VLs())
@@ -69,7 +69,7 @@ func (s *Setup) config(bytes, vls int) sim.Config {
 	return cfg
 }
 
-// fits refuses messages with a packet that the buffer of a VL has no room for.
+// fits returns an error if a packet of such a message does not fit into the buffer of a VL.
 func (s *Setup) fits(bytes, vls int) error {
 	cfg := s.config(bytes, vls)
 	room, most := cfg.FlitBytes*cfg.BufferFlits, s.longest(bytes)+cfg.HeaderBytes

@@ -22,9 +22,9 @@ type wormTo struct {
 	src fabric.PortID // NoPort for unicast
 }
 
-// NewSPAM returns SPAM's routers on a spanning tree from a root: worms go up, then down,
-// and choose among the channels that are free. They take the place of tables (Libeskind-Hadas and
-// others). Trees are the groups that worms may go to.
+// NewSPAM returns SPAM's routers (Libeskind-Hadas and others), which take the place of tables. On a
+// spanning tree from a root, worms go up, then down, and choose among the free channels. trees are
+// the groups that worms may go to.
 func NewSPAM(f *fabric.Fabric, trees []mft.Tree, root fabric.NodeID, tree updown.SpanningTree) (sim.Router, error) {
 	net, err := updown.NewSPAMNetwork(f, root, tree)
 	if err != nil {
@@ -57,7 +57,7 @@ func NewSPAM(f *fabric.Fabric, trees []mft.Tree, root fabric.NodeID, tree updown
 	return r, nil
 }
 
-// Route is for sim. What has no header is dropped.
+// Route implements sim.Router. It drops a message for which there is no header.
 func (r *wormRouters) Route(s *sim.Sim, at fabric.NodeID, in fabric.PortID, m *sim.Message, to []fabric.PortID) []fabric.PortID {
 	dst := wormTo{m.DLID, fabric.NoPort}
 	if m.DLID >= mft.MinMLID {

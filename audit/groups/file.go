@@ -1,6 +1,6 @@
 // Package groups knows which hosts belong together: racks, partitions of a scheduler, or any
-// grouping that an operator writes down. It sums up results of commands by group. It makes no promise to
-// other modules.
+// grouping that an operator writes down. It sums up results by group. It makes no promise to other
+// modules.
 //
 // The file is YAML. Each key is a grouping, and says which groups it has:
 //
@@ -14,8 +14,8 @@
 //	partition: slurm:/etc/slurm/slurm.conf
 //	host-regexp: ^(\S+)-ib\d            # how hosts are called, as in ibweave slurm
 //
-// That is the form of the YAML files of ClusterShell, and more. A host may be in several groups,
-// of one grouping too. Files are relative to the one that names them.
+// The form is that of ClusterShell's YAML files, and more. A host may be in several groups, of one
+// grouping too. File names are relative to the file that has them.
 package groups
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/ibweave/ibweave/internal/hostlist"
 )
 
-// File is groups as they are written.
+// File is groups as written.
 type File struct {
 	name      string
 	host      *regexp.Regexp // of host-regexp, nil for the default
@@ -41,10 +41,10 @@ type File struct {
 type grouping struct {
 	name   string
 	groups []definition
-	each   *regexp.Regexp // makes a group for each text that it finds; nil where groups are written
+	each   *regexp.Regexp // makes a group for each text that it finds; nil if groups are written
 }
 
-// definition is a group as it is written.
+// definition is a group as written.
 type definition struct {
 	name     string
 	file     string
@@ -54,20 +54,20 @@ type definition struct {
 	others   []string // groups whose hosts are in it, too: GROUP, GROUPING:GROUP or GROUPING:*
 }
 
-// The beginnings of texts that are no names.
+// Prefixes of texts that are not names.
 const (
 	byPattern = "re:"
 	bySlurm   = "slurm:"
 )
 
-// NoGroup is the name of what is in no group of a grouping.
+// NoGroup is the name of the group of hosts that are in no other group of a grouping.
 const NoGroup = "(none)"
 
-// hostRegexp is the key that is no grouping.
+// hostRegexp is the only key that is not a grouping.
 const hostRegexp = "host-regexp"
 
-// Read reads a file of groups; open reads it and the files that it names. Errors are those of
-// open and *fabric.ParseError with the line, and the file is nil then.
+// Read reads a file of groups. open reads it and the files that it names. Errors are those of open,
+// or *fabric.ParseError with the line; the file is nil then.
 func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	data, err := open(name)
 	if err != nil {
@@ -106,16 +106,15 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	return r.file, nil
 }
 
-// reader reads a file of groups.
 type reader struct {
 	*yamlfile.File
 	name  string
 	open  func(string) ([]byte, error)
 	file  *File
-	names int // of hosts that were read
+	names int // number of host names that were read
 }
 
-// checkName refuses the name of a grouping or a group that would be mistaken.
+// checkName refuses the name of a grouping or group with a character that not has.
 func (r *reader) checkName(n *yaml.Node, not string) error {
 	if n.Value == "" || n.Value == NoGroup || strings.ContainsAny(n.Value, not) {
 		return r.Fail(n, "%q as a name; want one without blanks and colons", n.Value)
@@ -185,7 +184,7 @@ func (r *reader) members(d *definition, n *yaml.Node) error {
 	return nil
 }
 
-// addHosts adds the hosts of a list to a group; names behind @ are groups.
+// addHosts adds the hosts of a list to a group; a name after @ is a group.
 func (r *reader) addHosts(d *definition, list string) error {
 	if strings.ContainsAny(list, "!&^") {
 		return fmt.Errorf("%q has an operator of ClusterShell; want names of hosts with commas between them", list)
@@ -204,7 +203,7 @@ func (r *reader) addHosts(d *definition, list string) error {
 	return err
 }
 
-// joinOthers gives groups the hosts of the groups that they name, after these have theirs.
+// joinOthers adds to each group the hosts of the groups that it names, once these have theirs.
 func (r *reader) joinOthers() error {
 	byName := make(map[string][]*definition) // by GROUPING:GROUP and GROUPING:*
 	groupings := make(map[*definition]string)
@@ -218,7 +217,7 @@ func (r *reader) joinOthers() error {
 			byName[g.name+":*"] = append(byName[g.name+":*"], d)
 		}
 	}
-	joined := make(map[*definition]bool) // false for one that is being joined
+	joined := make(map[*definition]bool) // false while a group is being joined
 	var join func(d *definition) error
 	join = func(d *definition) error {
 		if done, seen := joined[d]; done {
@@ -261,7 +260,6 @@ func (r *reader) joinOthers() error {
 // maxFile bounds the size of a file that the YAML file names, bytes.
 const maxFile = 64 << 20
 
-// load reads a file.
 func (r *reader) load(name string) ([]byte, error) {
 	data, err := r.open(name)
 	if err == nil && len(data) > maxFile {
@@ -270,8 +268,8 @@ func (r *reader) load(name string) ([]byte, error) {
 	return data, err
 }
 
-// expand lists the hosts of a list with commas or blanks. All lists together have
-// hostlist.MaxNames at most.
+// expand lists the hosts of a list with commas or blanks. All lists together may have at most
+// hostlist.MaxNames.
 func (r *reader) expand(list string) ([]string, error) {
 	hosts, err := hostlist.Expand(strings.Join(strings.Fields(list), ","))
 	if err != nil {
@@ -285,7 +283,7 @@ func (r *reader) expand(list string) ([]string, error) {
 
 var errTooMany = fmt.Errorf("more than %d names in all lists", hostlist.MaxNames)
 
-// eachLine visits the lines that are more than a comment, from 1 on.
+// eachLine visits the lines with more than a comment; line counts from 1.
 func eachLine(data []byte, visit func(line int, text string) error) error {
 	line := 0
 	for text := range strings.Lines(string(data)) {
@@ -301,7 +299,7 @@ func eachLine(data []byte, visit func(line int, text string) error) error {
 	return nil
 }
 
-// lineError gives an error its place.
+// lineError adds a place to an error; nil for nil.
 func lineError(name string, line int, text string, err error) error {
 	if err == nil {
 		return nil

@@ -13,56 +13,56 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Set is the groups of a file in a fabric.
+// Set is the groups of a file, found in a fabric.
 type Set struct {
-	// Groups is in the order of the file. The last one of each grouping is NoGroup, hosts that
-	// are in none.
+	// Groups is in the order of the file. The last one of each grouping is NoGroup, the hosts that
+	// are in no other.
 	Groups []Group
-	// Notes says which hosts of the file the fabric lacks, with file and line, and which hosts
-	// of the fabric are in no group.
+	// Notes tell which hosts of the file the fabric lacks, with file and line, and which hosts of
+	// the fabric are in no group.
 	Notes []string
 
 	f     *fabric.Fabric
 	hosts []names.Host
 	of    [][]int32 // by NodeID: the groups of an adapter, or those that use a switch as a leaf
-	cut   []bool    // by host: cut off in f
+	cut   []bool    // by host: it is cut off in f
 }
 
-// Group is hosts.
+// Group is a group of hosts.
 type Group struct {
 	Grouping, Name string
 	Hosts          []int32         // indices of hosts, ascending
-	Nodes          []fabric.NodeID // the adapters of these
-	Absent         int             // names of the file that no host of the fabric has
-	// Uplinks is the ports of its leaves that lead to other switches; a leaf is a switch that a
+	Nodes          []fabric.NodeID // adapters of these hosts
+	Absent         int             // number of names in the file that the fabric lacks
+	// Uplinks lists the ports by which its leaves lead to other switches. A leaf is a switch that a
 	// host of the group is cabled to.
 	Uplinks []fabric.PortID
 	Leaves  []fabric.NodeID // ascending
 
-	file string // that defines it; "" for none
+	file string // where it is defined; "" for none
 	line int
 }
 
-// HostsOf is the hosts of a group, in natural order.
+// HostsOf returns the hosts of a group, in natural order.
 func (s *Set) HostsOf(g *Group) []names.Host {
 	return text.Each(g.Hosts, func(h int32) names.Host { return s.hosts[h] })
 }
 
-// name names the group.
+// name returns the name of the group.
 func (g *Group) name() Name { return Name{g.Grouping, g.Name} }
 
-// String is "rack r12".
+// String returns such as "rack r12".
 func (g *Group) String() string { return g.name().String() }
 
-// Part is how many hosts of a group are among others.
+// Part counts the hosts of a group that are among some others.
 type Part struct {
 	Name
 	Hosts int `json:"hosts"`
 	Of    int `json:"of"` // hosts that the group has
 }
 
-// Parts counts the hosts that have one of the adapters, by group in the order of the file. Groups
-// without one are left out.
+// Parts counts by group the hosts that have one of the adapters, in the order of the file. Groups
+// without such a host are left out.
 func (s *Set) Parts(adapters []fabric.NodeID) []Part {
 	in := make(map[fabric.NodeID]bool, len(adapters))
 	for _, n := range adapters {
@@ -81,14 +81,13 @@ func (s *Set) Parts(adapters []fabric.NodeID) []Part {
 	return list
 }
 
-// ErrNoHosts says that the hosts of a file are none of a fabric.
+// ErrNoHosts is the error that the fabric has no host of a file.
 var ErrNoHosts = errors.New("no group has a host of the fabric")
 
 // hostKinds are the kinds of nodes that groups may have: all that run an operating system.
 var hostKinds = []fabric.Kind{fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind}
 
-// In finds the groups in a fabric. Case does not matter in names of hosts. The error wraps
-// ErrNoHosts.
+// In finds the groups in a fabric, ignoring case in names of hosts. The error wraps ErrNoHosts.
 func (x *File) In(f *fabric.Fabric) (*Set, error) {
 	s := &Set{f: f, of: make([][]int32, f.NumNodes())}
 	s.hosts, _ = names.Hosts(f, x.host, hostKinds...)
@@ -169,7 +168,7 @@ func (g *grouping) definitions(hosts []names.Host) []definition {
 	return text.Each(text.SortNatural(found), func(name string) definition { return *byName[name] })
 }
 
-// in returns the hosts of a definition, ascending, and the names that are no hosts of the fabric.
+// in returns the hosts of a definition, ascending, and its names that the fabric lacks.
 func (d *definition) in(hosts []names.Host, byName map[string]int32) (found []int32, absent []string) {
 	for _, name := range d.hosts {
 		if h, ok := byName[strings.ToLower(name)]; ok {
@@ -223,8 +222,8 @@ func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) 
 	return slices.Compact(leaves)
 }
 
-// cutOff says by host whether g, which has the nodes of the set's fabric, cuts it off: no cables
-// join it to a part with at least half as many hosts as the part with most has.
+// cutOff returns true, by host, if each part of g that it is in has less than half as many hosts as
+// the largest part. g has the nodes of the set's fabric.
 func (s *Set) cutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size := make([]int, len(parts.List))

@@ -14,27 +14,27 @@ import (
 	"github.com/ibweave/ibweave/internal/hostlist"
 )
 
-// slurmFile collects what slurm.conf says about partitions. The text of scontrol show partition -o
-// and topology.conf have lines of the same form.
+// slurmFile collects what slurm.conf says about partitions. Lines of topology.conf and in the
+// output of scontrol show partition -o have the same form.
 type slurmFile struct {
 	r        *reader
-	hosts    map[string]string   // by name of a node: that of its host, where it is another
+	hosts    map[string]string   // by name of a node: the name of its host, if that differs
 	all      []string            // names of nodes
 	features map[string][]string // names of nodes by feature
 	sets     map[string]string   // hostlists of node sets
 	bySet    map[string]string   // features of node sets
 	lists    []slurmList
 	usual    string // Nodes of PartitionName=DEFAULT
-	included int    // files
+	included int    // files included so far
 }
 
-// slurmList is a partition, a leaf or a block, with its nodes as they are written.
+// slurmList is a partition, a leaf or a block, with its nodes as written.
 type slurmList struct {
 	definition
 	nodes string
 }
 
-// maxIncludes bounds how many files are included.
+// maxIncludes bounds the files that are included.
 const maxIncludes = 100
 
 // slurm reads the partitions of slurm.conf, or the leaves or blocks of topology.conf.
@@ -75,7 +75,7 @@ func (r *reader) slurm(n *yaml.Node, file string) ([]definition, error) {
 // setting is one KEY=VALUE of a line.
 var setting = regexp.MustCompile(`([A-Za-z0-9_.]+)\s*[-+*/]?=\s*(?:"([^"]*)"|(\S+))`)
 
-// read reads the lines of a file. Those that end with \ go on in the next one.
+// read reads the lines of a file. A line that ends with \ goes on in the next one.
 func (s *slurmFile) read(name string, data []byte) error {
 	joined, first := "", 0
 	err := eachLine(data, func(line int, text string) error {
@@ -116,7 +116,7 @@ func (s *slurmFile) take(name string, line int, text string) error {
 	return lineError(name, line, text, s.line(name, line, settings))
 }
 
-// line takes what a line says, by keys in lower case.
+// line stores what a line says. Keys are in lower case.
 func (s *slurmFile) line(file string, line int, settings map[string]string) error {
 	nodes := settings["nodes"]
 	if name := settings["nodename"]; name != "" && !strings.EqualFold(name, "DEFAULT") {
@@ -146,7 +146,7 @@ func (s *slurmFile) line(file string, line int, settings map[string]string) erro
 	return nil
 }
 
-// addNodes takes a line with NodeName.
+// addNodes reads a line with NodeName.
 func (s *slurmFile) addNodes(list string, settings map[string]string) error {
 	nodes, err := s.r.expand(list)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *slurmFile) addNodes(list string, settings map[string]string) error {
 
 // members lists the hosts of a value of Nodes: names of nodes and of node sets, or ALL.
 func (s *slurmFile) members(list string) ([]string, error) {
-	if list == "(null)" { // of scontrol
+	if list == "(null)" { // as scontrol writes it
 		return nil, nil
 	}
 	names, err := s.r.expand(list)
@@ -199,7 +199,7 @@ func (s *slurmFile) members(list string) ([]string, error) {
 	return hosts, nil
 }
 
-// nodes lists the nodes of a node set or of ALL; other names are nodes.
+// nodes lists the nodes of a node set or of ALL; any other name is a node.
 func (s *slurmFile) nodes(name string) ([]string, error) {
 	set, isSet := s.sets[name]
 	switch {

@@ -17,34 +17,35 @@ type Name struct {
 	Group    string `json:"group"`
 }
 
-// String is "rack r12".
+// String returns such as "rack r12".
 func (n Name) String() string { return n.Grouping + " " + n.Group }
 
 // State is a group in one state of a fabric.
 type State struct {
 	Name
-	Hosts  int `json:"hosts"`         // that the fabric has
+	Hosts  int `json:"hosts"`         // in the fabric
 	Absent int `json:"absent_hosts"`  // that the file names and the fabric lacks
-	CutOff int `json:"cut_off_hosts"` // that no cables join to most hosts of the fabric
+	CutOff int `json:"cut_off_hosts"` // that are cut off from most hosts of the fabric
 	Leaves int `json:"leaves"`        // switches that its hosts are cabled to
-	// Uplinks is the cables between these and other switches.
+	// Uplinks counts the cables between its leaves and other switches.
 	Uplinks int `json:"uplinks"`
 	*Traffic
-	// Findings is of check alone.
+	// Findings is set by check alone.
 	Findings []Findings `json:"findings,omitempty"`
 }
 
 // Traffic has the figures of a group under some tables.
 type Traffic struct {
-	// Pairs counts the ordered pairs of a CA or router port and a LID of another such port, with at
-	// least one of them in the group; Lost counts those that the tables do not deliver.
+	// Pairs counts the ordered pairs of a CA or router port and a LID of
+	// another such port, with at least one of them in the group; Lost counts
+	// those that the tables do not deliver.
 	Pairs int64 `json:"pairs"`
 	Lost  int64 `json:"lost_pairs"`
-	// MaxRoutes is on the most loaded uplink, of both directions the greater.
+	// MaxRoutes is the load of the busiest uplink, in the direction with more routes.
 	MaxRoutes int64 `json:"max_routes_per_uplink"`
 }
 
-// Findings is the findings of a rule about a group that are not waived.
+// Findings sums up the findings of a rule about a group, without waived ones.
 type Findings struct {
 	Rule     string          `json:"rule"`
 	Severity verify.Severity `json:"severity"`
@@ -53,8 +54,8 @@ type Findings struct {
 	Units int64 `json:"units"`
 }
 
-// Measure returns the figures of the groups in f, which has the nodes of the set's fabric and some or
-// all of its cables. tables may be nil. It leaves out NoGroup without hosts. With tables it
+// Measure returns the figures of the groups in f, which has the nodes of the set's fabric and some
+// or all of its cables. tables may be nil. NoGroup is left out if it has no hosts. With tables it
 // takes O(switches x LIDs).
 func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) ([]State, error) {
 	states := make([]State, len(s.Groups))
@@ -74,7 +75,7 @@ func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables)
 	return slices.DeleteFunc(states, func(x State) bool { return x.Group == NoGroup && x.Hosts == 0 }), nil
 }
 
-// measureTraffic fills in what tables do.
+// measureTraffic sets the traffic of states.
 func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, states []State) error {
 	routes, err := lft.ChannelLoads(ctx, f, tables)
 	if err != nil {
@@ -109,10 +110,10 @@ func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.
 // countLost counts by group the pairs that tables do not deliver.
 func (s *Set) countLost(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) ([]int64, error) {
 	type count struct {
-		reached []bool  // by switch; false between trees
+		reached []bool  // by switch: it reaches the LID; false between trees
 		lost    []int64 // by group
 	}
-	var ends, others []fabric.PortID // cabled to switches, and to each other
+	var ends, others []fabric.PortID // ports cabled to switches, and to each other
 	for i, p := range f.CAPorts() {
 		if f.CASwitches()[i] != fabric.NoNode {
 			ends = append(ends, p)
@@ -211,8 +212,9 @@ func (s *Set) AddFindings(states []State, list []verify.Finding) []State {
 	return all
 }
 
-// groupsOf lists the groups that a finding is about, ascending: those of the port with its LID,
-// of its ports and its switch, and where it has none of these, of the switches of its witness.
+// groupsOf lists the groups that a finding is about, ascending: those of the
+// port with its LID, of its ports and its switch; if there are none of these,
+// of the switches of its witness.
 func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 	var nodes []fabric.NodeID
 	add := func(g fabric.GUID) {
@@ -247,11 +249,11 @@ func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 	return list
 }
 
-// Loss has the losses of a group by a failure.
+// Loss has what a group loses by a failure.
 type Loss struct {
 	Name
 	Uplinks int `json:"lost_uplinks"`
-	CutOff  int `json:"cut_off_hosts"` // that were not before
+	CutOff  int `json:"cut_off_hosts"` // hosts that are newly cut off
 }
 
 // Losses returns the losses of groups in g, which is the set's fabric with fewer cables. It
@@ -271,18 +273,18 @@ func (s *Set) Losses(g *fabric.Fabric) (list []Loss) {
 	return list
 }
 
-// Worst is the most that a group loses by any of several failures.
+// Worst has the most that a group loses by any of several failures.
 type Worst struct {
 	Name
 	Hosts    int    `json:"hosts"`
 	AllLinks int    `json:"uplinks"`
 	Uplinks  int    `json:"max_lost_uplinks"`
 	CutOff   int    `json:"max_cut_off_hosts"`
-	Failures int    `json:"failures"` // that take any of these
-	by       string // the first failure that takes most uplinks
+	Failures int    `json:"failures"` // by which it loses anything
+	by       string // the first failure by which it loses most uplinks
 }
 
-// Add takes the losses of one failure. list is of all groups.
+// Add adds the losses of one failure to list, which has all groups.
 func Add(list []Worst, losses []Loss, failure string) {
 	for _, l := range losses {
 		i := slices.IndexFunc(list, func(w Worst) bool { return w.Name == l.Name })

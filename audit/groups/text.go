@@ -10,14 +10,14 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// mostRows is how many groups a table has at most, unless all are wanted.
+// mostRows bounds the groups of a table, unless all are wanted.
 const mostRows = 20
 
-// States are the groups of a state. String prints them as a table: one line for each group, or if there
-// are too many, for each group that has a problem.
+// States are the groups of a state. String prints them as a table: a line for each group or, if
+// there are too many, for each group with a problem.
 type States []State
 
-// String is the table.
+// String returns the table.
 func (list States) String() string {
 	rows, rest := list, ""
 	if len(rows) > mostRows {
@@ -46,7 +46,7 @@ func (list States) String() string {
 	}) + rest
 }
 
-// isBad returns true where something is wrong with a group.
+// isBad returns true if a group has a problem.
 func (x *State) isBad() bool {
 	return x.Absent > 0 || x.CutOff > 0 || x.Traffic != nil && x.Lost > 0 ||
 		slices.ContainsFunc(x.Findings, func(f Findings) bool { return f.Severity > verify.Note })
@@ -60,7 +60,7 @@ func (x *State) traffic() (busiest, lost string) {
 	return text.Grouped(x.MaxRoutes), text.Grouped(x.Lost)
 }
 
-// table aligns rows under a head, and leaves columns out in which nothing is said.
+// table aligns rows under a head, and leaves out columns that have only "-".
 func table[T any](head string, rows []T, cells func(T) []string) string {
 	if len(rows) == 0 {
 		return ""
@@ -77,7 +77,7 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 		}
 		fmt.Fprintf(w, "  %s\n", strings.Join(shown, "\t"))
 	}
-	_ = w.Flush() // a buffer takes all
+	_ = w.Flush() // never fails
 	return b.String()
 }
 
@@ -85,8 +85,8 @@ func table[T any](head string, rows []T, cells func(T) []string) string {
 type change struct{ old, now *State }
 
 // Changes returns a table of the groups that lose or gain hosts, uplinks or pairs, or whose busiest
-// uplink has more routes; those that lose the greatest part of their uplinks first. It is "" if there
-// are none.
+// uplink has more routes; "" for none. The greatest lost parts of uplinks come first. all lists any
+// number of groups.
 func Changes(old, now []State, all bool) string {
 	var rows []change
 	for i := range now {
@@ -126,12 +126,12 @@ func Changes(old, now []State, all bool) string {
 	}) + rest
 }
 
-// index is the place of a group in another list, -1 where it is not there.
+// index returns the index of a group in another list, -1 if it is not there.
 func (x *State) index(list []State) int {
 	return slices.IndexFunc(list, func(y State) bool { return x.Name == y.Name })
 }
 
-// In is the group of a state in another list; without hosts where it is not there.
+// In returns the state of a group in another list; one without hosts if it is not there.
 func (x *State) In(list []State) *State {
 	if i := x.index(list); i >= 0 {
 		return &list[i]
@@ -143,7 +143,7 @@ func (x *State) In(list []State) *State {
 	return none
 }
 
-// connected is the hosts that are not cut off.
+// connected counts the hosts that are not cut off.
 func (x *State) connected() int { return x.Hosts - x.CutOff }
 
 func (x *change) isChanged() bool {
@@ -152,12 +152,12 @@ func (x *change) isChanged() bool {
 	return a.connected() != b.connected() || a.Uplinks != b.Uplinks || (a.Traffic == nil) != (b.Traffic == nil) || traffic
 }
 
-// lostShare is the part of its uplinks that a group loses.
+// lostShare returns the part of its uplinks that a group loses.
 func (x *change) lostShare() float64 {
 	return max(0, float64(x.old.Uplinks-x.now.Uplinks)/float64(max(1, x.old.Uplinks)))
 }
 
-// percent is a part in whole percent; less than half a percent is not 0.
+// percent writes a part in whole percent; less than half a percent is not written as 0.
 func percent(part, all int) string {
 	share := 100 * float64(part) / float64(all)
 	if share < 0.5 {

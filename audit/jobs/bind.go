@@ -17,22 +17,22 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// Traffic is a file's traffic in a fabric.
+// Traffic is the traffic of a file in a fabric.
 type Traffic struct {
 	f          *fabric.Fabric
-	background float64 // the part of all bytes
+	background float64 // part of all bytes
 	jobs       []*flows
-	host       []int32 // by NodeID: a number of the host that an adapter is of
+	host       []int32 // by NodeID of an adapter: the number of its host
 }
 
-// scale is how many units amounts of bytes are counted in, so that each LID of a port with several
-// gets an equal part of them.
+// scale is the number of units in a byte. Amounts are counted in units, so that each LID of a port
+// with several can get an equal part.
 const scale = 128
 
 // mostBytes bounds what all jobs send, so that sums in units fit into an int64.
 const mostBytes = 1 << 54
 
-// flows is who of a job's ports sends how much to whom.
+// flows is what a job sends: which of its ports send how much to which.
 type flows struct {
 	name    string
 	hosts   []Host
@@ -48,17 +48,18 @@ type stream struct {
 	pattern traffic.Pattern
 	end     []int32   // by rank: index in ends
 	ranks   [][]int32 // by index in ends
-	unit    float64   // what a unit of the pattern is, in bytes / scale
+	unit    float64   // a unit of the pattern, in 1/scale bytes
 
-	set       int // communicator
-	storage   int // how many of the last ranks are of storage
+	set       int // number of the communicator
+	storage   int // how many of the last ranks are storage
 	operation traffic.Operation
 	size      float64 // bytes of data
 	weight    float64 // how often it runs
 }
 
-// senders yields the ports that send to a port, some of them several times, and how much to each
-// of its LIDs. Ranks of one host send nothing over the fabric to each other.
+// senders returns, for the port with index dst, the ports that send to it,
+// some several times, and how much to each of its LIDs. Ranks of one host send
+// each other nothing by the fabric.
 func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {
@@ -86,8 +87,8 @@ func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	}
 }
 
-// In finds the hosts of a file in a fabric. set has the groups that jobs may name, nil for none. Errors are
-// *fabric.ParseError with the line.
+// In finds the hosts of a file in a fabric. set has the groups that jobs may name; nil for none.
+// Errors are *fabric.ParseError with the line.
 func (x *File) In(f *fabric.Fabric, set *groups.Set) (*Traffic, error) {
 	b := &binder{f: f, x: x, set: set, finder: names.NewFinder(f)}
 	t := &Traffic{f: f, background: x.background, host: hostNumbers(f)}
@@ -105,12 +106,12 @@ func (x *File) In(f *fabric.Fabric, set *groups.Set) (*Traffic, error) {
 // New returns the traffic of f without any job yet.
 func New(f *fabric.Fabric) *Traffic { return &Traffic{f: f, host: hostNumbers(f)} }
 
-// Clear is traffic of no jobs in the same fabric.
+// Clear returns traffic without jobs in the same fabric.
 func (t *Traffic) Clear() *Traffic { return &Traffic{f: t.f, host: t.host} }
 
-// Add adds a job with a new name: hosts in the order of their ranks, a pattern for
-// traffic.Parse, its size in bytes, and the ranks of each host, 0 for one on each port. The error tells what
-// is wrong with these.
+// Add adds a job with a new name. hosts are in the order of their ranks, operation is a pattern for
+// traffic.Parse, bytes its size, and perHost the ranks of each host, 0 for one on each port. The
+// error tells what is wrong with these.
 func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64, perHost int) error {
 	o, err := traffic.Parse(operation)
 	if err != nil {
@@ -119,7 +120,7 @@ func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64
 	b := &binder{f: t.f, x: &File{text: &yamlfile.File{}}}
 	added, err := b.bind(&job{name: name, perHost: perHost, patterns: []pattern{{operation: o, size: bytes, weight: 1}}}, hosts, t.host)
 	if e := new(fabric.ParseError); errors.As(err, &e) {
-		err = e.Err // there is no file
+		err = e.Err // without a place in a file
 	}
 	if err != nil {
 		return err
@@ -129,14 +130,14 @@ func (t *Traffic) Add(name string, hosts []Host, operation string, bytes float64
 	return nil
 }
 
-// sort orders jobs by name: sums in one order are the same for any order of the file.
+// sort orders jobs by name, so that sums do not depend on the order of the file.
 func (t *Traffic) sort() {
 	slices.SortFunc(t.jobs, func(a, b *flows) int {
 		return cmp.Or(text.Natural(a.name, b.name), strings.Compare(a.name, b.name))
 	})
 }
 
-// Busy returns by adapter the name of a job that runs on its host or writes to it, the first by name.
+// Busy returns by adapter the first name of a job that runs on its host or writes to it.
 func (t *Traffic) Busy() map[fabric.NodeID]string {
 	busy := make(map[fabric.NodeID]string)
 	for _, j := range slices.Backward(t.jobs) {
@@ -147,7 +148,7 @@ func (t *Traffic) Busy() map[fabric.NodeID]string {
 	return busy
 }
 
-// hostNumbers numbers hosts by adapter. An adapter without the name of a host is one by itself.
+// hostNumbers numbers hosts, by adapter. An adapter without a host's name is a host by itself.
 func hostNumbers(f *fabric.Fabric) []int32 {
 	number := text.Numbers[int32](f.NumNodes())
 	hosts, _ := names.Hosts(f, nil, fabric.HostKind, fabric.ServiceKind, fabric.GatewayKind)
@@ -159,7 +160,6 @@ func hostNumbers(f *fabric.Fabric) []int32 {
 	return number
 }
 
-// binder finds jobs in a fabric.
 type binder struct {
 	f      *fabric.Fabric
 	x      *File
@@ -167,7 +167,6 @@ type binder struct {
 	finder *names.Finder
 }
 
-// job finds one job.
 func (b *binder) job(j *job, number []int32) (*flows, error) {
 	hosts, err := b.find(j.hosts)
 	if j.group != nil {
@@ -179,7 +178,7 @@ func (b *binder) job(j *job, number []int32) (*flows, error) {
 	return b.bind(j, hosts, number)
 }
 
-// bind returns what a job sends if it runs on these hosts.
+// bind returns what a job sends from these hosts. number is that of hostNumbers.
 func (b *binder) bind(j *job, hosts []Host, number []int32) (*flows, error) {
 	if n := len(hosts) * j.perHost; n > allRanks {
 		return nil, b.x.text.Fail(j.at, "%s has %d ranks; want at most %d", j.name, n, allRanks)
@@ -194,7 +193,7 @@ func (b *binder) bind(j *job, hosts []Host, number []int32) (*flows, error) {
 			return nil, err
 		}
 	}
-	// Ends are known now.
+	// All ends are known now.
 	t.hostOf = text.Each(t.ends, func(p fabric.PortID) int32 { return number[b.f.Owner(p)] })
 	for i := range t.streams {
 		s := &t.streams[i]
@@ -248,8 +247,9 @@ func (b *binder) pattern(t *flows, p *pattern, sets [][]int32) error {
 	return nil
 }
 
-// communicators lists the ranks that run patterns among themselves, by index in ends: those at the same
-// place of their hosts, or all ranks where one host has them all.
+// communicators lists sets of ranks that run patterns among themselves, as
+// indices in ends: a set for each place of a port on its host, or one set of
+// all ranks with ranks-per-host.
 func (t *flows) communicators(j *job) (sets [][]int32) {
 	if j.perHost == 0 {
 		for k := 0; ; k++ {
@@ -278,7 +278,7 @@ func (t *flows) communicators(j *job) (sets [][]int32) {
 	return [][]int32{ranks}
 }
 
-// end is the index of a port in ends.
+// end returns the index of a port in ends, and adds a new port.
 func (t *flows) end(p fabric.PortID) int32 {
 	i, known := t.index[p]
 	if !known {
@@ -289,7 +289,6 @@ func (t *flows) end(p fabric.PortID) int32 {
 	return i
 }
 
-// group lists the hosts of a group.
 func (b *binder) group(g *word) ([]Host, error) {
 	if b.set == nil {
 		return nil, b.x.text.Fail(g.at, "group %q; want the file of groups, --host-groups FILE", g.text)
@@ -337,7 +336,7 @@ func (b *binder) find(lists []word) (hosts []Host, err error) {
 	return hosts, nil
 }
 
-// host is a host with its ports that are cabled to a switch.
+// host returns a host with its ports that are cabled to a switch.
 func (b *binder) host(x names.Host) Host {
 	h := Host{Name: x.Name, Nodes: x.Nodes}
 	for _, n := range x.Nodes {

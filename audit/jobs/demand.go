@@ -12,14 +12,14 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// demandBits is how many bits the sum of a demand has.
+// demandBits bounds the bits of the sum of a demand.
 const demandBits = 46
 
 // Summary holds the times of jobs under some tables, by static loads.
 type Summary struct {
 	Seconds float64      `json:"seconds"`      // of the busiest cable between switches, for all bytes
 	Hosts   float64      `json:"host_seconds"` // of the busiest cable of a host, which no tables change
-	Gap     float64      `json:"gap"`          // Seconds over Hosts, 1 at least; 0 without a byte
+	Gap     float64      `json:"gap"`          // Seconds over Hosts, at least 1; 0 without a byte
 	Lost    float64      `json:"lost_bytes"`   // that the tables do not deliver
 	Jobs    []JobSummary `json:"jobs"`
 }
@@ -27,14 +27,15 @@ type Summary struct {
 // JobSummary holds the times of a job under some tables.
 type JobSummary struct {
 	Job string `json:"job"`
-	// Alone and Together are its time over that on a crossbar, 0 for one without a byte; Blame is the job that
-	// takes most of the time of its slowest cable.
+	// Alone and Together are the job's time alone and with all jobs, divided
+	// by that on a crossbar; 0 without a byte. Blame is the job that takes
+	// most of the time of its slowest cable.
 	Alone    float64 `json:"alone"`
 	Together float64 `json:"together"`
 	Blame    string  `json:"blame"`
 }
 
-// Summarize measures tables. Its errors are those of Judge.
+// Summarize measures the traffic under tables. Its errors are those of Judge.
 func (t *Traffic) Summarize(ctx context.Context, tables *lft.Tables) (*Summary, error) {
 	all, err := t.Judge(ctx, tables, 0)
 	if err != nil {
@@ -55,8 +56,8 @@ func (t *Traffic) Summarize(ctx context.Context, tables *lft.Tables) (*Summary, 
 	return s, err
 }
 
-// Demand returns what jobs and background send together, for the optimizer of tables; nil if they send nothing.
-// It rounds amounts down to about 1e-13 of the sum. Errors are that of ctx, and for jobs that
+// Demand returns what jobs and background send together, for the optimizer of tables; nil if they
+// send nothing. Amounts are rounded down to about 1e-13 of the sum. Errors: ctx's, and jobs that
 // send more than can be counted.
 func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	f := t.f
@@ -104,7 +105,7 @@ func (t *Traffic) Demand(ctx context.Context) (*lft.Demand, error) {
 	return d, nil
 }
 
-// scaleBy divides by a power of 2.
+// scaleBy divides n by 2 to the power of shift.
 func scaleBy(n uint64, shift int) uint64 {
 	if shift < 0 {
 		return n << -shift
@@ -112,7 +113,7 @@ func scaleBy(n uint64, shift int) uint64 {
 	return n >> shift
 }
 
-// mergeFlows adds up the flows from one switch, and scales them.
+// mergeFlows scales flows, and adds up those from one switch.
 func mergeFlows(list []lft.Flow, shift int) (sum []lft.Flow) {
 	slices.SortFunc(list, func(a, b lft.Flow) int { return cmp.Compare(a.From, b.From) })
 	for i, x := range list {
@@ -125,7 +126,7 @@ func mergeFlows(list []lft.Flow, shift int) (sum []lft.Flow) {
 	return sum
 }
 
-// hostLoads is lft.Demand.Host, of what jobs send by port and the background.
+// hostLoads returns lft.Demand.Host: what jobs send, by port, and the background between ends.
 func (t *Traffic) hostLoads(jobs []uint64, ends []fabric.PortID, shift int, background int64) []int64 {
 	load := make([]int64, len(jobs))
 	for p, n := range jobs {

@@ -1,5 +1,5 @@
-// Package jobs knows what the jobs of a cluster send: it reads files of traffic, finds their hosts in
-// a fabric, and says what they load under forwarding tables, and which jobs get in each other's way.
+// Package jobs knows what the jobs of a cluster send. It reads files of traffic, finds their hosts
+// in a fabric, and computes the loads under forwarding tables, and which jobs slow each other down.
 // It makes no promise to other modules.
 //
 // The file is YAML:
@@ -22,9 +22,10 @@
 //	    group: rack:r12                 # a group of hosts (package groups)
 //	    patterns: [{pattern: "halo:4x4", size: 1M}]
 //
-// Without ranks-per-host each host has one rank for each of its ports, and the ports that are
-// at the same place of their hosts run the patterns among themselves, as the rails of a cluster do; each
-// has its part of the size then. Files are relative to the one that names them.
+// Without ranks-per-host each host has one rank for each of its ports. Ports
+// at the same place of their hosts run the patterns among themselves, as the
+// rails of a cluster do, and each such set has its part of the size. File
+// names are relative to the file that has them.
 package jobs
 
 import (
@@ -38,7 +39,7 @@ import (
 	"github.com/ibweave/ibweave/traffic"
 )
 
-// File is traffic as it is written.
+// File is traffic as written.
 type File struct {
 	text       *yamlfile.File
 	background float64
@@ -48,7 +49,7 @@ type File struct {
 // Name returns the name of the file.
 func (t *File) Name() string { return t.text.Name }
 
-// job is a job as it is written.
+// job is a job as written.
 type job struct {
 	name     string
 	at       *yaml.Node
@@ -65,11 +66,11 @@ type word struct {
 	at   *yaml.Node
 }
 
-// pattern is a pattern as it is written.
+// pattern is a pattern as written.
 type pattern struct {
 	at        *yaml.Node
 	operation traffic.Operation
-	ranks     int    // that the pattern is for; 0 for any number
+	ranks     int    // that a matrix is for; 0 for any number
 	to        []word // names of storage, nil for other patterns
 	storage   bool
 	size      float64 // bytes of data
@@ -89,8 +90,8 @@ const (
 // Background is the name of the traffic of all hosts to all, which no job may have.
 const Background = "background"
 
-// Read reads a file of traffic; open reads it and the files that it names. Errors are those of
-// open and *fabric.ParseError with the line, and the file is nil then.
+// Read reads a file of traffic. open reads it and the files that it names. Errors are those of
+// open, or *fabric.ParseError with the line; the file is nil then.
 func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	data, err := open(name)
 	if err != nil {
@@ -138,7 +139,6 @@ func Read(name string, open func(name string) ([]byte, error)) (*File, error) {
 	return r.x, nil
 }
 
-// reader reads a file of traffic.
 type reader struct {
 	file  *yamlfile.File
 	name  string
@@ -148,7 +148,6 @@ type reader struct {
 	asked bool                // a file of Slurm was named
 }
 
-// number reads a number in a range.
 func (r *reader) number(n *yaml.Node, what string, least, most float64) (float64, error) {
 	v, err := strconv.ParseFloat(n.Value, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || !(v >= least && v <= most) {
@@ -157,7 +156,6 @@ func (r *reader) number(n *yaml.Node, what string, least, most float64) (float64
 	return v, nil
 }
 
-// job reads one job.
 func (r *reader) job(n *yaml.Node) (j job, err error) {
 	j.at = n
 	var list *yaml.Node
@@ -227,7 +225,6 @@ func (r *reader) lists(n *yaml.Node) (list []word, err error) {
 	return list, r.file.List(n, what, add)
 }
 
-// pattern reads one pattern.
 func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 	p.at = n
 	name, file, size, weight := "", (*word)(nil), 0.0, 1.0
@@ -278,7 +275,6 @@ func (r *reader) pattern(n *yaml.Node) (p pattern, err error) {
 
 var sizes = regexp.MustCompile(`^(\d{1,15}(?:\.\d{1,9})?)([kKMGT]?)(?:i?B)?$`)
 
-// size reads a number of bytes.
 func (r *reader) size(n *yaml.Node) (float64, error) {
 	if v, ok := ParseSize(n.Value); ok && n.Kind == yaml.ScalarNode {
 		return v, nil
@@ -286,7 +282,7 @@ func (r *reader) size(n *yaml.Node) (float64, error) {
 	return 0, r.file.Fail(n, "%s; want bytes, %s", yamlfile.KindName(n), Sizes)
 }
 
-// Sizes says what ParseSize takes.
+// Sizes describes what ParseSize takes.
 const Sizes = "like 4096, 64K, 1.5M, 2G or 1T, at most 1024T"
 
 // ParseSize reads a number of bytes above 0.

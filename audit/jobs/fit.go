@@ -13,28 +13,28 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Fitting has tables made for the jobs of a file, and judges tables by them.
+// Fitting is for making tables for the jobs of a file, and for judging tables by these jobs.
 type Fitting struct {
 	*File
 	// Groups finds the groups of hosts in a fabric that jobs may name; nil for none.
 	Groups func(*fabric.Fabric) (*groups.Set, error)
-	// Silent, unless it is nil, hears once that the jobs send nothing between hosts.
+	// Silent, unless it is nil, is called once if the jobs send nothing between hosts.
 	Silent func()
-	Demand *lft.Demand  // what Find has found last; nil without a byte between hosts
-	Bound  *bound.Bound // of the demand; nil where nothing crosses a cut
-	Proven []Proven     // loads that proofs tell
+	Demand *lft.Demand  // result of the last Find; nil without a byte between hosts
+	Bound  *bound.Bound // of the demand; nil if nothing crosses a cut
+	Proven []Proven     // bounds of files of proofs
 	one    sync.Mutex
 	said   bool
 }
 
-// Proven is a load that no tables can be below, by a file of proofs.
+// Proven is a lower bound of the load of any tables, proven by a file.
 type Proven struct {
 	File  string  `json:"file"`
 	Least float64 `json:"least_seconds"`
 }
 
-// Find returns what the jobs send in a fabric, for compile.Options.Demand. Engines that are tried at the same
-// time may call it together.
+// Find returns what the jobs send in a fabric, for compile.Options.Demand. It may be called
+// concurrently, since engines are tried in parallel.
 func (x *Fitting) Find(ctx context.Context, f *fabric.Fabric) (*lft.Demand, error) {
 	x.one.Lock()
 	defer x.one.Unlock()
@@ -61,8 +61,8 @@ func (x *Fitting) Find(ctx context.Context, f *fabric.Fabric) (*lft.Demand, erro
 
 // TablesLoad is the load of tables by the jobs.
 type TablesLoad struct {
-	// Seconds is how long the busiest cable takes for all bytes, and Hosts the busiest cable of
-	// a host, which is the same with all tables.
+	// Seconds is how long the busiest cable takes for all bytes. Hosts is that time of the busiest
+	// cable of a host, which no tables change.
 	Seconds float64 `json:"seconds"`
 	Hosts   float64 `json:"host_seconds"`
 	// Least is a lower bound of Seconds with any tables: Hosts, or the bound that Words explains.
@@ -70,7 +70,7 @@ type TablesLoad struct {
 	Words string  `json:"witness"`
 }
 
-// String is the load and its bound in words.
+// String writes the load and its bound in words.
 func (s *TablesLoad) String() string {
 	return fmt.Sprintf("load of the jobs %s, no routing can have less than %s: %s", text.Seconds(s.Seconds), text.Seconds(s.Least), s.Words)
 }
@@ -89,13 +89,13 @@ func (x *Fitting) load(ctx context.Context, f *fabric.Fabric, tables *lft.Tables
 	return s, nil
 }
 
-// Worth has the load of tables by the jobs, and lower bounds of it with any tables.
+// Worth has the load of tables under the jobs, and lower bounds of the load of any tables.
 type Worth struct {
 	*TablesLoad          // nil without tables
 	Proven      []Proven `json:"proven,omitempty"`
 }
 
-// Worth judges tables, which may be nil; it returns nil where there is nothing to say.
+// Worth judges tables, which may be nil; it returns nil without jobs, or if there is no figure.
 func (x *Fitting) Worth(ctx context.Context, f *fabric.Fabric, tables *lft.Tables) (*Worth, error) {
 	if x == nil || x.Demand == nil || tables == nil && x.Proven == nil {
 		return nil, nil
@@ -109,7 +109,7 @@ func (x *Fitting) Worth(ctx context.Context, f *fabric.Fabric, tables *lft.Table
 	return worth, err
 }
 
-// Lines says the same to people: pairs of a name and a text.
+// Lines returns the same for people, as pairs of a name and a text.
 func (x *Worth) Lines() (list [][2]string) {
 	if x.TablesLoad != nil {
 		list = append(list, [2]string{"traffic", x.TablesLoad.String()})
@@ -120,17 +120,17 @@ func (x *Worth) Lines() (list [][2]string) {
 	return list
 }
 
-// FitSummary has the load of tables that were made for the jobs, and that before.
+// FitSummary has the load of tables that were made for the jobs, and the load before.
 type FitSummary struct {
 	TablesLoad
-	// Before is Seconds with the tables for no jobs, or with earlier ones that were kept.
+	// Before is Seconds with tables that are not for jobs, or with earlier ones that were kept.
 	Before float64 `json:"seconds_before"`
-	// Uniform is the greatest load of one route from each host to each LID over that before.
+	// Uniform is the greatest load with one route from each host to each LID, over that before.
 	Uniform float64 `json:"uniform"`
-	Why     string  `json:"why,omitempty"` // the tables are not fitted
+	Why     string  `json:"why,omitempty"` // the tables are not made for the jobs
 }
 
-// Summarize measures tables that compile made for the jobs; nil where these send nothing.
+// Summarize measures tables that compile made for the jobs; nil if these send nothing.
 func (x *Fitting) Summarize(ctx context.Context, r *compile.Result) (*FitSummary, error) {
 	if r.Fit == nil {
 		return nil, nil

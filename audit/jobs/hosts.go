@@ -17,11 +17,11 @@ type Host struct {
 	Name  string
 	Nodes []fabric.NodeID // its adapters, in natural order of their names
 	Ports []fabric.PortID // with a cable to a switch, in the order of Nodes; one at least
-	guid  bool            // of the name
+	guid  bool            // Name is a GUID
 }
 
-// Hosts lists the hosts of a fabric, with adapters of some kinds: those with names, in natural order. If
-// there are none each adapter is a host, by NodeID.
+// Hosts lists the hosts of a fabric that have adapters of these kinds and a name, in natural order.
+// If none has a name, each adapter is a host, by NodeID.
 func Hosts(f *fabric.Fabric, kinds ...fabric.Kind) (list []Host) {
 	b := &binder{f: f}
 	add := func(h names.Host, guid bool) {

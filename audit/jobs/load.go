@@ -22,7 +22,7 @@ type Result struct {
 	Jobs       []Job     `json:"jobs"` // in natural order of their names
 	Overlaps   []Overlap `json:"overlaps"`
 	Loads      *LoadsOf  `json:"loads,omitempty"` // nil without tables
-	// Trees of switches for all-reduces, if they were asked for, and those that meet.
+	// Trees are those of switches for all-reduces, if asked for; Meetings are pairs that meet.
 	Trees    []*Reduction `json:"trees,omitempty"`
 	Meetings []*Meeting   `json:"meetings,omitempty"`
 }
@@ -37,25 +37,26 @@ type Job struct {
 	*Times
 }
 
-// Times is how long the bytes of a job take, by static loads. All jobs begin at once, and those that
-// have bytes left for a cable share its rate evenly: a job with b bytes is done when each job has sent
-// the smaller of b and its own.
+// Times is how long the bytes of a job take, by static loads. All jobs begin
+// at once, and those that have bytes left for a cable share its rate evenly.
+// So a job with b bytes is done when each job has sent b bytes, or all its
+// bytes if they are fewer.
 type Times struct {
-	// Ideal is the time that the busiest host cable of the job takes for the job's bytes alone, as on a
+	// Ideal is the time of the job's busiest host cable for the job's bytes alone, as on a
 	// crossbar; seconds.
 	Ideal float64 `json:"ideal_seconds"`
-	// Alone and Together are the times that the slowest cable takes, with the job alone and with all
-	// jobs, over Ideal: 1 or more. They are 0 for a job without bytes.
+	// Alone and Together are the times that the slowest cable takes, with the job alone and with
+	// all jobs, divided by Ideal: 1 or more; 0 for a job without bytes.
 	Alone    float64 `json:"alone"`
 	Together float64 `json:"together"`
-	// Cable is the slowest one with all jobs, nil for a job without bytes.
+	// Cable is the slowest cable with all jobs; nil for a job without bytes.
 	Cable *Cable `json:"cable"`
-	// Blame is what takes longest on that cable: "" for a job that no cable slows down, its own
-	// name for its own routes, or another job or Background.
+	// Blame is the job that takes longest on that cable: another job or Background, or its own name
+	// if its own routes slow it down. It is "" if no cable does.
 	Blame string `json:"blame"`
 }
 
-// LoadsOf is what jobs load.
+// LoadsOf has the loads of cables by jobs.
 type LoadsOf struct {
 	Cables []Cable  `json:"cables"` // between switches, the slowest first
 	Shared []Shared `json:"shared"`
@@ -78,9 +79,10 @@ type Part struct {
 // Shared is cables between switches that two jobs share.
 type Shared struct {
 	Jobs   [2]string `json:"jobs"`
-	Cables int       `json:"cables"` // directions
-	// Seconds is how long the lesser bytes of the two take at most, on Worst, whose Jobs are these two
-	// alone: there are as many pairs as the square of the jobs.
+	Cables int       `json:"cables"` // each direction counts
+	// Seconds is the longest time of a cable for the smaller bytes of the two.
+	// Worst is that cable; its Jobs are these two alone, as pairs may be as
+	// many as the square of the jobs.
 	Seconds float64 `json:"seconds"`
 	Worst   Cable   `json:"worst"`
 }
@@ -97,10 +99,9 @@ type Load struct {
 	Bytes float64
 }
 
-// Judge measures the traffic: what jobs send, and what they load under tables, unless these are
-// nil. It lists at most the given number of cables. It takes O(switches x LIDs of the jobs),
-// and the pairs of ranks that send. Errors are that of ctx, and of jobs that send more than can
-// be counted.
+// Judge counts what jobs send and, unless tables is nil, what they load. cables bounds the list of
+// cables. It takes O(switches x LIDs of the jobs), and the pairs of ranks that send. Errors: ctx's,
+// and jobs that send more than can be counted.
 func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*Result, error) {
 	r := &Result{Jobs: []Job{}, Overlaps: t.overlaps()}
 	if err := t.countBytes(ctx, r); err != nil {
@@ -136,8 +137,9 @@ func (t *Traffic) Judge(ctx context.Context, tables *lft.Tables, cables int) (*R
 	return r, nil
 }
 
-// Loads returns by PortID the loads of jobs under tables, by ascending job, and by job the bytes that the
-// tables do not deliver. The background is left out. The error is that of ctx.
+// Loads returns the loads of jobs under tables, by PortID and ascending job,
+// and by job the bytes that the tables do not deliver, both without the
+// background. Errors: ctx's.
 func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, lost []float64, err error) {
 	by = make([][]Load, t.f.NumPorts())
 	for i, j := range t.jobs {
@@ -155,7 +157,7 @@ func (t *Traffic) Loads(ctx context.Context, tables *lft.Tables) (by [][]Load, l
 	return by, lost, nil
 }
 
-// ends lists the ports of background traffic, and counts its pairs of a port and a LID of another one.
+// ends lists the ports of background traffic. pairs counts their pairs with a LID of another port.
 func (t *Traffic) ends() (ends []fabric.PortID, pairs int64) {
 	lids := int64(0)
 	for _, s := range t.f.Switches() {
@@ -167,7 +169,7 @@ func (t *Traffic) ends() (ends []fabric.PortID, pairs int64) {
 	return ends, lids * int64(len(ends)-1)
 }
 
-// lids counts the LIDs of a port, 1 at least.
+// lids counts the LIDs of a port; 1 if it has none.
 func (t *Traffic) lids(p fabric.PortID) int {
 	if t.f.LID(p) == 0 {
 		return 1
@@ -188,7 +190,7 @@ func (t *Traffic) overlaps() []Overlap {
 			}
 		}
 	}
-	// Hosts of the same jobs go together, and so do pairs of jobs on the same of these classes of hosts.
+	// Hosts with the same jobs are a class. Pairs of jobs on the same classes share a text.
 	classes := make(map[string][]int32) // by the text of a list of jobs: hosts
 	for _, n := range slices.Sorted(maps.Keys(on)) {
 		key := fmt.Sprint(on[n])
@@ -222,16 +224,16 @@ func (t *Traffic) overlaps() []Overlap {
 	return list
 }
 
-// sortedPairs is the keys of a map, ascending.
+// sortedPairs returns the keys of a map, ascending.
 func sortedPairs[V any](m map[[2]int32]V) [][2]int32 {
 	return slices.SortedFunc(maps.Keys(m), func(a, b [2]int32) int { return slices.Compare(a[:], b[:]) })
 }
 
-// meter relates loads to the rates of cables.
+// meter computes times from loads and the rates of cables.
 type meter struct {
 	t       *Traffic
-	by      [][]Load        // by PortID: what leaves it, by job
-	rate    []float64       // as of Rates
+	by      [][]Load        // by PortID: the loads that leave it, by job
+	rate    []float64       // see Rates
 	bytes   []float64       // by PortID: the sum of by
 	between []fabric.PortID // channels between switches with a load
 }
@@ -247,8 +249,8 @@ func (t *Traffic) newMeter(by [][]Load) *meter {
 	return m
 }
 
-// Rates returns by PortID the bytes per second of its cable, 0 without one. Unknown rates count as
-// the commonest one.
+// Rates returns by PortID the bytes per second of a port's cable; 0 without one. An unknown rate
+// counts as the most common one.
 func Rates(f *fabric.Fabric) []float64 {
 	var cabled []fabric.PortID
 	for _, n := range f.Nodes() {
@@ -261,7 +263,7 @@ func Rates(f *fabric.Fabric) []float64 {
 	return rate
 }
 
-// times measures one job.
+// times returns the times of one job.
 func (m *meter) times(job int32, j *flows) *Times {
 	x := &Times{}
 	alone, together, own := 0.0, 0.0, 0.0
@@ -296,7 +298,7 @@ func (m *meter) times(job int32, j *flows) *Times {
 	x.Alone, x.Together = alone/x.Ideal, together/x.Ideal
 	c := m.cable(slowest, m.by[slowest])
 	x.Cable = &c
-	const least = 1.000001 // less is rounding
+	const least = 1.000001 // a smaller excess is rounding
 	switch {
 	case x.Together > x.Alone*least:
 		most := 0.0
@@ -311,7 +313,7 @@ func (m *meter) times(job int32, j *flows) *Times {
 	return x
 }
 
-// Name is the name of a job by its index.
+// Name returns the name of a job by its index; the index after the last is the background.
 func (t *Traffic) Name(job int32) string {
 	if int(job) == len(t.jobs) {
 		return Background
@@ -319,7 +321,7 @@ func (t *Traffic) Name(job int32) string {
 	return t.jobs[job].name
 }
 
-// loads lists the slowest cables and those that jobs share.
+// loads lists the slowest cables, up to the bound most, and those that jobs share.
 func (m *meter) loads(most int) *LoadsOf {
 	l := &LoadsOf{Cables: []Cable{}, Shared: []Shared{}}
 	seconds := make(map[fabric.PortID]float64, len(m.between))
@@ -364,7 +366,7 @@ func (m *meter) loads(most int) *LoadsOf {
 	return l
 }
 
-// cable is a channel with some of its loads.
+// cable returns a channel with some of its loads.
 func (m *meter) cable(p fabric.PortID, loads []Load) Cable {
 	parts := text.Each(loads, func(l Load) Part { return Part{m.t.Name(l.Job), l.Bytes} })
 	c := Cable{verify.CableOf(m.t.f, p), m.bytes[p], m.bytes[p] / m.rate[p], parts}
@@ -397,10 +399,10 @@ func (t *Traffic) countBytes(ctx context.Context, r *Result) error {
 	return nil
 }
 
-// counter adds up what one port gets by the switches that send it.
+// counter adds up what one port gets, by a number of each sender, such as its switch.
 type counter struct {
 	t     *Traffic
-	sum   []int64 // by number: units to each LID
+	sum   []int64 // by number: units for each LID of the port
 	list  []int32 // the numbers with a sum
 	bytes float64 // of all that was counted
 }
@@ -409,8 +411,8 @@ func (t *Traffic) newCounter(numbers int) *counter {
 	return &counter{t: t, sum: make([]int64, numbers)}
 }
 
-// count adds up what a job sends to one of its ports; of gives the number of a sender. Errors are that of
-// ctx, and that all that was counted is too much.
+// count adds up what a job sends to its port with index dst. of returns the number of a sender.
+// Errors: ctx's, and that all that was counted is too much.
 func (c *counter) count(ctx context.Context, j *flows, dst int, of func(src int, amount int64) int32) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -19,9 +19,10 @@ const (
 	maxAmount = 1 << 50
 )
 
-// ReadMatrix reads a communication matrix: a line for each rank that sends, and in it what each rank gets
-// from it; or lines of a sender, a receiver and an amount under a head that calls the columns so.
-// Between numbers are commas, semicolons, tabs or blanks. Errors are *fabric.ParseError.
+// ReadMatrix reads a communication matrix. It has a line for each rank that
+// sends, with what each rank gets from it; or, under a head that names the
+// columns, lines of a sender, a receiver and an amount. Commas, semicolons,
+// tabs or blanks separate numbers. Errors are *fabric.ParseError.
 func ReadMatrix(name string, data []byte) (*traffic.Matrix, error) {
 	m := &matrixReader{}
 	number := 0
@@ -45,7 +46,7 @@ func ReadMatrix(name string, data []byte) (*traffic.Matrix, error) {
 	return traffic.NewMatrix(m.ranks, m.entries), nil
 }
 
-// shorten cuts a line behind its first 200 bytes, for an error.
+// shorten cuts a line after its first 200 bytes, for an error.
 func shorten(line string) string {
 	const most = 200
 	if len(line) <= most {
@@ -54,7 +55,6 @@ func shorten(line string) string {
 	return strings.ToValidUTF8(line[:most], "") + ".."
 }
 
-// cells splits a line.
 func cells(line string) []string {
 	for _, between := range []string{",", ";", "\t"} {
 		if strings.Contains(line, between) {
@@ -64,22 +64,21 @@ func cells(line string) []string {
 	return strings.Fields(line)
 }
 
-// matrixReader reads a matrix by lines.
+// matrixReader reads a matrix line by line.
 type matrixReader struct {
 	rows, columns int
 	triples       *[3]int // columns of sender, receiver and amount; nil for a dense matrix
-	ranks         int     // of triples, one more than the highest
+	ranks         int     // for triples, one more than the highest
 	entries       []traffic.Entry
 }
 
-// heads is what columns of triples may be called.
+// heads are the names that columns of triples may have.
 var heads = [3][]string{
 	{"src", "source", "sender", "from"},
 	{"dst", "dest", "destination", "receiver", "to"},
 	{"bytes", "size", "amount", "volume", "weight"},
 }
 
-// add reads one line.
 func (m *matrixReader) add(list []string) error {
 	if m.columns == 0 {
 		m.columns = len(list)
@@ -120,7 +119,7 @@ func (m *matrixReader) add(list []string) error {
 	return nil
 }
 
-// head finds the columns of triples.
+// head reads list as the head of triples; it returns false if a column is missing.
 func (m *matrixReader) head(list []string) bool {
 	at := [3]int{-1, -1, -1}
 	for i, cell := range list {

@@ -17,14 +17,14 @@ type Work struct {
 	Job   string
 	Hosts int
 	Ranks int
-	Parts []WorkPart // which run at the same time: one for each set of ports that run patterns among themselves
+	Parts []WorkPart // which run at once: one for each set of ports that run patterns among themselves
 }
 
 // WorkPart is the messages of a set of ranks. Patterns follow each other in the order of the
 // file, each as often as its weight says.
 type WorkPart struct {
 	Program *traffic.Program
-	Ports   []fabric.PortID // by rank; behind the ranks the ports of storage
+	Ports   []fabric.PortID // by rank; the ports of storage come after the ranks
 	Hosts   []int32         // by rank: ranks of one host have one number
 	Ranks   int             // without storage and switches
 	Nodes   int             // how many of the last ranks are switches of a Reduction
@@ -40,8 +40,8 @@ func PartsOf(works []Work) (list []*WorkPart) {
 	return list
 }
 
-// MulticastGroups has a group "part I" for each part, by its place in PartsOf, in which a rank
-// sends to all. A port that alone sends does not receive.
+// MulticastGroups returns a group "part I" for each part in which a rank sends to all; I is its
+// index in PartsOf. A port that is the only sender does not receive.
 func MulticastGroups(works []Work) (list []mft.Group) {
 	for i, p := range PartsOf(works) {
 		g := mft.Group{Name: fmt.Sprintf("part %d", i), Receivers: slices.Compact(slices.Sorted(slices.Values(p.Ports[:p.Ranks])))}
@@ -58,38 +58,38 @@ func MulticastGroups(works []Work) (list []mft.Group) {
 	return list
 }
 
-// WorkOptions is how works are written.
+// WorkOptions are the settings of Works.
 type WorkOptions struct {
-	// Scale is the part of the bytes of the file; 0 chooses the greatest power of 1/2, up to 1, with which
-	// there are at most MostPackets, or PacketsEach for each message.
+	// Scale is the part of the file's bytes to send. 0 chooses the greatest power of 1/2, up to 1,
+	// with at most MostPackets packets, or PacketsEach for each message.
 	Scale     float64
-	MTU       int  // bytes of data of a packet; 0 for one packet a message
+	MTU       int  // bytes of data in a packet; 0 for one packet per message
 	Multicast bool // broadcasts and all-gathers send each part once
 	// Reductions are trees for all-reduces, by part; nil for none.
 	Reductions []*Reduction
 }
 
-// MostPackets is how many packets all jobs send where nothing says which part of the bytes they
-// send, and PacketsEach how many for each message if these are more.
+// MostPackets bounds the packets of all jobs if Works chooses the scale; PacketsEach for each
+// message does if that is more.
 const (
 	MostPackets = 1 << 20
 	PacketsEach = 4
 )
 
-// Bounds of works that are asked for.
+// Bounds of all works.
 const (
 	allPackets  = 1 << 24
 	allMessages = 1 << 22
 )
 
-// errTooMuch says that works are above a bound.
+// errTooMuch is the error that works are above a bound.
 var errTooMuch = errors.New("too much")
 
-// Works returns all messages of the jobs, which part of the bytes these have, and how many
-// bytes of background belong to them. A smaller part has fewer runs of each pattern, down to
-// one, and then smaller sizes.
+// Works returns all messages of the jobs, the part of the bytes that they have, and the bytes of
+// background that belong to them. A smaller part has fewer runs of each pattern, down to one, and
+// then smaller sizes.
 func (t *Traffic) Works(opt WorkOptions) (list []Work, scale, background float64, err error) {
-	// Less data goes in fewer pieces, and one run of each pattern without a byte in the fewest.
+	// If one run of each pattern without a byte is too much, any part of the bytes is.
 	if _, _, err := t.works(opt, 0); errors.Is(err, errTooMuch) {
 		return nil, 0, 0, fmt.Errorf("%w, however little each sends; want fewer ranks", err)
 	}
@@ -131,7 +131,7 @@ func (t *Traffic) bytes() (sum float64) {
 	return sum
 }
 
-// works writes a part of what all jobs send.
+// works writes a part of what all jobs send, and counts its bytes between hosts.
 func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64, err error) {
 	packets, messages, at := int64(0), 0, 0
 	for _, j := range t.jobs {
@@ -173,13 +173,13 @@ func (t *Traffic) works(opt WorkOptions, part float64) (list []Work, bytes int64
 		list = append(list, w)
 	}
 	if opt.Scale == 0 && packets > max(MostPackets, int64(PacketsEach*messages)) {
-		return nil, 0, errTooMuch // of the packets that a part of the bytes is chosen for
+		return nil, 0, errTooMuch // for a part that Works chooses
 	}
 	return list, bytes, nil
 }
 
-// part writes what a set of ranks sends, with a tree for all-reduces unless that is nil; nil
-// where there is no such set.
+// part writes what a set of ranks sends, in at most that many messages; nil without such a set.
+// share is the part of the bytes. All-reduces use tree unless it is nil.
 func (j *flows) part(set int, multicast bool, tree *Reduction, share float64, messages int) (*WorkPart, error) {
 	var streams []*stream
 	for i := range j.streams {

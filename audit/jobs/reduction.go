@@ -14,8 +14,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Trees on which switches add up all-reduces, as those for streaming aggregation of NVIDIA
-// SHARP. What is public of these, and is taken from there:
+// Trees on which switches add up all-reduces, like those for streaming aggregation of NVIDIA SHARP.
+// These public facts hold here too:
 //
 //   - A tree is of one job, or of one of its rails, and may be made when the job begins (NVIDIA SHARP Rev 3.5.2,
 //     Operating NVIDIA SHARP in Dynamic Trees Allocation Mode).
@@ -24,17 +24,18 @@ import (
 //   - The radix of a node is the number of its children (README of SHArP 1.1); max_tree_radix of sharp_am is at most 252.
 //   - The sum comes back by multicast (Rev 3.3.0, Setting up NVIDIA SHARP Environment).
 //
-// How sharp_am chooses roots is not public, nor the time that a node takes, which is 0 here;
-// low latency trees are not here. A tree is the routes of the tables to a switch, up to where
-// all of them meet: the root. Jobs choose, by name, the root with which fewest switches and
-// cables are in a tree before theirs, then the one with fewest levels and switches.
+// How sharp_am chooses roots is not public, nor the time that a node takes,
+// which is 0 here; low latency trees are not here. A tree is the routes of the
+// tables to a switch, up to where all have met: the root. Jobs choose roots in
+// the order of their names: that whose tree shares fewest switches and cables
+// with earlier ones, then has fewest levels and switches.
 
 // MostRadix bounds the children of a switch.
 const MostRadix = 252
 
 // Reduction is the tree of a job, or of a set of its ranks.
 type Reduction struct {
-	Name     string           `json:"tree"`              // of the job, with the number of the set after the first
+	Name     string           `json:"tree"`              // of the job, and number of a later set
 	Refused  string           `json:"refused,omitempty"` // why there is no tree
 	Root     *verify.Endpoint `json:"root,omitempty"`    // port 0 of the switch; nil without a tree
 	Levels   int              `json:"levels"`            // of switches
@@ -44,7 +45,7 @@ type Reduction struct {
 
 	nodes []aggregator            // parents before children, the root first
 	above map[fabric.PortID]int32 // by port of the set: index in nodes
-	roots []mft.Tree              // what sends the sum: by Senders[0], to Receivers
+	roots []mft.Tree              // of the sum: from Senders[0], a port of the root, to Receivers
 	masks []fabric.PortID
 	uses  []fabric.PortID // port 0 of each switch, and the lower port of each cable
 }
@@ -52,8 +53,8 @@ type Reduction struct {
 // aggregator is a switch that adds up.
 type aggregator struct {
 	at       fabric.NodeID
-	parent   int32         // index in Reduction.nodes; not of the root
-	out      fabric.PortID // of the cable to the parent
+	parent   int32         // index in Reduction.nodes; unused for the root
+	out      fabric.PortID // its port with the cable to the parent
 	children int
 }
 
@@ -62,7 +63,7 @@ type Meeting struct {
 	Trees    [2]string       `json:"trees"`
 	Switches int             `json:"switches"`
 	Cables   int             `json:"cables"`
-	First    verify.Endpoint `json:"first"` // of a cable, or port 0 of a switch where there is none
+	First    verify.Endpoint `json:"first"` // of a shared cable, else port 0 of a shared switch
 }
 
 // Aggregate places the trees of all jobs, as Reductions does, and finds where they meet.
@@ -94,9 +95,9 @@ func (t *Traffic) Aggregate(tables *lft.Tables, radix int) (trees []*Reduction, 
 	return trees, text.Each(sortedPairs(pairs), func(pair [2]int32) *Meeting { return pairs[pair] })
 }
 
-// Reductions places an aggregation tree for each part that has an all-reduce among several
-// ports. list has an element for each part, in the order of PartsOf, nil for the other parts.
-// A switch has at most radix children.
+// Reductions places an aggregation tree for each part that has an all-reduce among several ports.
+// list has an element for each part, in the order of PartsOf; nil for parts without a tree. A
+// switch has at most radix children.
 func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) {
 	x := &reducer{f: t.f, tables: tables, radix: radix, adds: make([]bool, t.f.NumSwitches()), used: make(map[fabric.PortID]bool)}
 	for _, s := range t.f.Switches() {
@@ -123,7 +124,6 @@ func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) 
 	return list
 }
 
-// reducer places trees.
 type reducer struct {
 	f      *fabric.Fabric
 	tables *lft.Tables
@@ -132,7 +132,7 @@ type reducer struct {
 	used   map[fabric.PortID]bool
 }
 
-// place chooses the root of a tree for some ports.
+// place returns the best tree for some ports; if there is none, only Refused is set.
 func (x *reducer) place(ports []fabric.PortID) *Reduction {
 	best, least := &Reduction{Refused: "no switch has an aggregation node and a LID"}, []int(nil)
 	for root, adds := range x.adds {
@@ -154,7 +154,7 @@ func (x *reducer) place(ports []fabric.PortID) *Reduction {
 	return best
 }
 
-// grow makes the tree of some ports on their routes to a root.
+// grow makes the tree of some ports from their routes to switch root.
 func (x *reducer) grow(ports []fabric.PortID, root fabric.NodeID) (*Reduction, error) {
 	f, index := x.f, map[fabric.NodeID]int32{root: 0}
 	nodes := []aggregator{{at: root}}
@@ -179,7 +179,7 @@ func (x *reducer) grow(ports []fabric.PortID, root fabric.NodeID) (*Reduction, e
 		nodes[index[at]].children++
 	}
 	first := int32(0)
-	for nodes[first].children == 1 { // what has one child adds nothing up
+	for nodes[first].children == 1 { // a switch with one child adds nothing up
 		first++
 	}
 	end := verify.EndpointOf(f, f.PortBase(nodes[first].at))
@@ -196,7 +196,7 @@ func (x *reducer) grow(ports []fabric.PortID, root fabric.NodeID) (*Reduction, e
 		r.Radix, r.Switches = max(r.Radix, a.children), i+1
 		r.uses = append(r.uses, f.PortBase(a.at))
 	}
-	behind := make(map[fabric.PortID][]fabric.PortID) // by port of the root
+	behind := make(map[fabric.PortID][]fabric.PortID) // by port of the root: the ports below it
 	for _, p := range ports {
 		r.join(f, p)
 		from, i, level := f.Peer(p), index[f.PeerSwitch(p)]-first, 1
@@ -215,14 +215,15 @@ func (x *reducer) grow(ports []fabric.PortID, root fabric.NodeID) (*Reduction, e
 	return r, nil
 }
 
-// join adds to r the cable at p, a port that sends to its parent; the sum comes back by it.
+// join adds to r the cable at p, by which p sends to its parent and gets the sum.
 func (r *Reduction) join(f *fabric.Fabric, p fabric.PortID) {
 	q := f.Peer(p)
 	r.uses, r.masks = append(r.uses, min(p, q)), append(r.masks, q)
 }
 
-// addTo appends a rank for each switch but the root to a part, children before parents, and
-// then one for each port by which the root sends. It returns the tree by ranks, nil for nil.
+// addTo appends ranks to a part: one for each switch but the root, children
+// before parents, then one for each port by which the root sends. It returns
+// the tree by ranks; nil if r is nil.
 func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	if r == nil {
 		return nil
@@ -249,7 +250,7 @@ func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	for port, node := range r.above {
 		to[port] = root - node
 	}
-	for rank := p.Ranks - 1; rank >= 0; rank-- { // one rank of a port sends to its switch, and others before it to each other
+	for rank := p.Ranks - 1; rank >= 0; rank-- { // the last rank of a port sends to its switch, others to the next
 		x.Parent[rank], to[p.Ports[rank]] = to[p.Ports[rank]], int32(rank)
 	}
 	for i := 1; i < len(r.nodes); i++ {
@@ -258,9 +259,9 @@ func (r *Reduction) addTo(p *WorkPart) *traffic.Reduction {
 	return x
 }
 
-// Down is the multicast tables of the sums of trees, each with an MLID of its own. Their Trees
-// say what each port sends to whom, with the name of the part. The error is a *mft.RefusedError
-// where one has no tree, or no MLID.
+// Down returns the multicast tables that bring the sums of trees back, each with its own MLID. The
+// plan's Trees have the name of the part, and what each port sends to whom. The error is a
+// *mft.RefusedError if a tree is missing, or an MLID for it.
 func Down(f *fabric.Fabric, list []*Reduction) (*mft.Plan, error) {
 	plan := &mft.Plan{Tables: mft.NewTables(f)}
 	mlid := mft.MinMLID

@@ -34,7 +34,7 @@ func (r *reader) slurmFile(n *yaml.Node) error {
 	return err
 }
 
-// slurmJob is the hosts of a job by its id.
+// slurmJob returns the hosts of the Slurm job whose id is n.
 func (r *reader) slurmJob(n *yaml.Node) ([]word, error) {
 	id, err := r.file.Text(n, "the number of a Slurm job")
 	if err != nil {
@@ -56,7 +56,7 @@ func (r *reader) slurmJob(n *yaml.Node) ([]word, error) {
 // slurmJob is a job of Slurm.
 type slurmJob struct {
 	hosts string // "" for a job that has none
-	ended bool   // its hosts are those that it had
+	ended bool   // hosts are those that it had
 }
 
 // setStates sets whether a job has ended: a job in state COMPLETING has not, whatever its other states are.
@@ -72,9 +72,10 @@ func (j *slurmJob) setStates(states []string) {
 	}
 }
 
-// AddSlurm adds the running jobs of what squeue --json or scontrol show job prints, each called slurm and
-// its number: an all-to-all of a size in bytes. Hosts of jobs that are there already are left
-// out. unknown is hosts that the fabric lacks. Errors are *fabric.ParseError.
+// AddSlurm adds the running jobs in the output of squeue --json or scontrol
+// show job. Each is called slurm and its number, and runs an all-to-all of
+// that many bytes. Hosts that have a job already are left out. unknown lists
+// hosts that the fabric lacks. Errors are *fabric.ParseError.
 func (t *Traffic) AddSlurm(name string, data []byte, bytes float64) (unknown []string, err error) {
 	all, err := readSlurm(name, data)
 	if err != nil {
@@ -118,7 +119,7 @@ func (t *Traffic) AddSlurm(name string, data []byte, bytes float64) (unknown []s
 	return unknown, nil
 }
 
-// readSlurm reads jobs by their ids.
+// readSlurm reads jobs, by their ids.
 func readSlurm(name string, data []byte) (map[string]slurmJob, error) {
 	if trimmed := bytes.TrimSpace(data); bytes.HasPrefix(trimmed, []byte("{")) {
 		return readSqueue(name, data)

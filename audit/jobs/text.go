@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Print writes traffic for people, and of long lists the first ones.
+// Print writes traffic for people; it ends long lists after top lines.
 func (r *Result) Print(b *text.Sheet, top int) {
 	b.Row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), text.Bytes(r.Bytes), text.Bytes(r.Background))
 	for _, o := range r.Overlaps[:min(top, len(r.Overlaps))] {
@@ -31,7 +31,7 @@ func (r *Result) Print(b *text.Sheet, top int) {
 		printLoads(t, r.Loads, top)
 	}
 	printTrees(t, r, top)
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 }
 
 // blamed returns what slows a job down, and where.

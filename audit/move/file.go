@@ -17,29 +17,27 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// isFile tells a file of edits from a topology or a cabling plan.
+// isFile matches a file of edits, and neither a topology nor a cabling plan.
 var isFile = regexp.MustCompile(`(?m)\A(?:[ \t]*(?:#.*)?\r?\n|---[ \t]*\r?\n)*(?:edits|steps)[ \t]*:`)
 
 // IsFile returns true if a text is a file of edits, for Parse.
 func IsFile(data []byte) bool { return isFile.Match(data) }
 
-// edit is a line of a file.
 type edit struct {
 	node  *yaml.Node
 	words []string
 }
 
-// reader reads a file of edits.
 type reader struct {
 	*yamlfile.File
 	b    *builder
 	find *names.Finder
 	job  *Job
-	at   map[fabric.PortID]fabric.Cable // that are there after the edits so far
+	at   map[fabric.PortID]fabric.Cable // by both ports: cables after the edits so far
 }
 
-// Parse reads what is to be done to a fabric. The text is YAML: the key edits with a list of edits, of
-// which Make finds the steps, or steps with a list of such lists, each of them a step. An edit is one
+// Parse reads changes of a fabric from YAML. The key edits has a list of edits, for which Make
+// finds the steps; or the key steps has a list of such lists, each of them a step. An edit is one
 // of
 //
 //	unplug NODE:PORT
@@ -47,8 +45,9 @@ type reader struct {
 //	add switch|host NAME [GUID] PORTS     the GUID is made up where it is not known yet
 //	remove NODE                           all of its cables are unplugged
 //
-// Names are as names.Find has them, in quotation marks if they have blanks; PORT is a number or a label.
-// Each edit has to be possible after those before. Errors are *fabric.ParseError.
+// Names are as names.Find has them, in quotation marks if they have blanks;
+// PORT is a number or a label. Each edit must be possible after those before
+// it. Errors are *fabric.ParseError.
 func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a file of edits", "edits: and a list of edits, or steps: and a list of such lists")
 	if err != nil {
@@ -70,7 +69,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 				return nil, r.Fail(e.node, "%w", err)
 			}
 		}
-		// Each is at both of its ends.
+		// A cable is at both of its ends: list it once.
 		states = append(states, slices.Compact(slices.SortedFunc(maps.Values(r.at), compareCables)))
 	}
 	r.job.New = states[len(states)-1]
@@ -86,7 +85,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	return r.job, nil
 }
 
-// read splits the file into steps of edits, one step where it leaves the order open.
+// read returns the steps of edits; if the file leaves the order open, one step, not isWritten.
 func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err error) {
 	readStep := func(n *yaml.Node) error {
 		var step []edit
@@ -112,7 +111,7 @@ func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err erro
 			return r.List(n, "lists of edits", readStep)
 		},
 	})
-	if err == nil && len(root.Content) != 2 { // a key and what it has
+	if err == nil && len(root.Content) != 2 { // a key and its value
 		err = r.Fail(root, "want either edits: or steps:")
 	}
 	return steps, isWritten, err
@@ -126,7 +125,6 @@ var (
 	escaped = regexp.MustCompile(`(?s)\\(.)`)
 )
 
-// splitWords splits an edit.
 func splitWords(text string) ([]string, error) {
 	if strings.Trim(word.ReplaceAllString(text, ""), " \t\n") != "" {
 		return nil, errors.New("a quotation mark without another")
@@ -143,7 +141,7 @@ func splitWords(text string) ([]string, error) {
 	return words, nil
 }
 
-// addNodes makes the job of the old fabric and the nodes that are added.
+// addNodes makes r.job with the nodes of the old fabric and those that edits add.
 func (r *reader) addNodes(old *fabric.Fabric, steps [][]edit) (err error) {
 	if r.b, err = newBuilder(old); err != nil {
 		return r.Fail(nil, "%w", err)
@@ -200,7 +198,7 @@ func parseNode(words []string) (n fabric.Node, err error) {
 	return n, nil
 }
 
-// apply changes the cables by one edit.
+// apply changes r.at by one edit.
 func (r *reader) apply(verb string, args []string) error {
 	f := r.job.Nodes
 	switch {
@@ -232,7 +230,7 @@ func (r *reader) apply(verb string, args []string) error {
 	return nil
 }
 
-// plug adds the cable between two ports, with a rate or without.
+// plug adds the cable between two ports; a third argument is its rate.
 func (r *reader) plug(args []string) error {
 	f := r.job.Nodes
 	a, err := r.find.Port(args[0])
@@ -267,7 +265,7 @@ func (r *reader) unplug(p fabric.PortID) {
 	}
 }
 
-// quote is the reverse of splitWords for one word.
+// quote writes a word so that splitWords reads it back.
 func quote(word string) string {
 	if word != "" && !strings.ContainsAny(word, "\"\\ \t\n") {
 		return word
@@ -275,7 +273,7 @@ func quote(word string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(word) + `"`
 }
 
-// Write is the steps of a plan as a file for Parse.
+// Write returns the steps of a plan as a file for Parse.
 func Write(job *Job, steps []Step) []byte {
 	f := job.Nodes
 	find := names.NewFinder(f)
@@ -315,7 +313,7 @@ func Write(job *Job, steps []Step) []byte {
 	}
 	data, err := yaml.Marshal(file)
 	if err != nil {
-		return nil // strings can be written
+		return nil // strings can always be written
 	}
 	return data
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Drained tables still lead to the ports whose cables are about to move. If an entry for such a LID is
-// for a switch port that gets another cable, the packets go elsewhere once that is plugged in, and can
-// come back to where they were.
+// Drained tables still lead to ports whose cables are about to move. If an entry for such a LID
+// names a switch port that gets another cable, its packets go elsewhere once that is plugged in,
+// and may come back to where they were.
 //
-// No packet loops without these entries, whichever cables have been moved. Packets for other LIDs use
-// cables that stay alone. Entries for the LID form a tree on the old cables, and no entry is left for a
-// new one. Nor do packets return to a switch all of whose cables move, when that gets its new entries
+// Without these entries no packet loops, whichever cables have been moved. Packets for other LIDs
+// use only cables that stay. Entries for such a LID form a tree on the old cables, and none names a
+// new cable. Nor do packets return to a switch all of whose cables move, if it gets its new entries
 // before the others.
 
-// holder changes tables so that no packet loops under them while cables are moved.
+// holder changes tables so that no packet loops while cables are moved.
 type holder struct {
 	r    *lft.Routing   // on the old cables
-	rest *lft.Routing   // on those that stay
+	rest *lft.Routing   // on the cables that stay
 	then *fabric.Fabric // with the new cables
 	// ports lists the switch ports that have no cable in rest and lead to a switch in then.
 	ports  []fabric.PortID
-	next   *lft.Tables // that switches without a cable in rest get before the others
+	next   *lft.Tables // entries that switches without a cable in rest get before the others
 	strong graph.Strong[int32]
 	heads  []int32
 }
@@ -42,13 +42,15 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 	return h
 }
 
-// hold returns tables under which no packet loops while cables are moved from those of held to those of then,
-// and while switches without a cable in rest get their entries of next. held is drain.Overlay of rest and from.
+// hold returns tables under which no packet loops while cables are moved from those of held to
+// those of then, and switches without a cable in rest get their entries of next. held is
+// drain.Overlay of rest and from.
 //
-// Packets for a LID that could loop take the path of those for a neighbour on the same switch.
-// Where that is not safe, their entries are taken out, and cuts is true: ports are cut off
-// before their cables are unplugged. The error has a reason if packets could loop for a LID
-// whose port keeps its cable; else it is that of verify.Check.
+// Packets for a LID that could loop take the path of those for a neighbour on
+// the same switch. If that is not safe, their entries are taken out and cuts
+// is true: ports are cut off before their cables are unplugged. The error has
+// a drain.Reason if packets could loop for a LID whose port keeps its cable;
+// else it is that of verify.Check.
 func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabric.Fabric, next *lft.Tables) (r *compile.Result, cuts bool, err error) {
 	x := held.Routing.Fabric
 	if held.Verify.Verdict != verify.VerdictErrors {
@@ -68,7 +70,7 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	h := newHolder(rest.Routing.On(x), rest.Routing, then, next)
 	for _, s := range x.Switches() {
 		if h.isApart(s) {
-			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for what still comes by
+			copy(h.r.Tables.Row(s), from.Tables.Row(s)) // for packets that still reach s
 		}
 	}
 	_, _, safe := h.mend(false)
@@ -79,9 +81,10 @@ func (p *planner) hold(held, rest *compile.Result, from *lft.Routing, then *fabr
 	return r, true, err
 }
 
-// mend changes the entries for LIDs whose packets could loop: with detour, it tries follow
-// before it takes entries out. cuts is true if a port can no longer be reached, and safe is
-// false if packets could loop for a LID whose port keeps its cable.
+// mend changes the entries for LIDs whose packets could loop. If detour is
+// set, it tries follow before it takes entries out. cuts is true if a port can
+// no longer be reached, and safe is false if packets could loop for a LID
+// whose port keeps its cable.
 func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
 	for lid := fabric.LID(1); lid <= h.r.Tables.MaxLID(); lid++ {
 		if !h.loops(lid) {
@@ -103,15 +106,15 @@ func (h *holder) mend(detour bool) (changed, cuts, safe bool) {
 	return changed, cuts, true
 }
 
-// uses returns true if an entry for one of the LIDs from first to last is for one of ports.
+// uses returns true if an entry for one of the LIDs from first to last names one of ports.
 func (h *holder) uses(first, last fabric.LID) bool {
 	return slices.ContainsFunc(h.ports, func(p fabric.PortID) bool {
 		return slices.Contains(h.r.Tables.Row(h.then.Owner(p))[first:last+1], h.then.Num(p))
 	})
 }
 
-// loops returns true if packets for a LID can loop while some cables are old and some new, and
-// some switches that are apart have their next entries. O(switches).
+// loops returns true if packets for a LID can loop while each cable is an old or a new one, and
+// switches apart have old or next entries. O(switches).
 func (h *holder) loops(lid fabric.LID) bool {
 	return h.uses(lid, lid) && h.strong.Find(h.then.NumSwitches(), func(i int32) []int32 {
 		h.heads = h.heads[:0]
@@ -136,14 +139,14 @@ func (h *holder) add(f *fabric.Fabric, s fabric.NodeID, entry fabric.PortNum) {
 	}
 }
 
-// isApart returns true for a switch without a cable that stays.
+// isApart returns true for a switch that keeps no cable.
 func (h *holder) isApart(s fabric.NodeID) bool {
 	return h.rest.Fabric.LID(h.rest.Fabric.PortBase(s)) == 0
 }
 
-// follow sends packets for a LID over cables that stay to the switch that its port is on, like
-// those for an end port that stays there, or else for the switch itself. It returns false, and
-// changes nothing, if the switch is apart.
+// follow sends packets for a LID over cables that stay, to the switch that its port is on. It
+// copies the entries for an end port that stays there, else for the switch itself. It returns
+// false, and changes nothing, if that switch is apart.
 func (h *holder) follow(lid fabric.LID) bool {
 	x, f := h.r.Fabric, h.rest.Fabric
 	port := x.LIDPort(lid)

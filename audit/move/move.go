@@ -1,12 +1,12 @@
-// Package move plans how a fabric is recabled while it runs: in which order cables are unplugged and
-// plugged in, and the forwarding tables for each moment, proven before they are needed. It makes no
-// promise to other modules.
+// Package move plans how a fabric is recabled while it runs: the order in which cables are
+// unplugged and plugged in, and the forwarding tables for each moment, checked in advance. It makes
+// no promise to other modules.
 //
-// A step unplugs some cables and plugs in others. First they are drained, as package drain does it:
-// tables lead around them while they are still there. Then the cables are moved, while these tables
-// use neither the old nor the new ones. Then other tables use the new ones. So each change of the
-// cables happens under tables that are safe with them and without, and each change of the tables
-// while the cables stay as they are.
+// A step unplugs some cables and plugs in others. First these are drained, as
+// in package drain: tables lead around cables that are still there. Then the
+// cables are moved under these tables, which use neither old nor new ones.
+// Then other tables use the new ones. So cables change only under tables that
+// are safe with and without them, and tables change only while cables stay.
 package move
 
 import (
@@ -24,10 +24,10 @@ import (
 
 // Options are the settings of Make.
 type Options struct {
-	// Limit is how many times its greatest relative load before the first step the fabric may
-	// have in any state; 0 for any load.
+	// Limit bounds the greatest relative load in any state, as a multiple of that before the first
+	// step; 0 for no bound.
 	Limit float64
-	// AtOnce is how many cables may be out together where several steps do as well; 0 for any number.
+	// AtOnce bounds the cables that are out together if several steps are possible; 0 for no bound.
 	AtOnce int
 }
 
@@ -36,7 +36,7 @@ type Plan struct {
 	Before drain.Load `json:"before"`
 	Limit  float64    `json:"limit,omitempty"`
 	Steps  []Step     `json:"steps"`
-	// Refused is the cables that stay as they are, and why.
+	// Refused lists the cables that stay as they are, and why.
 	Refused []Refusal `json:"refused"`
 }
 
@@ -51,29 +51,29 @@ type Refusal struct {
 type Link struct {
 	A    verify.Endpoint `json:"a"`
 	B    verify.Endpoint `json:"b"`
-	Rate string          `json:"rate"` // "" where it is not known
+	Rate string          `json:"rate"` // "" if it is not known
 }
 
 // Step moves cables.
 type Step struct {
 	Unplug []Link `json:"unplug"`
 	Plug   []Link `json:"plug"`
-	// Drained is the state in which the cables are moved; nil where none is unplugged and no entry is for
-	// a port that gets a cable. After is the one after that.
+	// Drained is the state in which the cables are moved; nil if none is unplugged and no entry
+	// names a port that gets a cable. After is the state that follows.
 	Drained *State `json:"drained,omitempty"`
 	After   State  `json:"after"`
-	// Down are the adapters with a cable that is moved, Gone those with a port that loses its cable for good,
-	// and Come those with a port that gets its first cable.
+	// Down has the adapters with a cable that moves, Gone those with a port that loses its cable
+	// for good, and Come those with a port that gets its first cable.
 	Down Nodes `json:"down_hosts"`
 	Gone Nodes `json:"gone_hosts"`
 	Come Nodes `json:"new_hosts"`
-	// NewSwitches have their first cable after the step, GoneSwitches their last one before it.
+	// NewSwitches get their first cable in the step, GoneSwitches lose their last one.
 	NewSwitches  Nodes `json:"new_switches"`
 	GoneSwitches Nodes `json:"gone_switches"`
 	Batch        Batch `json:"-"`
 }
 
-// Nodes is nodes, ascending, and as a text the names of their hosts with brackets.
+// Nodes is nodes, ascending. Its text is the names of their hosts, with brackets.
 type Nodes struct {
 	List  []fabric.NodeID
 	hosts int
@@ -89,30 +89,32 @@ type State struct {
 	Factor  float64 `json:"factor"` // Load over that before the first step
 	Longer  int64   `json:"non_minimal_pairs"`
 	Verdict string  `json:"verdict"`
-	// Unplugged is the verdict without the cables that are moved.
+	// Unplugged is the verdict without the cables that move.
 	Unplugged string `json:"verdict_unplugged,omitempty"`
-	// Write leads to these tables from those before. Back is for the way back: out of After it leads
-	// around the new cables, and out of Drained to the tables that the step began with.
-	// A switch that had no cable when the others got their entries has none of use: before the order of
-	// Write or Back begins, those in WriteFirst or BackFirst have all of theirs written.
+	// Write leads to these tables from those before. Back is for the way back:
+	// out of After it leads around the new cables, and out of Drained to the
+	// tables before the step. A switch without a cable when the others got
+	// entries has none: those in WriteFirst or BackFirst get all of theirs
+	// before the order of Write or Back begins.
 	Write      drain.Change  `json:"write"`
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
 	BackFirst  []fabric.GUID `json:"back_first,omitempty"`
-	// Cuts is true, of Drained, if these tables cut off hosts and switches whose cables move, since none that
-	// reach them are safe. Otherwise they work until they are unplugged.
+	// Cuts is set in Drained if these tables cut off hosts and switches whose
+	// cables move, since no tables that reach them are safe. Otherwise they
+	// work until they are unplugged.
 	Cuts bool `json:"cuts_off,omitempty"`
-	// BackCuts says that hosts and switches that came are cut off by the tables of Back already, since none
-	// that reach them are safe: else they work until they are unplugged.
+	// BackCuts is set if the tables of Back cut off hosts and switches that
+	// came, since no tables that reach them are safe. Otherwise they work
+	// until they are unplugged.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
 
 	// Compiled has the tables on the cables that are there when they are written.
 	Compiled *compile.Result `json:"-"`
-	// Leave is, of After, the tables that lead around the new cables on the way back.
+	// Leave has, in After, the tables that lead around the new cables on the way back.
 	Leave *compile.Result `json:"-"`
 }
 
-// planner makes a plan.
 type planner struct {
 	ctx   context.Context
 	job   *Job
@@ -120,14 +122,15 @@ type planner struct {
 	opt   Options
 	plan  *Plan
 	now   *compile.Result // the tables in force, on the nodes of the job
-	want  *fabric.Fabric  // these nodes with the cables that are to be there
+	want  *fabric.Fabric  // these nodes with the new cables
 }
 
-// Make plans a job. base has the tables in force on the fabric before, which compile.Run made or kept
-// with route. If the job has no steps, Make first plugs in cables whose ports are free, then
-// moves cables, and last unplugs those that are not replaced, in few steps. No step cuts off a host
-// that keeps its cable, or exceeds the limit. Work that is not possible without that is refused; of the job's
-// own steps, the first that is refused ends the plan. Errors: those of compile.Run.
+// Make plans a job. base has the tables in force on the fabric before, which
+// compile.Run made or kept with route. If the job has no steps, Make first
+// plugs in cables whose ports are free, then moves cables, and last unplugs
+// those that are not replaced, in few steps. A step that cuts off a host that
+// keeps its cable, or exceeds the limit, is refused. If the job has steps, the
+// first refused one ends the plan. Errors: those of compile.Run.
 func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Options, opt Options) (*Plan, error) {
 	p := &planner{ctx: ctx, job: job, route: route, opt: opt, plan: &Plan{
 		Before: drain.LoadOf(base.Verify, base.Verify.Scale()), Limit: opt.Limit, Steps: []Step{}, Refused: []Refusal{},
@@ -156,14 +159,13 @@ func Make(ctx context.Context, base *compile.Result, job *Job, route compile.Opt
 	return p.plan, nil
 }
 
-// links names cables.
 func (p *planner) links(cables []fabric.Cable) []Link {
 	return text.Each(cables, func(c fabric.Cable) Link {
 		return Link{verify.EndpointOf(p.job.Nodes, c.A), verify.EndpointOf(p.job.Nodes, c.B), c.Link.String()}
 	})
 }
 
-// take does a step. It gives the reason where that is not possible; then nothing has changed.
+// take does a step. If that is not possible it returns the reason, and changes nothing.
 func (p *planner) take(b Batch) (reason string, err error) {
 	s := Step{Unplug: p.links(b.Unplug), Plug: p.links(b.Plug), Batch: b}
 	if reason, err = drain.Reason(p.plug(&s)); err == nil && reason == "" {
@@ -172,8 +174,9 @@ func (p *planner) take(b Batch) (reason string, err error) {
 	return reason, err
 }
 
-// drain leads around the cables of a step that are unplugged. rest is the tables without them.
-// The error may have a reason, here and below.
+// drain sets s.Drained: tables that lead around the cables that the step
+// unplugs. rest has the tables without these cables. Errors may have a
+// drain.Reason, here and below.
 func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
 	now := *p.now
 	var part drain.Part
@@ -196,8 +199,8 @@ func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
 	return d.Rest, nil
 }
 
-// placed is a routing in whose order only switches that have cables have a place, so that engines find
-// one for the others when they come.
+// placed returns a routing in whose order only switches with cables have a place, so that engines
+// find one for the others when they come.
 func placed(r *lft.Routing) *lft.Routing {
 	if r.Order == nil {
 		return r
@@ -219,7 +222,7 @@ func (p *planner) plug(s *Step) error {
 	if err != nil {
 		return drain.Refuse("%v", err)
 	}
-	rest := p.now // the tables that need only the cables that stay
+	rest := p.now // tables that need only the cables that stay
 	if len(b.Unplug) > 0 || newHolder(p.now.Routing, p.now.Routing, after, nil).uses(1, p.now.Routing.Tables.MaxLID()) {
 		if rest, err = p.drain(s); err != nil {
 			return err
@@ -245,8 +248,8 @@ func (p *planner) plug(s *Step) error {
 	return p.findWrites(s, after, rest)
 }
 
-// findWrites finds the tables in force while the cables of a step are moved, there and back,
-// and all writes. The reason is that packets would loop.
+// findWrites finds the tables in force while a step's cables are moved, there and back, and all
+// writes. Its error has a reason if packets would loop.
 func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) error {
 	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
 	force := now
@@ -262,7 +265,7 @@ func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result
 			}
 			verdict := held.Verify.Verdict
 			if cuts {
-				verdict = rest.Verify.Verdict // that ports are cut off is told apart
+				verdict = rest.Verify.Verdict // Cuts tells that ports are cut off
 			}
 			d.Verdict = d.Write.Verdict(verdict)
 		}
@@ -296,7 +299,7 @@ func apart(f, rest *fabric.Fabric) []fabric.GUID {
 	return text.Each(cut, func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
 
-// listNodes lists who comes, goes and is down meanwhile.
+// listNodes lists the nodes that come, go, or are down meanwhile.
 func (s *Step) listNodes(before, rest, after *fabric.Fabric) {
 	for _, n := range before.Nodes() {
 		add := func(x *Nodes, is bool) {

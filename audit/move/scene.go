@@ -12,8 +12,9 @@ import (
 
 // Job is the recabling to plan.
 type Job struct {
-	// Nodes is all nodes before and after without a cable, with the LIDs that they have when they
-	// are cabled. Old and New are its cables then.
+	// Nodes has all nodes of the fabrics before and after, without cables, and
+	// with the LIDs that they have when they are cabled. Old and New are the
+	// cables before and after.
 	Nodes    *fabric.Fabric
 	Old, New []fabric.Cable
 	before   *fabric.Fabric
@@ -41,7 +42,6 @@ func newBuilder(old *fabric.Fabric) (*builder, error) {
 	return b, nil
 }
 
-// add adds node n of f.
 func (b *builder) add(f *fabric.Fabric, n fabric.NodeID) error {
 	b.taken[f.Node(n).GUID] = true
 	for num := range f.Node(n).NumPorts + 1 {
@@ -61,7 +61,7 @@ func (b *builder) isTaken(f *fabric.Fabric, n fabric.NodeID) bool {
 	return taken
 }
 
-// freshGUID is an unused GUID above last for a node with the given number of ports.
+// freshGUID returns a GUID above last for a node with that many ports; theirs are free too.
 func (b *builder) freshGUID(last fabric.GUID, ports fabric.PortNum) fabric.GUID {
 	for g := last + 1; ; g++ {
 		free := true
@@ -83,8 +83,8 @@ func (b *builder) addNew(node fabric.Node) error {
 	return err
 }
 
-// finish makes the job of a fabric, without new cables. Nodes that come have the kinds and
-// names that they have in other, whose nodes have some GUIDs in the job; nil for none.
+// finish makes the job of old, without new cables. Nodes that come have the kinds and names of
+// other; guids has the GUIDs that other's nodes have in the job. Both may be nil.
 func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, error) {
 	u, err := b.Build()
 	if err != nil {
@@ -101,18 +101,18 @@ func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, 
 	return j, nil
 }
 
-// guidsOf lists the GUIDs of nodes.
 func guidsOf(f *fabric.Fabric) []fabric.GUID {
 	return text.Each(f.Nodes(), func(n fabric.NodeID) fabric.GUID { return f.Node(n).GUID })
 }
 
-// port finds a port of f, whose nodes have some GUIDs in the job.
+// port returns the job's port for port p of f. guids has the GUIDs of f's nodes in the job.
 func (j *Job) port(f *fabric.Fabric, guids []fabric.GUID, p fabric.PortID) fabric.PortID {
 	n, _ := j.Nodes.NodeByGUID(guids[f.Owner(p)])
 	return j.Nodes.Port(n, f.Num(p))
 }
 
-// dress gives nodes the kinds that they have in f, which calls them by some GUIDs, and lists their names.
+// dress gives nodes the kinds that they have in f, and adds their names there to given. guids has
+// the GUIDs of f's nodes in the job.
 func (j *Job) dress(f *fabric.Fabric, guids []fabric.GUID, given map[fabric.GUID]string) {
 	var rules []fabric.KindRule
 	for n, guid := range guids {
@@ -124,8 +124,8 @@ func (j *Job) dress(f *fabric.Fabric, guids []fabric.GUID, given map[fabric.GUID
 	j.Nodes, _ = j.Nodes.WithKinds(rules)
 }
 
-// assignLIDs gives nodes that come the lowest LIDs that are free, in the order of some states of the
-// cables; the others keep theirs.
+// assignLIDs gives new nodes the lowest free LIDs, in the order in which states of the cables have
+// them; other nodes keep theirs.
 func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	base, lmc := make([]fabric.LID, j.Nodes.NumPorts()), make([]uint8, j.Nodes.NumPorts())
 	guids := guidsOf(j.before)
@@ -155,11 +155,12 @@ func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	return err
 }
 
-// Between returns the job that turns old into new. Nodes are matched by GUID, or if byName is
-// set by names, which must be unique then. Nodes of new keep the LIDs that they have in old. A
-// cable with the same ends is the same cable, whatever its rate; one without a rate gets that
-// of the fastest cable of either node. Errors: a GUID that another node of new has, nodes of
-// the same name, more ports in new than in old.
+// Between returns the job that turns old into new. Nodes are matched by GUID
+// or, if byName is set, by names, which must then be unique. Nodes of new keep
+// the LIDs that they have in old. A cable with the same ends is the same
+// cable, whatever its rate; one without a rate gets that of the fastest cable
+// of either node. Errors: GUIDs or names that do not tell nodes apart, more
+// ports in new than in old.
 func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	b, err := newBuilder(old)
 	if err != nil {
@@ -169,8 +170,8 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	guids := make([]fabric.GUID, new.NumNodes()) // in the job
-	last := fabric.GUID(0)                       // that was made up
+	guids := make([]fabric.GUID, new.NumNodes()) // of new's nodes, in the job
+	last := fabric.GUID(0)                       // the last one that was made up
 	for n := range guids {
 		node := *new.Node(fabric.NodeID(n))
 		guids[n] = node.GUID
@@ -206,7 +207,7 @@ func Between(old, new *fabric.Fabric, byName bool) (*Job, error) {
 	return j, j.assignLIDs(j.New)
 }
 
-// finder returns a function that finds nodes of new in old, NoNode for new ones.
+// finder returns a function that finds nodes of new in old; NoNode for new ones.
 func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.NodeID, error) {
 	known := make(map[string]fabric.NodeID)
 	for _, n := range old.Nodes() {
@@ -248,7 +249,7 @@ func finder(old, new *fabric.Fabric, byName bool) (func(fabric.NodeID) fabric.No
 	}, nil
 }
 
-// cablesOf lists the cables of f, whose nodes have some GUIDs in the job.
+// cablesOf lists the cables of f in the job. guids has the GUIDs of f's nodes there.
 func (j *Job) cablesOf(f *fabric.Fabric, guids []fabric.GUID) []fabric.Cable {
 	list := text.Each(f.Cables(), func(c fabric.Cable) fabric.Cable {
 		return ordered(fabric.Cable{A: j.port(f, guids, c.A), B: j.port(f, guids, c.B), Link: c.Link})
@@ -259,17 +260,17 @@ func (j *Job) cablesOf(f *fabric.Fabric, guids []fabric.GUID) []fabric.Cable {
 
 func compareCables(x, y fabric.Cable) int { return cmp.Compare(x.A, y.A) }
 
-// ordered is a cable from its end with the lower number.
+// ordered returns a cable whose first end is the one with the lower PortID.
 func ordered(c fabric.Cable) fabric.Cable {
 	return fabric.Cable{A: min(c.A, c.B), B: max(c.A, c.B), Link: c.Link}
 }
 
-// firstEnds lists the ports at one end of cables.
+// firstEnds lists one end of each cable.
 func firstEnds(cables []fabric.Cable) []fabric.PortID {
 	return text.Each(cables, func(c fabric.Cable) fabric.PortID { return c.A })
 }
 
-// missing lists the cables of f that g does not have, whatever their rates.
+// missing lists the cables of f that g lacks, whatever their rates.
 func missing(f, g *fabric.Fabric) []fabric.Cable {
 	return slices.DeleteFunc(f.Cables(), func(c fabric.Cable) bool { return g.Peer(c.A) == c.B })
 }
@@ -283,7 +284,7 @@ func without(list, other []fabric.Cable) (rest []fabric.Cable) {
 	})
 }
 
-// byPort is cables by both of their ends.
+// byPort returns cables by both of their ends.
 func byPort(cables []fabric.Cable) map[fabric.PortID]fabric.Cable {
 	at := make(map[fabric.PortID]fabric.Cable, 2*len(cables))
 	for _, c := range cables {
@@ -292,7 +293,7 @@ func byPort(cables []fabric.Cable) map[fabric.PortID]fabric.Cable {
 	return at
 }
 
-// fastest is the rate of the fastest of some cables at the nodes that c joins.
+// fastest returns the rate of the fastest of the cables in at, at the nodes that c joins.
 func fastest(f *fabric.Fabric, at map[fabric.PortID]fabric.Cable, c fabric.Cable) (best fabric.Link) {
 	for _, n := range [...]fabric.NodeID{f.Owner(c.A), f.Owner(c.B)} {
 		for num := range f.Node(n).NumPorts {

@@ -7,9 +7,9 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// search finds the steps of a job. It begins again with the first kind of work after each step, since that
-// may have freed ports. Of work of one kind it takes as much together as is safe: all, else
-// half of it, and so on.
+// search finds the steps of a job. After each step it begins again with the first kind of work,
+// since ports may be free now. Of one kind it takes as much into a step as is safe: all, else half,
+// and so on.
 func (p *planner) search() error {
 	for {
 		var refused []Refusal
@@ -31,7 +31,7 @@ func (p *planner) search() error {
 	}
 }
 
-// takeSome does a step with as many units as it can, and returns whether there was one.
+// takeSome does a step with as many units as it can; it returns false if none can be done.
 func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	for n := len(units); len(units) > 0; n = (n + 1) / 2 {
 		b := p.join(units[:n])
@@ -56,8 +56,8 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	return false, nil
 }
 
-// join puts units together, with the cables that can be plugged in when theirs are out, if they
-// lead to switches which have cables already, over others of them too.
+// join puts units together, and adds cables that can be plugged in once theirs are out. It drops
+// cables that reach no switch with a cable, not even over other cables of b.
 func (p *planner) join(units []Batch) (b Batch) {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
@@ -72,7 +72,7 @@ func (p *planner) join(units []Batch) (b Batch) {
 	}
 	after, err := p.job.Nodes.WithCables(append(left.Cables(), b.Plug...))
 	if err != nil {
-		return b // which is refused for that
+		return b // take refuses it
 	}
 	part := after.Components().Of
 	reached := make(map[int32]bool)
@@ -86,8 +86,9 @@ func (p *planner) join(units []Batch) (b Batch) {
 	return b
 }
 
-// arrivals lists the cables to come: those whose ports are free, between switches first, and others with the
-// cables to go that are in their way, two of them where two cables are swapped.
+// arrivals lists the cables to plug in: free those whose ports are free,
+// between switches first; moves the others, with the cables to unplug in their
+// way, two if two cables are swapped.
 func (p *planner) arrivals() (free, moves []Batch) {
 	f, now := p.job.Nodes, p.now.Routing.Fabric
 	var hosts []Batch
@@ -110,9 +111,9 @@ func (p *planner) arrivals() (free, moves []Batch) {
 	return append(free, hosts...), p.spread(moves)
 }
 
-// spread takes the first unit of each switch first, then the second of each, so that those done
-// together leave each switch as many cables as possible: 144 uplinks of 12 leaves at radix 24
-// move in 4 steps so, and in 33 otherwise.
+// spread takes the first unit of each switch, then the second of each, and so on. Units in one step
+// then leave each switch as many cables as possible: 144 uplinks of 12 leaves at radix 24 move in 4
+// steps so, else in 33.
 func (p *planner) spread(units []Batch) []Batch {
 	before := make(map[fabric.NodeID]int)
 	var rounds [][]Batch
@@ -127,8 +128,8 @@ func (p *planner) spread(units []Batch) []Batch {
 	return slices.Concat(rounds...)
 }
 
-// removals lists the cables to go that nothing takes the place of: those of nodes that go together, with
-// all that goes with these.
+// removals lists the cables to unplug that no other replaces, as one unit for nodes that are
+// removed together.
 func (p *planner) removals() (units []Batch) {
 	f, want := p.job.Nodes, p.want
 	next := make([][]fabric.NodeID, f.NumNodes())
@@ -143,7 +144,7 @@ func (p *planner) removals() (units []Batch) {
 		}
 	}
 	of, n := graph.Components(f.NumNodes(), func(n fabric.NodeID) []fabric.NodeID { return next[n] })
-	unit := make([]int, n) // 1 more than its number
+	unit := make([]int, n) // by component: number of its unit, from 1; 0 for none
 	for _, c := range cables {
 		n := f.Owner(c.A)
 		if want.HasCable(n) {

@@ -34,7 +34,6 @@ func (p *Plan) Print(b *text.Sheet) {
 	}
 }
 
-// print writes a step.
 func (s *Step) print(b *text.Sheet, number int) {
 	fmt.Fprintf(b, "\nstep %d\n", number)
 	printLinks(b, "unplug", s.Unplug)
@@ -69,7 +68,7 @@ func (s *Step) print(b *text.Sheet, number int) {
 	if d := s.Drained; d != nil {
 		fmt.Fprintf(t, "  back 1\t\t\t%s\t%s\t%s\t\n", d.Back.Writes(), newFirst(d.BackFirst)+d.Back.OrderText(), d.Back.Verdict(""))
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	if s.Drained != nil && s.Drained.Cuts {
 		fmt.Fprintln(b, "  some of those that are unplugged are cut off once the drained tables are written")
 	}
@@ -86,7 +85,7 @@ func newFirst(list []fabric.GUID) string {
 	return text.Count(len(list), "new switch first, ", "new switches first, ")
 }
 
-// printLinks lists cables, the first of many.
+// printLinks lists cables, only the first of many.
 func printLinks(b *text.Sheet, verb string, links []Link) {
 	const most = 8
 	for i, l := range links {

@@ -1,5 +1,6 @@
-// Package pages makes what report/page shows of states: what differs between two, where switches stand, the
-// bytes of jobs and the routes of groups of hosts on each cable. It makes no promise to other modules.
+// Package pages prepares what report/page shows of states: the differences of two, the places of
+// switches and, on each cable, bytes of jobs and routes of groups. It makes no promise to other
+// modules.
 package pages
 
 import (
@@ -22,7 +23,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Compare returns the differences from an old state, without what the page shows of the old state itself.
+// Compare returns the differences from an old state. It leaves out the old state's own figures.
 func Compare(ctx context.Context, old, now *state.State) (*page.Old, error) {
 	d, err := diff.Compare(ctx, old, now)
 	if err != nil {
@@ -91,7 +92,7 @@ func changes(d *diff.Result, old, now *fabric.Fabric) (list []page.Change) {
 	return list
 }
 
-// JobLoads returns the bytes of all jobs, and of each, by port.
+// JobLoads returns by port the bytes of all jobs, then those of each job.
 func JobLoads(ctx context.Context, x *state.State, t *jobs.Traffic) ([]page.Counter, error) {
 	by, lost, err := t.Loads(ctx, x.Tables)
 	if err != nil {
@@ -167,7 +168,7 @@ func Groupings(set *groups.Set) (list []page.Grouping) {
 	return list
 }
 
-// FindPlaces gives in the levels or the coordinates of the switches. A nil shape is recognized first.
+// FindPlaces sets the levels or the coordinates of the switches. A nil shape is recognized first.
 func FindPlaces(in *page.Input, shape *cabling.Shape) error {
 	f := in.Fabric
 	if shape == nil {
@@ -178,7 +179,7 @@ func FindPlaces(in *page.Input, shape *cabling.Shape) error {
 	case cabling.Mesh, cabling.Torus, cabling.MixedGrid, cabling.Hypercube, cabling.Ring, cabling.Line:
 		grid, err := mesh.Detect(f, mesh.DetectOptions{})
 		if _, ok := errors.AsType[*mesh.NotGridError](err); ok {
-			return nil // it is drawn by levels then
+			return nil // the page draws it by levels
 		}
 		if err != nil {
 			return fmt.Errorf("coordinates: %w", err)

@@ -2,9 +2,9 @@
 // whether they are what a partitions.conf of OpenSM asks for. It makes no promise to other
 // modules.
 //
-// Partitions are looked at one after another, each as the memberships of all end ports: of
-// the tables, and of the file. That takes time by the entries of the tables and the words of the
-// file, and memory by one partition.
+// Partitions are checked one by one, as the memberships of all end ports by the tables and by the
+// file. That takes time for the entries of the tables and the words of the file, and memory for one
+// partition.
 package partitions
 
 import (
@@ -25,13 +25,13 @@ import (
 // Audit is the input: what is known of the partitions of a fabric.
 type Audit struct {
 	Fabric *fabric.Fabric
-	// Tables has the P_Key tables by fabric.PortID, nil for ports whose table is not known.
-	// If Tables is nil, Check looks at the tables that OpenSM would make of Conf.
+	// Tables has the P_Key tables by fabric.PortID; nil for ports whose table is unknown. If it is
+	// nil, Check uses the tables that OpenSM would make of Conf.
 	Tables [][]fabric.PKey
-	// Conf is the file that the tables should agree with, nil for none; Name is its name.
+	// Conf is the file that the tables should agree with; nil for none. Name is its name.
 	Conf *dump.PartitionsConf
 	Name string
-	// Manager is the port of the master subnet manager, NoPort when it is not known.
+	// Manager is the port of the master subnet manager; NoPort if unknown.
 	Manager fabric.PortID
 }
 
@@ -49,18 +49,17 @@ const maxPorts = 100
 type checker struct {
 	*Audit
 	ends    []fabric.PortID
-	index   map[fabric.GUID]int // in ends
+	index   map[fabric.GUID]int // by port GUID: index in ends
 	entries map[fabric.PKey][]entry
-	said    map[fabric.PKey]*dump.Partition // of the file
-	manager int                             // index in ends of the subnet manager's port, -1 when it is not known
+	said    map[fabric.PKey]*dump.Partition // partitions of the file, by P_Key
+	manager int                             // index in ends of the subnet manager's port, or -1
 	found   []verify.Finding
-	partner []bool // by index in ends: a host that has somebody to talk to
-	member  []bool // it is in a partition
-	inIt    []bool // it is in the default partition
-	unsure  bool   // the subnet manager's port would decide
+	partner []bool // by index in ends: a host that can talk to another
+	member  []bool // by index in ends: it is in a partition
+	inIt    []bool // by index in ends: it is in the default partition
+	unsure  bool   // a finding depends on which port is the subnet manager's
 }
 
-// entry is one of a P_Key table.
 type entry struct {
 	end int // index in ends
 	as  dump.Membership
@@ -69,7 +68,7 @@ type entry struct {
 // TableRules are the rules that need all P_Key tables.
 var TableRules = []string{Missing, Unexpected, WrongMembership, NoDefaultPartition, NoFullMember, IsolatedHost}
 
-// Check audits partitions. Ports whose table is not known count for nothing.
+// Check audits partitions. Ports whose table is unknown are ignored.
 func Check(a *Audit) *Result {
 	c := &checker{Audit: a, index: map[fabric.GUID]int{}, entries: map[fabric.PKey][]entry{}, said: map[fabric.PKey]*dump.Partition{}, manager: -1}
 	a.Fabric.EndPorts(func(p fabric.PortID) {
@@ -128,7 +127,7 @@ func Check(a *Audit) *Result {
 	return r
 }
 
-// look judges a partition, and counts its members: by the tables, or by the file without tables.
+// look checks a partition and counts its members, by the tables or, without any, by the file.
 func (c *checker) look(key fabric.PKey) verify.Partition {
 	said := cmp.Or(c.said[key], &dump.Partition{PKey: key})
 	wanted, asSelf := c.wanted(said, false), c.wanted(said, true)
@@ -166,11 +165,11 @@ func (c *checker) look(key fabric.PKey) verify.Partition {
 	return verify.Partition{PKey: key, Name: said.Name, Full: len(full), Limited: len(limited), FullHosts: c.hosts(full), LimitedHosts: c.hosts(limited)}
 }
 
-// wanted returns the memberships that the file gives, by index in ends: of several words for a
-// port the last counts. With self each port is taken for that of the subnet manager.
+// wanted returns the memberships that the file gives, by index in ends; for one port the last word
+// counts. If self is set each port counts as the subnet manager's.
 func (c *checker) wanted(p *dump.Partition, self bool) []dump.Membership {
 	as := make([]dump.Membership, len(c.ends))
-	var done [dump.SelfPort + 1]bool // a kind counts once, read from the end
+	var done [dump.SelfPort + 1]bool // each kind counts once, from the end
 	for i := len(p.Members) - 1; i >= 0 && !done[dump.AllPorts]; i-- {
 		m := &p.Members[i]
 		if m.Kind == dump.OnePort {
@@ -194,15 +193,16 @@ func (c *checker) wanted(p *dump.Partition, self bool) []dump.Membership {
 	return as
 }
 
-// agrees returns true where a table has what the file wants. Both is full, and limited besides where
-// OpenSM allows it.
+// agrees returns true if a table has what the file wants. If that is Both, full membership is
+// enough: OpenSM adds limited only where it allows both.
 func agrees(found, wanted dump.Membership) bool {
 	return found == wanted || wanted == dump.Both && found == dump.Full
 }
 
-// compare holds the tables to the file: found to wanted, or to asSelf if the subnet manager is at the port.
+// compare compares memberships in the tables with those wanted by the file. asSelf is wanted if the
+// subnet manager is at the port.
 func (c *checker) compare(said *dump.Partition, found, wanted, asSelf []dump.Membership) {
-	var differ [dump.Both + 1][dump.Both + 1][]int // by what was found and what is wanted
+	var differ [dump.Both + 1][dump.Both + 1][]int // by membership found and wanted: ends
 	for i, as := range found {
 		switch one, other := agrees(as, wanted[i]), agrees(as, asSelf[i]); {
 		case wanted[i] != asSelf[i] && (one || other):
@@ -236,7 +236,7 @@ func partitionName(p *dump.Partition) string {
 	return fmt.Sprintf("partition %s (%q)", p.PKey, fabric.Printable(p.Name))
 }
 
-// nameEnds names ports: the hosts that they are of, in short.
+// nameEnds writes the number of ports, and their hosts in short.
 func (c *checker) nameEnds(ends []int) string {
 	_, hosts := names.Fold(c.Fabric, c.nodes(ends))
 	return text.CountGrouped(len(ends), "port", "ports") + " (" + hostlist.Shorten(hosts) + ")"
@@ -252,19 +252,18 @@ func (c *checker) hosts(ends []int) string {
 	return folded
 }
 
-// isHost returns true for a port of a host, which others talk to.
+// isHost returns true for a port of a host: not of a switch, nor of an aggregation node.
 func (c *checker) isHost(i int) bool {
 	n := c.Fabric.Owner(c.ends[i])
 	return !c.Fabric.IsSwitch(n) && c.Fabric.Kind(n) != fabric.AggregationKind
 }
 
-// nodeSet is a set of nodes.
 type nodeSet map[fabric.NodeID]bool
 
-// hasOther returns true if a node but n is in the set.
+// hasOther returns true if a node other than n is in the set.
 func (s nodeSet) hasOther(n fabric.NodeID) bool { return len(s) > 1 || len(s) == 1 && !s[n] }
 
-// talk notes which hosts have another one to talk to in a partition, whose members are those found.
+// talk marks the hosts that can talk to another in partition key, by the memberships found.
 func (c *checker) talk(key fabric.PKey, found []dump.Membership) {
 	full, any := nodeSet{}, nodeSet{}
 	for i, as := range found {
@@ -288,7 +287,7 @@ func (c *checker) talk(key fabric.PKey, found []dump.Membership) {
 	}
 }
 
-// judgePorts is about ports in all of their partitions together.
+// judgePorts adds findings about ports, over all their partitions.
 func (c *checker) judgePorts() {
 	var outside, alone []int
 	hosts := nodeSet{}
@@ -312,7 +311,7 @@ func (c *checker) judgePorts() {
 	}
 }
 
-// judgeConf adds findings about the file by itself.
+// judgeConf adds findings about the file alone.
 func (c *checker) judgeConf() {
 	if c.Conf == nil {
 		return
@@ -351,7 +350,7 @@ func (c *checker) judgeConf() {
 	}
 }
 
-// add adds a finding about ports, at a line of the file, 0 for none, and returns it.
+// add adds a finding about ports and returns it. line is its line of the file, 0 for none.
 func (c *checker) add(rule string, line int, ends []int, format string, args ...any) *verify.Finding {
 	x := verify.NewFinding(Rules, rule, max(1, len(ends)), format, args...)
 	if line > 0 {

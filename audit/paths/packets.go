@@ -28,9 +28,9 @@ func PacketsFrom(f *fabric.Fabric, host string) (list []Packet, err error) {
 	return list, err
 }
 
-// PacketsBetween returns packets from a host to another, or to a LID, each with those back
-// behind it. Of hosts with several adapters each port talks to that of the same adapter and
-// number, where there is one, unless all are wanted.
+// PacketsBetween returns packets from one host to another or to a LID, each followed by those back.
+// A port talks only to the port with the same adapter name and number, if the other host has it;
+// with allPorts it talks to all.
 func PacketsBetween(f *fabric.Fabric, from, to string, allPorts bool) (list []Packet, err error) {
 	sources, err := endPorts(f, from)
 	if err != nil {
@@ -72,8 +72,8 @@ func appendLIDs(list []Packet, f *fabric.Fabric, src, dst fabric.PortID) []Packe
 	return list
 }
 
-// speak returns true if src takes dst among the ports of its host: the one of the same adapter
-// and number, where the host has it.
+// speak returns true if src talks to dst: they have the same adapter and number, or no port of
+// dst's host has those of src.
 func speak(f *fabric.Fabric, src, dst fabric.PortID, all []fabric.PortID) bool {
 	adapter := func(p fabric.PortID) (host, adapter string) {
 		host, adapter, _ = names.HostOf(f.Name(f.Owner(p)).Text)
@@ -87,7 +87,7 @@ func speak(f *fabric.Fabric, src, dst fabric.PortID, all []fabric.PortID) bool {
 	})
 }
 
-// endPorts lists the ports with LIDs of the nodes that a text means: port 0 of a switch.
+// endPorts lists the ports with LIDs of the nodes that a text means; of a switch, port 0.
 func endPorts(f *fabric.Fabric, text string) (list []fabric.PortID, err error) {
 	nodes, err := names.Find(f, text)
 	if err != nil {

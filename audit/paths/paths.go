@@ -1,6 +1,6 @@
-// Package paths follows packets through forwarding tables and says whom they meet: the
-// cables, lanes and loads of a path, and who shares its busiest cable. It makes no promise
-// to other modules.
+// Package paths follows packets through forwarding tables: it finds the
+// cables, lanes and loads of a path, and who shares its busiest cable. It
+// makes no promise to other modules.
 package paths
 
 import (
@@ -18,7 +18,7 @@ import (
 // Finder finds the paths of forwarding tables.
 type Finder struct {
 	*state.State
-	routes []int64 // by PortID, on the channel that leaves there
+	routes []int64 // by PortID: routes on the channel that leaves there
 }
 
 // New counts the routes on all channels of the tables of a state. It takes O(switches x LIDs).
@@ -33,13 +33,13 @@ type Path struct {
 	Destination verify.Endpoint `json:"destination"`
 	LID         fabric.LID      `json:"lid"`
 	Hops        []Hop           `json:"hops"`
-	Lanes       []Lane          `json:"lanes"` // empty for a path that is lost
-	// Lost says where the packet is lost; "" for a path that arrives.
+	Lanes       []Lane          `json:"lanes"` // empty if the path is lost
+	// Lost is where the packet is lost; "" if it arrives.
 	Lost string `json:"lost,omitempty"`
-	// Busiest is the index of the hop between switches with the greatest load relative to its
-	// rate, the first of several; -1 without one.
+	// Busiest is the index of the hop between switches with the greatest load relative to its rate,
+	// the first of equal ones; -1 without such a hop.
 	Busiest int `json:"busiest"`
-	// Channel is the port that this hop leaves, fabric.NoPort without one.
+	// Channel is the port that this hop leaves; fabric.NoPort without one.
 	Channel fabric.PortID `json:"-"`
 }
 
@@ -49,7 +49,7 @@ type Hop struct {
 	Routes int64 `json:"routes"` // of ports that count for load
 }
 
-// Lane is SLs with the same VLs.
+// Lane is a set of SLs that have the same VLs on a path.
 type Lane struct {
 	SLs []int `json:"sls"` // ascending
 	VLs []int `json:"vls"` // by hop
@@ -78,9 +78,9 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 	return p
 }
 
-// Compare returns the packet to the first LID of dst by which the tables lead through the ports
-// out, of which the first is that of src's node. If they do by none, it returns the packet to
-// the base LID, and a text that says where they part.
+// Compare returns the packet to the first LID of dst for which the tables lead through the ports
+// out, which begin at src's node. Without such a LID it returns the packet to the base LID, and a
+// text that tells where out and the tables part.
 func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, string) {
 	f := x.Fabric
 	if src == dst && len(out) == 0 {
@@ -107,7 +107,7 @@ func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, s
 	return Packet{src, lid}, "it ends before the tables do"
 }
 
-// isBusier compares loads relative to rates; cables of unknown rate count as equally fast.
+// isBusier compares loads relative to rates; if a rate is unknown, both count as equal.
 func (h *Hop) isBusier(g *Hop) bool {
 	if h.Rate == 0 || g.Rate == 0 {
 		return h.Routes > g.Routes
@@ -115,8 +115,7 @@ func (h *Hop) isBusier(g *Hop) bool {
 	return h.Routes*int64(g.Rate) > g.Routes*int64(h.Rate)
 }
 
-// lanes groups the SLs that the path may have by their VLs. SLs that are dropped are not
-// among them.
+// lanes groups the SLs that the path may have by their VLs. It leaves out SLs that are dropped.
 func (x *Finder) lanes(src fabric.PortID, lid fabric.LID, channels []fabric.PortID) (lanes []Lane) {
 	if x.SL2VL == nil {
 		return []Lane{{SLs: x.slsOf(src, lid), VLs: make([]int, len(channels))}}
@@ -161,15 +160,15 @@ func (x *Finder) slsOf(src fabric.PortID, lid fabric.LID) (sls []int) {
 	return sls
 }
 
-// Sharing is who uses a channel.
+// Sharing tells who uses a channel.
 type Sharing struct {
 	Sources      []fabric.NodeID // ascending
 	Destinations []fabric.NodeID // ascending
-	Next         []fabric.PortID // channels that its packets take behind it, ascending
+	Next         []fabric.PortID // channels that its packets take next, ascending
 }
 
-// Sharers finds who uses channels between switches. It takes O(switches x LIDs) for all of them,
-// and the time for the hosts on both sides of each.
+// Sharers finds who uses each of some channels between switches. It takes O(switches x LIDs), and
+// for each channel the time for the hosts on both sides.
 func Sharers(f *fabric.Fabric, t *lft.Tables, channels []fabric.PortID) map[fabric.PortID]*Sharing {
 	type sides struct {
 		sends, gets map[fabric.NodeID]bool

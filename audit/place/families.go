@@ -10,13 +10,13 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// unit is free hosts with the same switches: of a leaf, or of the leaves of all rails.
+// unit is the free hosts that are cabled to the same switches: a leaf, or the leaves of all rails.
 type unit struct {
 	hosts []int // free ones, ascending
-	size  int   // with the busy ones
+	size  int   // number of hosts, busy ones too
 }
 
-// findUnits groups the hosts.
+// findUnits groups the free hosts into units; all has the busy ones too.
 func (p *placer) findUnits(all []jobs.Host) {
 	index := make(map[string]int)
 	switches := func(h *jobs.Host) string {
@@ -43,8 +43,8 @@ func (p *placer) findUnits(all []jobs.Host) {
 	}
 }
 
-// firstSets judges two sets: the first hosts in order, and hosts of the units with most free
-// hosts. It returns one if both are the same.
+// firstSets judges two sets: the first free hosts in order, and hosts of the units with most free
+// hosts. It returns one set if both are the same.
 func (p *placer) firstSets(ctx context.Context) ([]Set, error) {
 	first, fewest := text.Numbers[int](p.opt.Hosts), p.fewestUnits()
 	slices.Sort(fewest)
@@ -60,8 +60,8 @@ func (p *placer) firstSets(ctx context.Context) ([]Set, error) {
 	return sets, nil
 }
 
-// fewestUnits takes hosts of the units with most free hosts. The last unit is the one with the fewest hosts
-// that are enough.
+// fewestUnits takes hosts of the units with most free hosts, and the last ones from the unit with
+// the fewest hosts that are enough.
 func (p *placer) fewestUnits() (members []int) {
 	list := slices.Clone(p.units)
 	slices.SortStableFunc(list, func(a, b unit) int { return cmp.Compare(len(b.hosts), len(a.hosts)) })

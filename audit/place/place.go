@@ -1,12 +1,13 @@
-// Package place finds hosts for a job where it and the jobs that run disturb each other least. It makes
-// no promise to other modules.
+// Package place finds hosts for a job where it and the running jobs disturb each other least. It
+// makes no promise to other modules.
 //
-// Candidates are sets of free hosts: two, and what a search finds from each of these; see firstSets and search.
-// Each is judged by the loads that the job's pattern puts on the cables of the tables, as package jobs counts
-// them: jobs that have bytes left for a cable share
-// its rate evenly. The cost of a set is the time that the job takes there, and what a job that runs waits
-// longer on the worst cable. The least cost is first; among equals fewer shared cables, fewer
-// hops, fewer leaves, and fewer leaves that were free as a whole and no longer are.
+// Candidates are sets of free hosts: two, and what a search finds from each of
+// these; see firstSets and search. Each is judged by the loads that the job's
+// pattern puts on cables under the tables, as package jobs counts them: jobs
+// that have bytes left for a cable share its rate evenly. The cost of a set is
+// the time of the job there, plus the most that a running job is delayed on
+// one cable. The least cost is first; among equals fewer shared cables, fewer
+// hops, fewer leaves, and fewer leaves that are no longer free as a whole.
 package place
 
 import (
@@ -25,7 +26,7 @@ import (
 // Options is the job to place.
 type Options struct {
 	Hosts   int     // 1 or more
-	Pattern string  // that traffic.Parse reads
+	Pattern string  // as traffic.Parse reads it
 	Bytes   float64 // its size
 	PerHost int     // ranks; 0 for one on each port
 	Sets    int     // to list
@@ -50,33 +51,33 @@ type Set struct {
 	Families []string `json:"families"` // that found it
 	Hosts    string   `json:"hosts"`    // a list with numbers in brackets
 	Names    []string `json:"names"`    // in the order of ranks
-	// Cost is Seconds and Delay: what sets are ranked by.
+	// Cost is Seconds plus Delay; sets are ranked by it.
 	Cost    float64 `json:"cost_seconds"`
-	Seconds float64 `json:"seconds"`       // of the job, with those that run
-	Alone   float64 `json:"alone_seconds"` // without them
+	Seconds float64 `json:"seconds"`       // of the job, together with running ones
+	Alone   float64 `json:"alone_seconds"` // of the job without them
 	Ideal   float64 `json:"ideal_seconds"` // on a crossbar: of the busiest cable of its hosts
 	// Delay is the longest additional time that a running job waits, on one cable; Delayed is
 	// its name, "" for none.
 	Delay   float64 `json:"delay_seconds"`
 	Delayed string  `json:"delayed_job"`
-	// Shared counts the directions of cables between switches on which the job and one that runs send.
+	// Shared counts directions of cables between switches shared with a running job.
 	Shared  int      `json:"shared_cables"`
 	Busiest *Busiest `json:"busiest_shared_cable"` // nil for none
-	Hops    float64  `json:"mean_hops"`            // switches that a byte passes in the mean
+	Hops    float64  `json:"mean_hops"`            // mean number of switches that a byte passes
 	Leaves  int      `json:"leaves"`
-	Whole   int      `json:"whole_leaves"`  // of these, all of whose hosts the job has
-	Broken  int      `json:"broken_leaves"` // of these, free as a whole before and in part now
-	Lost    float64  `json:"lost_bytes"`    // that the tables do not deliver
+	Whole   int      `json:"whole_leaves"`  // leaves all of whose hosts the job has
+	Broken  int      `json:"broken_leaves"` // leaves that were free as a whole, and are in part
+	Lost    float64  `json:"lost_bytes"`    // bytes that the tables do not deliver
 
 	members []int // indices of hosts, ascending
 }
 
-// Busiest is the slowest cable that the job shares.
+// Busiest is the slowest cable that the job shares with running ones.
 type Busiest struct {
 	verify.Cable
 	Added   float64 `json:"added_bytes"`
 	Running float64 `json:"running_bytes"`
-	Seconds float64 `json:"seconds"` // for both
+	Seconds float64 `json:"seconds"` // for the bytes of both
 }
 
 // placer finds hosts.
@@ -91,14 +92,14 @@ type placer struct {
 	rate    []float64          // by PortID: bytes per second
 	between []fabric.PortID    // channels between switches
 	empty   *jobs.Traffic      // without jobs
-	names   func(int32) string // of jobs that run
+	names   func(int32) string // names of running jobs, by index
 	tried   int
 }
 
-// Make finds sets of hosts for a job beside the running ones. hosts are those of jobs.Hosts,
-// and free tells which are free. If too few are, there is no set. It takes O(switches x LIDs of
-// the job + pairs that send) for each set. Errors are that of ctx, and one if the pattern does
-// not allow that number of ranks.
+// Make finds sets of hosts for a job beside the running ones. hosts are those of jobs.Hosts, and
+// free returns true for a free one. If too few are free, there is no set. It takes O(switches x
+// LIDs of the job + pairs that send) for each set. Errors: ctx's, and a pattern that does not allow
+// that number of ranks.
 func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jobs.Traffic, hosts []jobs.Host, free func(h *jobs.Host) bool, opt Options) (*Result, error) {
 	p := &placer{f: f, tables: tables, opt: opt, rate: jobs.Rates(f), between: f.Channels(), empty: running.Clear(), names: running.Name}
 	p.hosts = text.Where(hosts, func(h jobs.Host) bool { return free(&h) })
@@ -135,7 +136,7 @@ func Make(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, running *jo
 	return r, nil
 }
 
-// compare has the better set first. Times count to the nanosecond, so that the order of sums decides nothing.
+// compare puts the better set first. Times are rounded to nanoseconds, as sums are not exact.
 func compare(a, b Set) int {
 	ns := func(s float64) int64 { return int64(math.Round(s * 1e9)) }
 	return cmp.Or(
@@ -152,7 +153,7 @@ func (p *placer) pick(members []int) []jobs.Host {
 	return text.Each(members, func(h int) jobs.Host { return p.hosts[h] })
 }
 
-// judge fills in what a set costs.
+// judge sets the figures of a set.
 func (p *placer) judge(ctx context.Context, s *Set) error {
 	t := p.empty.Clear()
 	if err := t.Add("job", p.pick(s.members), p.opt.Pattern, p.opt.Bytes, p.opt.PerHost); err != nil {
@@ -218,7 +219,7 @@ func (p *placer) judge(ctx context.Context, s *Set) error {
 	return nil
 }
 
-// countLeaves fills in which leaves a set has.
+// countLeaves counts the leaves of a set.
 func (p *placer) countLeaves(s *Set) {
 	taken := make(map[int]int)
 	for _, h := range s.members {

@@ -26,7 +26,7 @@ func (r *Result) Print(b *text.Sheet) {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%.2f\t%d\t%d\t%s\n", s.Rank, text.Seconds(s.Cost), text.Seconds(s.Seconds), text.Seconds(s.Alone), text.Seconds(s.Ideal),
 			delay, s.Shared, s.Hops, s.Leaves, s.Whole, s.Families[0])
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	t = b.Table()
 	for i, head := 0, "\nSET\tBUSIEST SHARED CABLE\t\tTIME\tRUNNING\tADDED\n"; i < len(r.Sets); i++ {
 		if x := r.Sets[i].Busiest; x != nil {

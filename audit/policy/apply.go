@@ -11,10 +11,10 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Apply holds findings to the policy, and gives all of them fingerprints: allowed
-// missing cables become notes, rules get the severities of the policy, and waivers
-// excuse until their day has passed. today is a day, as time.Parse of a date alone
-// gives it. p may be nil.
+// Apply applies the policy to findings, and gives them fingerprints. Allowed
+// missing cables become notes, rules get the policy's severities, and waivers
+// excuse findings until their day has passed. today is a day, as time.Parse
+// returns it for a date alone. p may be nil.
 func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 	if p == nil {
 		r.SetFingerprints(f)
@@ -26,8 +26,8 @@ func (p *Policy) Apply(r *verify.Result, f *fabric.Fabric, today time.Time) {
 	r.SetFingerprints(f)
 }
 
-// regrade makes notes of missing cables that the policy allows, and gives other findings its
-// severities.
+// regrade makes notes of missing cables that the policy allows, and gives other findings the
+// policy's severities.
 func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	allowed := func(x *verify.Finding) bool {
 		return slices.ContainsFunc(p.MissAt, func(at Place) bool { return at.finding(x) })
@@ -59,8 +59,8 @@ func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	return kept
 }
 
-// applyWaivers excuses findings that any waiver in force matches, until the last day of all of
-// these, and adds findings about the waivers.
+// applyWaivers excuses findings that a waiver in force matches, by that with the latest day. It
+// adds findings about the waivers.
 func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.Finding {
 	var about []verify.Finding
 	for i := range p.Waivers {
@@ -88,7 +88,7 @@ func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.F
 	return append(list, p.regrade(about)...)
 }
 
-// what is the waiver in words.
+// what returns the waiver in words.
 func (w *Waiver) what() string {
 	s := cmp.Or(w.Rule, "finding")
 	if w.Fingerprint != "" {

@@ -19,8 +19,8 @@ type Kind struct {
 	Short    string // in a line
 	About    string // in sentences
 	Example  string // flags of an example
-	Required string // flags that have to be given, with blanks between them
-	// Define defines the flags of the kind. seed is that of everything random.
+	Required string // flags that must be given, with blanks between them
+	// Define defines the flags of the kind. seed is for everything that is random.
 	Define func(flags *pflag.FlagSet, seed *uint64) maker
 }
 
@@ -119,11 +119,11 @@ cables to other switches. The hosts are spread over the switches.`, "--switches 
 	}},
 }
 
-// WrapAll is the value of --wrap without one: all dimensions are rings.
+// WrapAll is the value that --wrap has if none is given: all dimensions are rings.
 const WrapAll = "all"
 
-// defineGrid defines the flags of grids, and returns what makes one whose rings are those
-// of wrap, as mesh.ParseWrap reads it.
+// defineGrid defines the flags of grids. It returns a function that makes a grid with rings as in
+// wrap (see mesh.ParseWrap).
 func defineGrid(flags *pflag.FlagSet) func(wrap string) (*fabric.Fabric, error) {
 	dims := flags.String("dims", "", "switches along each dimension, `AxB[xC..]`, x first")
 	hosts := flags.Int("hosts", 1, "hosts on each switch")
@@ -142,8 +142,8 @@ func defineGrid(flags *pflag.FlagSet) func(wrap string) (*fabric.Fabric, error) 
 	}
 }
 
-// defineTree defines the flags that trees of both kinds have, and returns what sets the
-// pods of tree by them.
+// defineTree defines the flags that both kinds of trees have. It returns a function that sets the
+// pods of tree.
 func defineTree(flags *pflag.FlagSet, tree *gen.TreeSpec) (setPods func() error) {
 	pods := flags.Int("pods", 1, "pods, which meet in the switches on top")
 	leaves := flags.IntSlice("leaves", []int{8}, "leaves of each pod: `N`, or as many numbers as pods, with commas")

@@ -1,7 +1,7 @@
-// Package policy holds a fabric and its tables to what operators write down: the
-// topology that was meant, the links that are required, limits and properties of the
-// routing, what each rule weighs, and which findings are excused until when.
-// It makes no promise to other modules.
+// Package policy checks a fabric and its tables against what operators write
+// down: the intended topology, required links, limits and properties of the
+// routing, the severity of each rule, and which findings are excused until
+// when. It makes no promise to other modules.
 //
 // The file is YAML. All keys are optional, unknown ones are errors:
 //
@@ -63,7 +63,7 @@ type Policy struct {
 	Expected string
 	// Meant is the shape that the fabric should have, nil for any.
 	Meant *cabling.Meant
-	// MayMiss is how many cables may be missing, and MissAt which.
+	// MayMiss is how many cables may be missing, and MissAt where any may be missing.
 	MayMiss int
 	MissAt  []Place
 	// Between is the least width and speed of links between switches, Hosts that of links to hosts;
@@ -123,8 +123,8 @@ var (
 	longGUID = regexp.MustCompile(`^0[xX][0-9a-fA-F]{1,16}$`)
 )
 
-// parsePlace reads a GUID, a description or re: and a regular expression, each with
-// [port] after it or not.
+// parsePlace reads a GUID, a description or re: and a regular expression, each with or without
+// [port] after it.
 func parsePlace(s string) (Place, error) {
 	p := Place{text: s}
 	if m := atPort.FindStringSubmatch(s); m != nil && !strings.HasPrefix(s, "re:") {
@@ -154,8 +154,8 @@ func parsePlace(s string) (Place, error) {
 	return p, nil
 }
 
-// Parse reads a policy; name is the file's, for messages. Errors are
-// *fabric.ParseError with the line, and the policy is nil then.
+// Parse reads a policy; name is the file's, for errors, which are *fabric.ParseError with the line,
+// and the policy is nil then.
 func Parse(name string, data []byte) (*Policy, error) {
 	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a policy", "at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
 	if err != nil {
@@ -180,16 +180,14 @@ func Parse(name string, data []byte) (*Policy, error) {
 // keys are functions that read the values of a mapping, by key.
 type keys = map[string]func(*yaml.Node) error
 
-// reader reads a policy.
 type reader struct{ *yamlfile.File }
 
-// text reads a scalar that is not empty. what it should be is for the error.
+// text reads a scalar that is not empty. what describes it in errors.
 func (r *reader) text(n *yaml.Node, what string, to *string) (err error) {
 	*to, err = r.Text(n, what)
 	return err
 }
 
-// number reads an integer in a range.
 func (r *reader) number(n *yaml.Node, least, most int, to *int) (err error) {
 	*to, err = r.Number(n, least, most)
 	return err
@@ -307,7 +305,6 @@ func (r *reader) routing(p *Policy, n *yaml.Node) error {
 	})
 }
 
-// rule reads the name of a rule.
 func (r *reader) rule(n *yaml.Node, to *string) error {
 	if _, ok := RuleByName(n.Value); !ok || n.Kind != yaml.ScalarNode {
 		return r.Fail(n, "%s is no rule; ibweave check --rules lists them", yamlfile.KindName(n))
@@ -316,11 +313,10 @@ func (r *reader) rule(n *yaml.Node, to *string) error {
 	return nil
 }
 
-// maxHops is the most switches that a limit can say: a directed route has 63 hops (IBA
-// 14.2.2).
+// maxHops bounds the limit of switches: a directed route has 63 hops (IBA 14.2.2).
 const maxHops = 64
 
-// maxImbalance is far above what routes of 49,151 LIDs can be.
+// maxImbalance is far above what routes to 49,151 LIDs can have.
 const maxImbalance = 1e6
 
 // Off is the severity of rules whose findings are left out.

@@ -14,10 +14,10 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Routing checks tables against the policy: t are the tables of f, nil for none, and r is the
-// result of verify.Check for them. It takes O(switches x
-// LIDs) for each required property. Errors are ctx's, and roots that are no switches
-// of f.
+// Routing checks tables against the policy. t are the tables of f, nil for
+// none, and r is the result of verify.Check for them. It takes O(switches x
+// LIDs) for each required property. Errors are ctx's, and roots of the policy
+// that are no switches of f.
 func (p *Policy) Routing(ctx context.Context, f *fabric.Fabric, t *lft.Tables, r *verify.Result) ([]verify.Finding, error) {
 	if t == nil {
 		demands := len(p.Require) + text.CountIf([]float64{float64(p.MaxHops), p.MaxImbalance}, func(limit float64) bool { return limit > 0 })
@@ -82,7 +82,7 @@ func (e *RootError) Error() string {
 	return fmt.Sprintf("the policy's root %q is no switch of this fabric", e.Root)
 }
 
-// checkUpDown looks for paths that go down and then up.
+// checkUpDown finds paths that go down and then up.
 func (p *Policy) checkUpDown(ctx context.Context, f *fabric.Fabric, t *lft.Tables) ([]verify.Finding, error) {
 	if f.NumSwitches() == 0 {
 		return nil, nil
@@ -124,7 +124,7 @@ func (p *Policy) checkUpDown(ctx context.Context, f *fabric.Fabric, t *lft.Table
 	return p.report(f, NotUpDown, best, "go down and up again by "+by, "go down by", "up by"), nil
 }
 
-// checkDimensionOrder looks for paths that turn into an earlier dimension or back.
+// checkDimensionOrder finds paths that turn into an earlier dimension or back.
 func (p *Policy) checkDimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.Finding {
 	if f.NumSwitches() <= 1 {
 		return nil
@@ -140,8 +140,8 @@ func (p *Policy) checkDimensionOrder(f *fabric.Fabric, t *lft.Tables) []verify.F
 	return p.report(f, NotXY, bad, fmt.Sprintf("are not in the order of the dimensions of the %s", g), "take", "then")
 }
 
-// report makes a finding of turns, none where there are none: what the paths do, and the words before the two
-// channels of the example.
+// report makes a finding of turns, if any. what says what the paths do; first and then are words
+// before the two channels of the example.
 func (p *Policy) report(f *fabric.Fabric, rule string, bad turn, what, first, then string) []verify.Finding {
 	if bad.lids == 0 {
 		return nil
@@ -152,20 +152,21 @@ func (p *Policy) report(f *fabric.Fabric, rule string, bad turn, what, first, th
 	return []verify.Finding{x}
 }
 
-// turn is a turn that findTurns found.
+// turn has the turns that findTurns found: their number, and an example.
 type turn struct {
-	lids int64 // with a turn that is not allowed
+	lids int64 // LIDs with a turn that is not allowed
 	lid  fabric.LID
 	at   fabric.NodeID // the switch before the turn
 	way  []verify.Hop  // the two channels of the turn
 }
 
-// findTurns follows the packets from all CA and router ports to each LID of another one that the tables
-// deliver, and counts the LIDs to which they make a turn that wrong does not allow: from switch s
-// by port first to u, and from there by port second to v. The lowest of these is the example.
+// findTurns follows packets from all CA and router ports to each LID of
+// another such port. It counts the LIDs on whose delivered paths wrong returns
+// true for some turn: from switch s by port first to u, and from there by port
+// second to v. The lowest of these LIDs is the example.
 func findTurns(f *fabric.Fabric, t *lft.Tables, wrong func(s, u, v fabric.NodeID, first, second fabric.PortID) bool) (bad turn) {
 	tree := lft.NewForest(f)
-	sends := make([]bool, f.NumSwitches()) // hosts of the switch do, or of one that sends to it
+	sends := make([]bool, f.NumSwitches()) // hosts send from this switch or through it
 	for lid := fabric.LID(1); lid <= min(f.MaxLID(), t.MaxLID()); lid++ {
 		to := f.LIDPort(lid)
 		if to == fabric.NoPort || f.IsSwitch(f.Owner(to)) {

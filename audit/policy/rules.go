@@ -35,8 +35,9 @@ var lists = [][]verify.Rule{verify.Rules, verify.AdaptiveRules, verify.AdaptiveT
 // AllRules lists the rules of all checks.
 func AllRules() []verify.Rule { return slices.Concat(lists...) }
 
-// RulesOf lists the rules of an audit that looks at some of: tables, with choices of adaptive switches, P_Key
-// tables, all of the cables and not their rates alone, and a policy.
+// RulesOf lists the rules of an audit. It has rules of tables, of choices of
+// adaptive switches, of P_Key tables, of cables (only their rates if cables is
+// false) and of a policy, if these are set.
 func RulesOf(tables, adaptive, partitioned, cables, held bool) (rules []verify.Rule) {
 	if tables {
 		rules = append(rules, verify.Rules...)

@@ -11,12 +11,12 @@ import (
 )
 
 // Bisection is the effective bisection bandwidth of Hoefler, Schneider and
-// Lumsdaine (Multistage switches are not crossbars, Cluster 2008): CA and router
-// ports are divided into two halves at random, and each port of the one sends to
-// a port of the other, all at the same time. A channel divides its rate evenly
-// among the routes on it, and a route gets the least of its shares, here in parts
-// of the rate of its slower host cable: 1 is what a crossbar would do. A bisection
-// has the mean of its routes.
+// Lumsdaine (Multistage switches are not crossbars, Cluster 2008): CA and
+// router ports are divided into two halves at random, and each port of one
+// half sends to a port of the other, all at once. A channel divides its rate
+// evenly among its routes, and a route gets the least of its shares, here in
+// parts of the rate of its slower host cable: 1 is what a crossbar would do. A
+// bisection has the mean of its routes.
 type Bisection struct {
 	Bisections int     `json:"bisections"`
 	Seed       uint64  `json:"seed"`
@@ -31,8 +31,8 @@ type Bisection struct {
 	means []float64 // of each bisection
 }
 
-// measureBisections tries random bisections, each with a random number generator of its own.
-// Nil for a fabric with less than two ports to send to.
+// measureBisections tries random bisections, each with a random number generator of its own; nil if
+// less than two ports can send.
 func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bisection, error) {
 	half := len(m.ends) / 2
 	if half == 0 {
@@ -52,8 +52,8 @@ func (m *measurement) measureBisections(ctx context.Context, opt *Options) (*Bis
 	return b, nil
 }
 
-// Interval is the mean of some numbers and its 95 % confidence interval by Student's t;
-// of one number the interval is the number.
+// Interval returns the mean of some numbers and its 95 % confidence interval by Student's t; for
+// one number the interval is the number.
 func Interval(x []float64) (mean, low, high float64) {
 	mean = stat.Mean(x, nil)
 	n := len(x)
@@ -66,14 +66,13 @@ func Interval(x []float64) (mean, low, high float64) {
 }
 
 // Difference is how much more bandwidth one set of tables has than another over the same
-// bisections: 0.01 is a point of a hundred. The interval is that of the mean of the
-// differences, bisection by bisection: what is hard for both counts for nothing.
+// bisections: 0.01 is one percentage point. The interval is that of the mean difference of
+// bisections, so what is hard for both tables does not widen it.
 type Difference struct {
 	Mean float64 `json:"mean"`
 	Low  float64 `json:"low"` // the 95 % confidence interval of the mean
 	High float64 `json:"high"`
-	// Verdict is Worse where the interval lies below -Margin, Better where it lies above
-	// Margin, else Alike.
+	// Verdict is Worse if the interval is below -Margin, Better if it is above Margin, else Alike.
 	Verdict string `json:"verdict"`
 }
 
@@ -85,8 +84,8 @@ const (
 	Margin = 0.005
 )
 
-// Against compares b with a reference. Nil when they are not over the same bisections: either
-// is nil, or they differ in their number, seed or routes.
+// Against compares b with a reference; nil if they are not over the same bisections: one is nil, or
+// they differ in their number, seed or routes.
 func (b *Bisection) Against(reference *Bisection) *Difference {
 	if b == nil || reference == nil || len(b.means) != len(reference.means) || b.Seed != reference.Seed || b.Routes != reference.Routes {
 		return nil

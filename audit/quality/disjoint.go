@@ -11,19 +11,19 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Disjoint says how far the paths to the LIDs of one port are independent of each other. It
-// looks at each pair of a switch with CA or router ports, and a port with several LIDs on
-// another switch. A pair's figure is the greatest number of LIDs of the port whose paths from
-// the switch have pairwise nothing in common: no channel between switches (Cables), and no
-// switch between the two ends either (Switches). A LID that the switch does not deliver has no
-// path.
+// Disjoint tells how independent the paths to the LIDs of a port are. A pair
+// is a switch with CA or router ports, and a port with several LIDs on another
+// switch. The figure of a pair is the greatest number of LIDs of the port
+// whose paths from the switch have pairwise nothing in common: no channel
+// between switches (Cables), and no switch between the two ends either
+// (Switches). A LID that the switch does not deliver has no path.
 type Disjoint struct {
-	LIDs     int    `json:"lids"`  // of the port that has most
-	Pairs    int64  `json:"pairs"` // that are looked at
+	LIDs     int    `json:"lids"`  // LIDs of the port with most
+	Pairs    int64  `json:"pairs"` // number of pairs
 	Cables   Spread `json:"cables"`
 	Switches Spread `json:"switches"`
 	// Possible is the least of the number of LIDs and of the cables that each of the two switches
-	// has to others: no tables have more.
+	// has to others: no tables can have more.
 	Possible Spread `json:"possible"`
 }
 
@@ -33,11 +33,10 @@ type Spread struct {
 	Mean float64 `json:"mean"`
 }
 
-// Disjointness looks at tables t of fabric f, as Measure has them. Nil without an error
-// when no port has several LIDs, or no pair is there. It takes O(switches with hosts x LIDs x
-// hops). A figure
-// may be too small where LIDs whose paths meet that of another one do not all meet each other;
-// paths on trees are not of this kind (see independent). Errors: ctx's.
+// Disjointness measures tables t of fabric f, as for Measure. It returns nil
+// if no port has several LIDs, or there is no pair. It takes O(switches with
+// hosts x LIDs x hops). Figures are those of independent: they may be too
+// small, but are exact for paths on trees. Errors: ctx's.
 func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoint, error) {
 	var ports []fabric.PortID
 	most := 1
@@ -83,7 +82,7 @@ func Disjointness(ctx context.Context, f *fabric.Fabric, t *lft.Tables) (*Disjoi
 	return d, nil
 }
 
-// tally is a Spread that is not complete.
+// tally is a Spread under way.
 type tally struct {
 	min int
 	sum int64
@@ -121,9 +120,9 @@ type disjointWorker struct {
 	terminals []fabric.NodeID
 	forest    *lft.Forest
 	next      []fabric.PortID // by LID of the port and switch; NoPort for not delivered
-	channels  []lidSet        // by PortID: LIDs whose path takes it; none between pairs
+	channels  []lidSet        // by PortID: LIDs whose path takes it; empty between pairs
 	switches  []lidSet        // by switch, likewise
-	meets     [2][]lidSet     // by LID: those that it shares a channel with, and also a switch
+	meets     [2][]lidSet     // by LID: LIDs whose paths share a channel with its path; or a switch
 
 	pairs int64
 	tally [3]tally // as the Spreads of Disjoint
@@ -141,7 +140,7 @@ func newDisjointWorker(f *fabric.Fabric, t *lft.Tables, terminals []fabric.NodeI
 	return w
 }
 
-// count adds the pairs of a port.
+// count adds the pairs of port p.
 func (w *disjointWorker) count(p fabric.PortID) {
 	n := w.f.NumSwitches()
 	lids := 1 << w.f.LMC(p)
@@ -211,9 +210,10 @@ func (w *disjointWorker) pair(s, to fabric.NodeID, lids int) (cables, switches i
 	return independent(w.meets[0], there), independent(w.meets[1], there)
 }
 
-// independent counts members of a set that do not meet: it takes the one that meets fewest of the others, and
-// leaves these out, until none is left. That is the greatest number where, as on trees, those that one of them
-// meets all meet each other.
+// independent counts members of a set that do not meet each other. It takes
+// the one that meets fewest others, leaves those out, and goes on until none
+// is left. That is the greatest number if, as on trees, all that a member
+// meets meet each other.
 func independent(meets []lidSet, of lidSet) (n int) {
 	for of.len() > 0 {
 		fewest, few := math.MaxInt, 0

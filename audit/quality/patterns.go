@@ -11,10 +11,11 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Permutations is random permutations: each port sends to one port and receives from one, all
-// at the same time, drawn evenly from all permutations; a port that draws itself sends
-// nothing. The contention of a permutation is the greatest number of routes on a channel
-// between switches, times the rate of the fastest channel over its own.
+// Permutations has the figures of random permutations. In each all ports send
+// at once, each to one port and each port from one, drawn evenly from all
+// permutations; a port that draws itself sends nothing. The contention of a
+// permutation is the greatest number of routes on a channel between switches,
+// times the rate of the fastest channel over its own.
 type Permutations struct {
 	Permutations int     `json:"permutations"`
 	Seed         uint64  `json:"seed"`
@@ -28,8 +29,7 @@ type Permutations struct {
 // permutationStream makes the random numbers of permutations differ from those of bisections.
 const permutationStream = 1 << 63
 
-// measurePermutations tries random permutations. Nil for a fabric with less than two ports to
-// send to.
+// measurePermutations tries random permutations; nil if less than two ports can send.
 func (m *measurement) measurePermutations(ctx context.Context, opt *Options) (*Permutations, error) {
 	if len(m.ends) < 2 {
 		return nil, nil
@@ -51,16 +51,16 @@ func (m *measurement) measurePermutations(ctx context.Context, opt *Options) (*P
 	}, nil
 }
 
-// Shifts is the permutations in which the port in place i of an order sends to the one in
-// place (i + k) mod N, for k from 1 to N - 1. Places without a port send and receive nothing.
-// Contention is that of Permutations.
+// Shifts has the figures of the permutations in which the port in place i of an order sends to the
+// one in place (i + k) mod N, for k from 1 to N - 1. Places without a port send and receive
+// nothing. Contention is that of Permutations.
 type Shifts struct {
 	// Order is EngineOrder or LIDOrder.
 	Order  string `json:"order"`
 	Places int    `json:"places"` // N
-	Shifts int    `json:"shifts"` // that are tried: all, or some at random
-	// Contention is the mean over shifts, and Most that of the worst, Worst, of equal ones
-	// the shortest.
+	Shifts int    `json:"shifts"` // number of shifts that are tried: all, or some at random
+	// Contention is the mean over shifts, Most that of the worst. Worst is the k of that shift, of
+	// equal ones the least.
 	Contention float64 `json:"contention"`
 	Most       float64 `json:"most"`
 	Worst      int     `json:"worst"`     // k
@@ -69,14 +69,14 @@ type Shifts struct {
 	Lost       int64   `json:"lost"`      // routes that the tables do not deliver
 }
 
-// The orders of ports for shifts: that which an engine means hosts to be numbered in
-// (lft.Routing.CAOrder), else ascending LIDs.
+// The orders of ports for shifts: that in which an engine numbers hosts (lft.Routing.CAOrder), else
+// ascending LIDs.
 const (
 	EngineOrder = "engine"
 	LIDOrder    = "lid"
 )
 
-// measureShifts tries shifts. Nil where there are less than two places.
+// measureShifts tries shifts; nil if there are less than two places.
 func (m *measurement) measureShifts(ctx context.Context, opt *Options) (*Shifts, error) {
 	x := &Shifts{Order: LIDOrder}
 	order := slices.Clone(m.ends)

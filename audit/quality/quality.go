@@ -1,9 +1,7 @@
-// Package quality measures how well forwarding tables use a fabric: routes on
-// each cable, effective bisection bandwidth, contention of random
-// permutations and of shifts, disjoint paths.
-// It is for comparing routings, says nothing of whether they are right (verify
-// does), and knows no engine.
-// It makes no promise to other modules.
+// Package quality measures how well forwarding tables use a fabric: routes on each cable, effective
+// bisection bandwidth, contention of random permutations and of shifts, disjoint paths. It is for
+// comparing routings, and knows no engine; whether routings are right verify tells. It makes no
+// promise to other modules.
 package quality
 
 import (
@@ -29,12 +27,12 @@ const (
 type Options struct {
 	// CAOrder is the order of ports for shifts, as in lft.Routing; nil for that of LIDs.
 	CAOrder []fabric.PortID
-	// How many patterns of traffic to try, 0 for none: random bisections, random
-	// permutations, and shifts, which are chosen at random where there are more.
+	// How many patterns of traffic to try, 0 for none. If there are more shifts, they are chosen at
+	// random.
 	Bisections, Permutations, Shifts int
-	// Seed chooses them. The same seed has the same bisections and permutations of a
-	// fabric whatever its tables, so that tables can be compared by less than their
-	// intervals.
+	// Seed chooses the patterns. With one seed a fabric has the same
+	// bisections and permutations whatever its tables, so tables can be told
+	// apart by less than their intervals.
 	Seed    uint64
 	Hottest int // bounds the list of most loaded channels
 }
@@ -42,9 +40,9 @@ type Options struct {
 // Result is the figures of one set of tables.
 type Result struct {
 	Links Loads `json:"links"`
-	// AllToAll is the greatest relative load of a channel when every port sends to every
-	// LID: its routes times the rate of the fastest channel, over its own. A rate that is
-	// not known counts as the commonest.
+	// AllToAll is the greatest relative load of a channel if every port sends to every LID: its
+	// routes times the rate of the fastest channel, over its own rate. An unknown rate counts as
+	// the most common one.
 	AllToAll     float64       `json:"all_to_all"`
 	Hottest      []Channel     `json:"hottest"` // most loaded first; by GUID and port where equal
 	Bisection    *Bisection    `json:"bisection,omitempty"`
@@ -65,7 +63,7 @@ type Loads struct {
 	Gini     float64 `json:"gini"`   // 0 when all carry the same, near 1 when one carries all
 }
 
-// Channel is the way out of a switch by a port, to another switch.
+// Channel is the direction of a cable out of a switch by a port, to another switch.
 type Channel struct {
 	Switch   fabric.GUID    `json:"switch"`
 	Name     fabric.Name    `json:"name"`
@@ -107,7 +105,7 @@ func Measure(ctx context.Context, f *fabric.Fabric, t *lft.Tables, opt Options) 
 	return r, nil
 }
 
-// measurePatterns fills in what opt asks for.
+// measurePatterns measures the patterns that opt asks for.
 func (m *measurement) measurePatterns(ctx context.Context, r *Result, opt *Options) (err error) {
 	m.ends = text.Where(m.f.CAPorts(), func(p fabric.PortID) bool {
 		return m.f.PeerSwitch(p) != fabric.NoNode && m.f.LID(p) != 0 && m.f.PortCounts(p, fabric.ForBisection)
@@ -141,7 +139,7 @@ type measurement struct {
 	weight []float64 // by PortID: the load of a route on a channel between switches, on the fabric's scale
 
 	// Of patterns of traffic.
-	ends []fabric.PortID // that send
+	ends []fabric.PortID // ports that send and receive
 	rate []float64       // by PortID, see rates
 	next []fabric.NodeID // by PortID: the switch at the other end, or NoNode
 }

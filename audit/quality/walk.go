@@ -10,7 +10,7 @@ import (
 	"github.com/ibweave/ibweave/internal/par"
 )
 
-// rates is the data rate of each port's cable; all the same when any is unknown.
+// rates returns the data rate of each port's cable; 1 for all ports if any is unknown.
 func rates(f *fabric.Fabric) []float64 {
 	known := !slices.ContainsFunc(f.Cables(), func(c fabric.Cable) bool { return c.Link.Mbps() == 0 })
 	rate := make([]float64, f.NumPorts())
@@ -24,7 +24,7 @@ func rates(f *fabric.Fabric) []float64 {
 
 // trials collects the results of several patterns.
 type trials struct {
-	bandwidth  []float64 // by pattern: the mean of its routes, as in Bisection; 1 of no routes
+	bandwidth  []float64 // by pattern: the mean of its routes, as in Bisection; 1 without routes
 	contention []float64 // by pattern: the greatest relative load of a channel between switches
 	lost       int64     // routes that the tables do not deliver, of all
 }
@@ -36,7 +36,7 @@ type walker struct {
 	shuffled           []fabric.PortID
 	routes             []walked
 	at                 []fabric.NodeID // by route: the switch that it has come to
-	moving             []int32         // routes that are not at their end
+	moving             []int32         // routes that have not ended
 	hops               []hop           // of all routes, over channels between switches
 	count              []int32         // by channel: routes on it; all 0 between patterns
 }
@@ -47,7 +47,7 @@ type walked struct {
 	lid       fabric.LID
 	delivered bool
 	rate      float64       // of its slower host cable
-	share     float64       // of the rate of its slowest channel
+	share     float64       // what its slowest channel gives it
 	before    fabric.NodeID // a switch on it, to find loops
 }
 
@@ -57,7 +57,7 @@ type hop struct {
 	channel fabric.PortID
 }
 
-// tryAll tries n patterns, which draw gives to a walker.
+// tryAll tries n patterns; draw sets the i-th one in a walker.
 func (m *measurement) tryAll(ctx context.Context, n int, draw func(w *walker, i int)) (*trials, error) {
 	all := &trials{bandwidth: make([]float64, n), contention: make([]float64, n)}
 	var lost atomic.Int64
@@ -73,16 +73,16 @@ func (m *measurement) tryAll(ctx context.Context, n int, draw func(w *walker, i 
 	return all, err
 }
 
-// shuffle is a list in random order, good until the next one.
+// shuffle returns a list in random order, which the next call overwrites.
 func (w *walker) shuffle(list []fabric.PortID, source rand.Source) []fabric.PortID {
 	w.shuffled = append(w.shuffled[:0], list...)
 	rand.New(source).Shuffle(len(list), func(i, j int) { w.shuffled[i], w.shuffled[j] = w.shuffled[j], w.shuffled[i] })
 	return w.shuffled
 }
 
-// try has each sender send to its receiver, all at the same time. No port sends to itself or to
-// NoPort. Each port sends once at most, and receives once at most, so that host cables are
-// never shared.
+// try lets each sender send to its receiver, all at once, except to itself or
+// to NoPort. Each port sends once at most, and receives once at most, so host
+// cables are never shared.
 func (w *walker) try() (bandwidth, contention float64, lost int64) {
 	w.follow()
 	for _, h := range w.hops {
@@ -112,9 +112,10 @@ func (w *walker) try() (bandwidth, contention float64, lost int64) {
 	return 1, contention, lost
 }
 
-// follow fills in the routes and hops of the pattern, to the first LID of each receiver. All
-// routes go one hop at a time: the memory of one is waited for while others are looked up. A route that comes
-// to a switch again where it was after the last power of 2 hops is in a loop, and not delivered.
+// follow finds the routes and hops of the pattern, to the first LID of each
+// receiver. All routes go one hop at a time, so that waits for memory overlap.
+// A route that comes again to the switch where it was after the last power of
+// 2 hops is in a loop, and not delivered.
 func (w *walker) follow() {
 	m, f := w.m, w.m.f
 	w.routes, w.moving, w.hops = w.routes[:0], w.moving[:0], w.hops[:0]

@@ -8,14 +8,14 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// fewPorts and elsewhere are why a host is on no rail.
+// fewPorts and elsewhere are reasons why a host is on no rail.
 const (
 	fewPorts  = "less than half of the usual number of ports"
 	elsewhere = "half of the usual number of ports, and not on the leaves of their rails"
 )
 
-// findHomes finds where the port of each host on each rail belongs. Hosts without more than half of
-// the usual number of ports are left out unless they have half of them and these are where they
+// findHomes finds for each host and rail the leaf where its port belongs. It leaves out hosts
+// without more than half of the usual number of ports, except those with half of it, all where they
 // belong.
 func (x *finder) findHomes() {
 	x.votes, x.members = make(map[place]map[fabric.NodeID]int), make([]int, x.f.NumSwitches())
@@ -63,8 +63,9 @@ func (x *finder) findHomes() {
 	})
 }
 
-// homeOf finds the leaf where most hosts on the leaves of h have their ports of a rail, of those with
-// as many the first one, how many these hosts are, and of how many. Without any, home is NoNode.
+// homeOf returns the leaf where most hosts on the leaves of h have their port
+// of a rail, the first of equal ones; NoNode for none. hosts counts these
+// ports, and all counts those on any leaf.
 func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
 	home = fabric.NoNode
 	sum := make(map[fabric.NodeID]int)
@@ -82,8 +83,8 @@ func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) 
 	return home, hosts, all
 }
 
-// findMissing finds the rails that hosts have no port on, and should: most hosts on their leaves
-// have one, or most hosts of the fabric.
+// findMissing finds the rails where a host lacks a port, but most hosts on its leaves, or most
+// hosts of the fabric, have one.
 func (x *finder) findMissing() {
 	ports := make([]int, len(x.Rails)+1)
 	for i := range x.Hosts {
@@ -111,11 +112,11 @@ func (x *finder) findMissing() {
 	}
 }
 
-// list fills in what is told of hosts, leaves and rails.
+// list sets what is told of hosts, leaves and rails.
 func (x *finder) list() {
 	x.ends = make([][]fabric.PortID, len(x.Rails))
 	x.on = make([]uint64, x.f.NumSwitches())
-	ports := make([]int, x.f.NumSwitches()) // by leaf: on rails
+	ports := make([]int, x.f.NumSwitches()) // by leaf: ports on rails
 	for i := range x.Hosts {
 		h := &x.Hosts[i]
 		for k := range h.Ports {

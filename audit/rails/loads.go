@@ -12,27 +12,27 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Loads has the loads of traffic inside the rails under forwarding tables. A flow goes from a port to a LID
-// of another port.
+// Loads has the loads of traffic inside the rails, under forwarding tables. A flow goes from a port
+// to a LID of another port.
 type Loads struct {
 	Patterns []PatternLoads `json:"patterns"` // ring, tree, all-to-all
 	// Routes counts pairs of a port and a LID of another port of its rail that the tables deliver,
 	// Lost those that they do not deliver.
 	Routes int64 `json:"routes"`
 	Lost   int64 `json:"lost"`
-	// Leaving is routes that pass a switch that is not of their rail.
+	// Leaving counts routes that pass a switch of other rails only.
 	Leaving int64 `json:"leaving"`
 	// Exits are the cables by which routes leave their rail, those with most routes first.
 	Exits []Exit `json:"exits"`
-	// Between is routes between ports of different rails, all ports sending to all.
+	// Between is the load of routes between ports of different rails, if all ports send to all.
 	Between Load `json:"between"`
 }
 
-// PatternLoads is the load of a pattern that runs on each rail, the ranks of a rail being its ports
-// in natural order of their hosts.
+// PatternLoads has the loads of a pattern that runs on each rail. The ranks of a rail are its
+// ports, in natural order of their hosts.
 type PatternLoads struct {
 	Pattern string `json:"pattern"`
-	// Rails is each rail by itself. Together is all of them at the same time.
+	// Rails has the loads of each rail alone, Together that of all rails at once.
 	Rails    []Load `json:"rails"`
 	Together Load   `json:"together"`
 }
@@ -42,10 +42,10 @@ type Load struct {
 	Rail  int   `json:"rail,omitempty"` // 0 for several
 	Ranks int   `json:"ranks,omitempty"`
 	Flows int64 `json:"flows"` // that the tables deliver
-	// Slowdown is the time of the busiest cable over the time of the busiest host
-	// cable: 1 on a crossbar. It is 0 without flows.
+	// Slowdown is the time of the busiest cable over the time of the busiest host cable: 1 on a
+	// crossbar; 0 without flows.
 	Slowdown float64 `json:"slowdown"`
-	// Busiest is the cable between switches with most flows for its rate; nil where they carry none.
+	// Busiest is the cable between switches with most flows for its rate; nil if none has flows.
 	Busiest *Cable `json:"busiest"`
 }
 
@@ -62,8 +62,8 @@ type Exit struct {
 	port fabric.PortID
 }
 
-// Load measures tables of the fabric of r, and adds what they do wrong to its findings. It takes
-// O(switches x LIDs). Its only error is that of ctx.
+// Load computes the loads of tables of r's fabric, and adds findings about them to r. It takes
+// O(switches x LIDs). Errors: ctx's.
 func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	m := newMeter(r)
 	l := &Loads{Exits: []Exit{}}
@@ -92,7 +92,7 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 			}
 		}
 		loads.Together = m.load(together)
-		inside = together // at last of all-to-all
+		inside = together // at last those of all-to-all
 		l.Patterns = append(l.Patterns, loads)
 	}
 	slices.SortStableFunc(l.Exits, func(a, b Exit) int { return cmp.Compare(b.Flows, a.Flows) })
@@ -111,12 +111,12 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	return l, nil
 }
 
-// countRoutes counts the routes inside each rail, all of which all-to-all has, and makes findings of
-// those that are lost or leave.
+// countRoutes counts the routes inside each rail, and makes findings of those that are lost or
+// leave it. allToAll has the loads of all these routes.
 func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allToAll []Load) error {
 	type count struct {
 		leaving int64
-		stays   []bool // by switch
+		stays   []bool // by switch: its route to the LID stays on the rail
 	}
 	for rail, ends := range r.ends {
 		sources := make([]int64, r.f.NumSwitches())
@@ -163,10 +163,10 @@ func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allTo
 	return nil
 }
 
-// listedExits is how many cables a finding has.
+// listedExits bounds the cables that a finding lists.
 const listedExits = 8
 
-// meter relates loads to the rates of cables.
+// meter computes loads relative to the rates of cables.
 type meter struct {
 	r        *Result
 	channels []fabric.PortID // with a cable, of hosts on rails and between switches
@@ -187,7 +187,7 @@ func newMeter(r *Result) *meter {
 // load sums up the flows of a pattern by channel.
 func (m *meter) load(flows []int64) Load {
 	f := m.r.f
-	// Indices of the channels that take longest: inner between switches, host of hosts; -1 for none.
+	// Indices of the slowest channels: inner between switches, host at a host; -1 for none.
 	inner, host := -1, -1
 	longer := func(i, than int) bool {
 		n := flows[m.channels[i]]

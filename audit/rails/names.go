@@ -8,15 +8,16 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// kind is the members whose ports have the same keys.
+// kind is the members, as in Host.member, whose ports have the same keys.
 type kind struct {
 	keys  []string
 	hosts int
 }
 
-// findRails assigns a rail to each key of members' ports, then to ports without keys. The first rails
-// are those of the commonest kind of host with the usual number of ports, in its order. Keys of other
-// kinds follow, the commonest kinds first.
+// findRails assigns a rail to each key of members' ports, then to ports
+// without a key. The first rails are those of the most common kind of host
+// with the usual number of ports, in its order. Keys of other kinds follow,
+// the most common kinds first.
 func (x *finder) findRails() error {
 	x.rail = make(map[string]int)
 	x.onRail = make(map[place]int)
@@ -85,9 +86,9 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 	return kinds
 }
 
-// railLike finds the rail of the i-th key of a kind, whose ports are on these leaves; it is no
-// rail of another key of the kind. It returns the rail with which most ports of the key share
-// leaves, else the i-th of the first rails, 0 for none.
+// railLike finds the rail of the i-th key of a kind, which no other key of the kind has. on has the
+// leaves of the key's ports. It returns the rail with which most of these share leaves, else the
+// i-th of the first rails; 0 for none.
 func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails int) int {
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })
@@ -108,7 +109,7 @@ func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails
 	return best
 }
 
-// listNames lists the names of adapters of each rail.
+// listNames lists the rails with the names of their adapters.
 func (x *finder) listNames(rails int) {
 	for r := range rails {
 		adapters := []string{}
@@ -123,8 +124,8 @@ func (x *finder) listNames(rails int) {
 	}
 }
 
-// assign gives rails to the ports of a host. One without a key has the rail with most ports on its
-// leaf that the host has not.
+// assign gives rails to the ports of a host. A port without a key gets, of rails that the host
+// lacks, that with most ports on its leaf.
 func (x *finder) assign(h *Host) {
 	has := make(map[int]bool)
 	for i := range h.Ports {

@@ -1,12 +1,13 @@
 // Package rails finds the rails of a fabric: which port of each host is on which rail, which ports
-// are in each other's places, what is missing, and what routes and collective operations load. It
-// makes no promise to other modules.
+// are in each other's places, which are missing, and the loads of routes and of collective
+// operations. It makes no promise to other modules.
 //
-// In a cluster with rails each host has several ports, and each of them is cabled to another leaf:
-// port k of all hosts near each other to the same one. So a rail is told by two things. Ports of the
-// same name, mlx5_3, are on one rail on all hosts; where hosts call their adapters differently, those
-// on the same leaves are one rail, else those in the same place of their hosts' order. And a port
-// belongs on the leaf where the hosts beside it, which share leaves with its host, have theirs.
+// In a cluster with rails each host has several ports, each cabled to another
+// leaf: port k of hosts near each other to the same one. Ports of the same
+// name, such as mlx5_3, are on one rail on all hosts. If hosts call their
+// adapters differently, names on the same leaves are one rail, else names in
+// the same place of their hosts' order. A port belongs on the leaf where the
+// hosts that share leaves with its host have their port of the rail.
 package rails
 
 import (
@@ -25,7 +26,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// maxRails bounds the rails. Hosts have a dozen adapters, and four ports for each with planes.
+// maxRails bounds the rails. Hosts have a dozen adapters, with four ports each if there are planes.
 const maxRails = 64
 
 // The errors of Find.
@@ -38,10 +39,10 @@ var (
 type Result struct {
 	// By is the property that ports of one rail share: the names of adapters, or labels of their ports.
 	By     string `json:"by"`
-	Rails  []Rail `json:"rails"`  // in the order of the adapters of the commonest host
+	Rails  []Rail `json:"rails"`  // in the order of the adapters of the most common kind of host
 	Leaves []Leaf `json:"leaves"` // in natural order
 	Hosts  []Host `json:"hosts"`  // in natural order
-	// LeftOut is adapters that are on no rail.
+	// LeftOut lists adapters that are on no rail.
 	LeftOut  []names.LeftOut  `json:"left_out"`
 	Findings []verify.Finding `json:"findings"` // the gravest first
 
@@ -55,12 +56,12 @@ type Rail struct {
 	Rail     int      `json:"rail"`     // from 1
 	Adapters []string `json:"adapters"` // names, in natural order; a port of several is name[2]
 	Ports    int      `json:"ports"`
-	Leaves   int      `json:"leaves"` // where its ports belong
+	Leaves   int      `json:"leaves"` // number of leaves where its ports belong
 	Missing  int      `json:"missing"`
-	// Misplaced is ports that are on another leaf than they should be.
+	// Misplaced counts ports that are on another leaf than they should be.
 	Misplaced int `json:"misplaced"`
-	// MeetsAt is the level of switches at which the rail meets another one: 0 on leaves, 1 on spines,
-	// -1 nowhere.
+	// MeetsAt is the lowest level where the rail meets another: 0 for leaves, 1 for spines, -1 for
+	// none.
 	MeetsAt int `json:"meets_at"`
 }
 
@@ -77,51 +78,50 @@ type Leaf struct {
 type Host struct {
 	Host    string `json:"host"`
 	Ports   []Port `json:"ports"`   // in natural order of their adapters
-	Missing []int  `json:"missing"` // rails
+	Missing []int  `json:"missing"` // rails on which it lacks a port
 
-	homes  []fabric.NodeID // of Missing: the leaf where it belongs; NoNode where no host beside it has one either
+	homes  []fabric.NodeID // by index in Missing: the leaf where the port belongs, or NoNode
 	leaves []fabric.NodeID // ascending
-	member bool            // it is among those that say where the rails are
+	member bool            // it has more than half of the usual number of ports
 }
 
 // Port is a port of a host.
 type Port struct {
 	Rail    int             `json:"rail"`    // 0 for none
-	Adapter string          `json:"adapter"` // "" where the description does not say
+	Adapter string          `json:"adapter"` // "" if the description does not tell
 	Port    verify.Endpoint `json:"port"`
 	Leaf    verify.Endpoint `json:"leaf"` // what it is cabled to
-	// Home is the leaf where the hosts beside it have their ports of the rail.
+	// Home is the leaf where hosts that share leaves with this one have their ports of the rail.
 	Home fabric.GUID `json:"home"`
 
 	end        fabric.PortID
 	leaf, home fabric.NodeID
-	key        string // what ports of one rail have in common; "" where several ports of the host have it
+	key        string // name or label that ports of a rail share; "" if several of the host have it
 }
 
-// place is a rail of the hosts on a leaf.
+// place is a rail, of hosts on a leaf.
 type place struct {
 	leaf fabric.NodeID
 	rail int
 }
 
-// finder finds rails.
 type finder struct {
 	*Result
 	pattern *regexp.Regexp // see Find
 	leftOut map[string][]fabric.NodeID
-	usual   int                             // ports of a host
-	labels  bool                            // keys are labels, else names
+	usual   int                             // usual number of ports of a host
+	labels  bool                            // keys are labels, not names
 	rail    map[string]int                  // by key
-	onRail  map[place]int                   // ports of members
-	votes   map[place]map[fabric.NodeID]int // member hosts on the leaf, by the leaf where they have their port of the rail
-	members []int                           // by leaf: member hosts
+	onRail  map[place]int                   // number of members' ports
+	votes   map[place]map[fabric.NodeID]int // members on the leaf, by the leaf of their port on the rail
+	members []int                           // by leaf: number of members
 }
 
-// Find finds the rails of a fabric. pattern finds the names of a host and its adapter: see
-// names.Split. Hosts may count their adapters in different orders, so that the same
-// name is on different rails. If adapters have labels, which are their PCI addresses, Find takes the
-// rails by labels if fewer ports are misplaced then. It takes O(ports of hosts x ports of a host).
-// Errors: ErrNoRails, ErrTooMany.
+// Find finds the rails of a fabric. pattern finds the names of a host and its
+// adapter: see names.Split. If hosts count adapters in different orders, one
+// name is on different rails. So if adapters have labels, which are their PCI
+// addresses, Find takes these if fewer ports are misplaced then. It takes
+// O(ports of hosts x ports of a host). Errors: ErrNoRails, ErrTooMany.
 func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	r, err := find(f, pattern, false)
 	if f.Labelled() && (err == nil || errors.Is(err, ErrTooMany)) {
@@ -133,7 +133,7 @@ func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	return r, err
 }
 
-// misplaced counts ports.
+// misplaced counts misplaced ports.
 func (r *Result) misplaced() (n int) {
 	for i := range r.Rails {
 		n += r.Rails[i].Misplaced
@@ -141,9 +141,9 @@ func (r *Result) misplaced() (n int) {
 	return n
 }
 
-// IsRailed returns true where at least three quarters of the ports on rails are on the leaves where they
-// belong, and no rail has less than half the ports of another: else only some hosts have several ports, or they
-// are cabled by another plan.
+// IsRailed returns true if at least three quarters of the ports on rails are where they belong, and
+// no rail has less than half the ports of another. Else only some hosts have several ports, or they
+// are cabled by another rule.
 func (r *Result) IsRailed() bool {
 	ports, least, most := 0, math.MaxInt, 0
 	for i := range r.Rails {
@@ -222,7 +222,7 @@ func (x *finder) findHosts() {
 		h.member = 2*len(h.Ports) > x.usual
 		place := 0
 		for k := range h.Ports {
-			// Its place in the order of the leaves, which no adapter has.
+			// A key that no adapter has: the port's place in the order of leaves.
 			if p := &h.Ports[k]; len(h.Ports) == x.usual && p.key == "" {
 				place++
 				p.key = fmt.Sprintf("\x00%d", place)

@@ -84,10 +84,10 @@ func (x *finder) reportHost(h *Host) {
 	x.add(Swapped, int64(len(where)), ports, "%s has %d ports in each other's places: %s%s", h.Host, len(where), text.List(where, "and"), words)
 }
 
-// cure says which cables to exchange, one pair after another, so that ports come to the leaves where they
-// belong; "" where that brings none of them home.
+// cure says which cables to exchange, one pair after another, so that ports come to the leaves
+// where they belong; "" if no exchange helps.
 func (x *finder) cure(ports []*Port) string {
-	at := text.Each(ports, func(p *Port) fabric.PortID { return x.f.Peer(p.end) }) // where the cable of each port is
+	at := text.Each(ports, func(p *Port) fabric.PortID { return x.f.Peer(p.end) }) // the switch port of each
 	isOn := func(i int, leaf fabric.NodeID) bool { return x.f.Owner(at[i]) == leaf }
 	var steps []string
 	for i, p := range ports {
@@ -104,8 +104,7 @@ func (x *finder) cure(ports []*Port) string {
 	return "; exchange the cables " + strings.Join(steps, ", then ")
 }
 
-// cureOther is cure for a port and the first one of another host that is where it belongs, and the other
-// way around.
+// cureOther is cure for p and the first port that belongs where p is, and is where p belongs.
 func (x *finder) cureOther(p *Port) string {
 	for i := range x.Hosts {
 		for k := range x.Hosts[i].Ports {
@@ -117,7 +116,7 @@ func (x *finder) cureOther(p *Port) string {
 	return ""
 }
 
-// isOn returns true where a switch is of a rail.
+// isOn returns true if a switch is on a rail.
 func (r *Result) isOn(s fabric.NodeID, rail int) bool { return r.on[s]>>(rail-1)&1 != 0 }
 
 // railNames names the rails of a set.
@@ -135,13 +134,13 @@ func railNames(set uint64) string {
 	return "rails " + text.List(list, "and")
 }
 
-// reportMissing makes a finding of all hosts that lack a rail and the same leaf, or share leaves and
-// have none beside them with the rail.
+// reportMissing makes one finding of all hosts that lack a port on the same rail and leaf; if the
+// leaf is unknown, of those on the same leaves.
 func (x *finder) reportMissing() {
 	type lack struct {
 		rail   int
 		home   fabric.NodeID
-		leaves string // without home
+		leaves string // of the hosts; "" if home is known
 	}
 	hosts := make(map[lack][]*Host)
 	var order []lack
@@ -176,9 +175,9 @@ func (x *finder) reportMissing() {
 	}
 }
 
-// atPlaces looks at the ports of a leaf where hosts should be: a host's place is the port
-// number that all its other ports have on their leaves. It lists the places that have no cable,
-// or an adapter that is no host.
+// atPlaces finds ports of a leaf where hosts should have a cable: a host's place is the port number
+// that its other ports have on their leaves. It returns places without a cable, or with an adapter
+// that is no host, and words about them.
 func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
 	empty := 0
 	var foreign []string // adapters on no rail, by description
@@ -207,8 +206,8 @@ func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.Por
 	return ports, words
 }
 
-// reportNames makes a finding of each host that has names of adapters on other rails than most
-// hosts of all have them.
+// reportNames makes a finding of each host whose adapters' names are on other rails than most
+// hosts'.
 func (x *finder) reportNames() {
 	hosts := make(map[string]map[int]int) // by name and rail
 	for i := range x.Hosts {
@@ -236,7 +235,7 @@ func (x *finder) reportNames() {
 	}
 }
 
-// findMeetings finds the level at which each rail meets another one. Cables join levels from below.
+// findMeetings finds where rails meet. It adds cables level by level, from below.
 func (x *finder) findMeetings(level []int32) {
 	joins := graph.NewUnionFind[fabric.NodeID](x.f.NumSwitches())
 	for k := range slices.Max(level) + 1 {
@@ -259,8 +258,8 @@ func (x *finder) findMeetings(level []int32) {
 	}
 }
 
-// spread finds the rails of each switch: leaves have the rails of ports that belong there, other
-// switches those of lower switches that they are cabled to.
+// spread sets the rails of switches above the leaves: those of lower switches that they are cabled
+// to.
 func (r *Result) spread(level []int32) {
 	for k := int32(1); k <= slices.Max(level); k++ {
 		for s := range fabric.NodeID(len(level)) {

@@ -28,5 +28,5 @@ var TableRules = []verify.Rule{
 	{Name: Left, Severity: verify.Warning, Count: "routes", Summary: "routes within a rail pass switches of others"},
 }
 
-// allRules has both in the order of findings.
+// allRules has Rules and TableRules, in the order of findings.
 var allRules = slices.Concat(TableRules[:1], Rules, TableRules[1:])

@@ -41,7 +41,7 @@ func (d *Document) Print(b *text.Sheet, hosts []*Host) {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", h.Host, cmp.Or(p.Adapter, "-"), rail, p.Leaf.Unquoted())
 		}
 	}
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	d.printLoads(b)
 	d.printFindings(b)
 }
@@ -73,7 +73,7 @@ func (d *Document) printLoads(b *text.Sheet) {
 	}
 	printBusiest(t, "between rails", l.Between)
 	fmt.Fprint(t, "\n")
-	_ = t.Flush() // a buffer takes all
+	_ = t.Flush() // never fails
 	b.Row("inside rails", "%s, %s leave their rail", text.CountGrouped(l.Routes, "route", "routes"), text.Grouped(l.Leaving))
 	const most = 10
 	for i, e := range l.Exits {
@@ -85,7 +85,6 @@ func (d *Document) printLoads(b *text.Sheet) {
 	}
 }
 
-// printBusiest writes the busiest cable of a pattern.
 func printBusiest(t io.Writer, name string, l Load) {
 	if c := l.Busiest; c != nil {
 		fmt.Fprintf(t, "%s\t%s of %s\t%s\t-> %s\n", name, text.Grouped(c.Flows), text.CountGrouped(l.Flows, "flow", "flows"), c.From.Unquoted(), c.To.Unquoted())
@@ -94,7 +93,7 @@ func printBusiest(t io.Writer, name string, l Load) {
 	fmt.Fprintf(t, "%s\t0 of %s\tno cable between switches\n", name, text.CountGrouped(l.Flows, "flow", "flows"))
 }
 
-// printFindings writes findings, of each rule the first ones.
+// printFindings writes the first findings of each rule.
 func (d *Document) printFindings(b *text.Sheet) {
 	const most = 20
 	all, told := map[string]int{}, map[string]int{}

@@ -14,15 +14,15 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// base is the first line of what Encode makes, as JSON. After it come the forwarding tables, switch
-// by switch, a byte for each LID.
+// base is the JSON on the first line of Encode's output. After it come the forwarding tables,
+// switch by switch, a byte for each LID.
 type base struct {
 	Engine string     `json:"engine"`
 	Order  []int32    `json:"order"`
 	MaxLID fabric.LID `json:"max_lid"`
 
 	Fabric string `json:"fabric"` // as package topology writes it, with labels
-	// Names are those of all nodes, and Kinds those of all but switches.
+	// Names has the names of all nodes, and Kinds the kinds of all but switches.
 	Names map[fabric.GUID]string `json:"names,omitempty"`
 	Kinds []fabric.KindRule      `json:"kinds,omitempty"`
 }
@@ -54,7 +54,7 @@ func Encode(e *compile.Engine, r *lft.Routing) ([]byte, error) {
 	return data, nil
 }
 
-// Decode begins a session with the output of Encode. Errors: other data, and those of New.
+// Decode begins a session from the output of Encode. Errors: other data, and those of New.
 func Decode(ctx context.Context, data []byte) (*Session, error) {
 	line, rows, _ := bytes.Cut(data, []byte("\n"))
 	var h base

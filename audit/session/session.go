@@ -1,6 +1,7 @@
-// Package session tries changes of a fabric one after another, on the tables in force: cables and
-// switches that fail, are drained, slow down, come back or are plugged elsewhere. The page of
-// ibweave report --interactive uses it; it opens no files. It makes no promise to other modules.
+// Package session tries changes of a fabric one after another, on the tables
+// in force: cables and switches that fail, are drained, slow down, come back
+// or are plugged elsewhere. The page of ibweave report --interactive uses it;
+// it opens no files. It makes no promise to other modules.
 //
 // Every step has the result of a command for the same tables. For changed cables the
 // tables are those of compile --previous; a failure also has the result of whatif, and drained
@@ -24,7 +25,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Session is tables in force, and the steps that were taken from there. Not safe for concurrent use.
+// Session is tables in force, and the steps that led there. It is not safe for concurrent use.
 type Session struct {
 	states []*tried // the first one is the base, then one for each step
 	kept   *compile.Kept
@@ -33,12 +34,12 @@ type Session struct {
 // tried is a fabric with its tables after a step.
 type tried struct {
 	step    Step
-	whole   *fabric.Fabric // with the cables of what is drained
+	whole   *fabric.Fabric // with the cables of drained parts
 	drained []drained
 	drain.Tables
-	plan  *drain.Plan // that of the last steps in a row that drain; nil after other steps
-	back  *tried      // with plan: what was before the part that was drained last
-	loads []int64     // those of lft.ChannelLoads for the tables in force; nil until they are counted
+	plan  *drain.Plan // of the last steps in a row that drain; nil after other steps
+	back  *tried      // with plan: the state before the last part was drained
+	loads []int64     // lft.ChannelLoads of the tables in force; nil until they are counted
 }
 
 // drained is a part that is drained.
@@ -50,21 +51,21 @@ type drained struct {
 // Answer is the result of a step.
 type Answer struct {
 	Step string `json:"step"`
-	// Refused is why the step cannot be done; nothing has changed then, and the rest is empty.
+	// Refused is why the step cannot be done. Nothing has changed then, and other fields are empty.
 	Refused string `json:"refused,omitempty"`
 	// Before and After are the greatest loads.
 	Before drain.Load `json:"before"`
 	After  drain.Load `json:"after"`
-	// Changes are what a subnet manager writes, and Writes the same by switch.
+	// Changes counts what a subnet manager writes, and Writes lists it by switch.
 	Changes compile.Changes `json:"changes"`
 	Writes  []Write         `json:"writes"`
-	// Moved is how many pairs of CA or router ports and LIDs of others had a path before and
+	// Moved counts pairs of a CA or router port and a LID of another that had a path before and
 	// have another one now.
 	Moved int64 `json:"moved_pairs"`
 	Kept  bool  `json:"kept"` // entries changed only where they had to
-	// WhatIf is what whatif says of a failure, nil where parts are drained.
+	// WhatIf is the result of whatif for a failure; nil if parts are drained.
 	WhatIf *whatif.Case `json:"whatif,omitempty"`
-	// Drain is the plan of drain for all parts that are drained in a row.
+	// Drain is the plan of drain for all parts that steps in a row drain.
 	Drain *drain.Plan `json:"drain,omitempty"`
 	// Verify is the checker's verdict on the tables in force.
 	Verify *verify.Result `json:"verify"`
@@ -88,16 +89,16 @@ func New(ctx context.Context, e *compile.Engine, r *lft.Routing) (*Session, erro
 
 func (s *Session) now() *tried { return s.states[len(s.states)-1] }
 
-// scale is that of the fabric before the first step: the relative loads of all answers are on it.
+// scale returns the scale before the first step, for the relative loads of all answers.
 func (s *Session) scale() bound.Scale { return s.states[0].Compiled.Verify.Scale() }
 
-// Prepare makes the next step take less time. A caller calls it when it has some.
+// Prepare makes the next step faster. Callers use it when there is time.
 func (s *Session) Prepare() { s.kept.Start(s.now().Rest) }
 
-// Result is the tables in force after the last step.
+// Result returns the tables in force after the last step.
 func (s *Session) Result() *compile.Result { return s.now().Compiled }
 
-// Loads is lft.ChannelLoads of the tables in force. Not to be changed.
+// Loads returns lft.ChannelLoads of the tables in force. Callers must not change it.
 func (s *Session) Loads(ctx context.Context) (loads []int64, err error) {
 	x := s.now()
 	if x.loads == nil {
@@ -111,12 +112,12 @@ func (s *Session) Steps() []string {
 	return text.Each(s.states[1:], func(x *tried) string { return x.step.String() })
 }
 
-// Drained lists what is drained, as steps name it.
+// Drained lists the drained parts, as steps name them.
 func (s *Session) Drained() (list []string) {
 	return text.Each(s.now().drained, func(d drained) string { return d.at.String() })
 }
 
-// Clone is an independent copy: steps of the one are none of the other.
+// Clone returns an independent copy: steps of one do not change the other.
 func (s *Session) Clone() *Session {
 	return &Session{states: slices.Clip(s.states), kept: s.kept}
 }
@@ -128,7 +129,7 @@ func (s *Session) Undo() {
 	}
 }
 
-// Do does a step. Errors are those of compile.Run; if a step cannot be done, its Answer has the reason.
+// Do does a step. Errors: those of compile.Run; if a step cannot be done, Answer has the reason.
 func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	before := s.now()
 	a := &Answer{Step: step.String(), Writes: []Write{}}
@@ -158,13 +159,13 @@ func (s *Session) Do(ctx context.Context, step Step) (*Answer, error) {
 	return a, nil
 }
 
-// edit is the cables of a step: those at some ports go, then others come.
+// edit changes cables: those at the ports of out are unplugged, then those of in plugged in.
 type edit struct {
 	out []fabric.PortID
 	in  []fabric.Cable
 }
 
-// take finds the state after a step.
+// take returns the state after a step.
 func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error) {
 	now := s.now()
 	from, parts := now, now.drained
@@ -175,7 +176,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 		e.out, err = s.fail(ctx, step.At, a)
 	case Drain:
 		parts, err = now.drain(step.At)
-		if err == nil && (now.plan != nil || len(now.drained) == 0) { // else other steps came between: a plan has no such step
+		if err == nil && (now.plan != nil || len(now.drained) == 0) { // else other steps are in between
 			return s.plan(ctx, parts)
 		}
 	case Restore:
@@ -191,7 +192,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 		}
 	case Recable:
 		if e, err = now.recable(step.At, step.To); err == nil {
-			between := *now // not checked, between the halves of the step, as in a plan of move
+			between := *now // the cable is out: this state is not checked
 			rest, _ := restOf(now.whole.Without(e.out...), now.drained)
 			between.Rest, err = drain.Keep(ctx, now.Rest.Engine, rest, now.Rest.Routing, compile.Options{Kept: s.kept, Unverified: true})
 			from = &between
@@ -202,7 +203,7 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 	if err != nil {
 		return nil, err
 	}
-	// Nodes that had no cable for a while have the LIDs of the base.
+	// Nodes that had no cable for a while get their LIDs of the base again.
 	whole, err := s.states[0].whole.WithCables(append(now.whole.Without(e.out...).Cables(), e.in...))
 	if err != nil {
 		return nil, drain.Refuse("%v", err)
@@ -213,7 +214,6 @@ func (s *Session) take(ctx context.Context, step Step, a *Answer) (*tried, error
 	return next, err
 }
 
-// node finds the node of an end.
 func (x *tried) node(e End) (fabric.NodeID, error) {
 	n, ok := x.whole.NodeByGUID(e.Node)
 	if !ok {
@@ -225,7 +225,6 @@ func (x *tried) node(e End) (fabric.NodeID, error) {
 	return n, nil
 }
 
-// cabledPort finds a port with a cable.
 func (x *tried) cabledPort(e End) (fabric.PortID, error) {
 	n, err := x.node(e)
 	if err != nil {
@@ -238,7 +237,7 @@ func (x *tried) cabledPort(e End) (fabric.PortID, error) {
 	return p, nil
 }
 
-// part finds what is to fail or to be drained.
+// part returns what is to fail or to be drained.
 func (x *tried) part(e End) (drain.Part, error) {
 	if e.Port != 0 {
 		p, err := x.cabledPort(e)
@@ -275,8 +274,8 @@ func (s *Session) fail(ctx context.Context, at End, a *Answer) ([]fabric.PortID,
 	return part.Cables, err
 }
 
-// recable plugs the cable at one port into another instead of where it was. If that has a
-// cable, this one goes to where the first was: the two are exchanged.
+// recable moves the other end of the cable at port at to port to. If to has a cable, that goes to
+// the freed port: the two are exchanged.
 func (x *tried) recable(at, to End) (e edit, err error) {
 	f := x.whole
 	p, err := x.cabledPort(at)
@@ -329,8 +328,8 @@ func (s *Session) restore(at End) (e edit, left []drained, err error) {
 	return e, left, err
 }
 
-// restOf returns whole without some parts. It also returns the parts with their present cables,
-// which may differ from those when they were drained.
+// restOf returns whole without some drained parts. It also returns the parts with their present
+// cables, which may differ from those when they were drained.
 func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 	var cut []fabric.PortID
 	parts = slices.Clone(parts)
@@ -348,7 +347,7 @@ func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 	return whole.Without(cut...), parts
 }
 
-// drain lists what is drained with one more part.
+// drain lists the drained parts with one more.
 func (x *tried) drain(at End) ([]drained, error) {
 	part, err := x.part(at)
 	if err == nil && slices.ContainsFunc(x.drained, func(d drained) bool { return d.at == at }) {
@@ -357,7 +356,7 @@ func (x *tried) drain(at End) ([]drained, error) {
 	return append(slices.Clone(x.drained), drained{at, part}), err
 }
 
-// plan finds tables that lead around parts; the last part is new. Steps in a row that drain
+// plan finds tables that lead around parts, of which the last is new. Steps in a row that drain
 // make one plan with one window.
 func (s *Session) plan(ctx context.Context, parts []drained) (*tried, error) {
 	now := s.now()

@@ -17,9 +17,9 @@ type Kind string
 const (
 	Fail    Kind = "fail"    // a cable, or a switch with all of its cables
 	Drain   Kind = "drain"   // the same, while the cables stay
-	Restore Kind = "restore" // what failed or is drained, and the rate that a cable had
+	Restore Kind = "restore" // undoes these, and gives a cable its rate back
 	Slow    Kind = "slow"    // a cable has another rate
-	Recable Kind = "recable" // the cable at the first port goes to the second
+	Recable Kind = "recable" // moves the far end of the cable at a port to another port
 )
 
 // End is a node, or one of its ports.
@@ -28,7 +28,7 @@ type End struct {
 	Port fabric.PortNum // 0 for the node
 }
 
-// String is GUID or GUID:PORT.
+// String returns GUID or GUID:PORT.
 func (e End) String() string {
 	if e.Port == 0 {
 		return e.Node.String()
@@ -59,7 +59,7 @@ type Step struct {
 	To   End         // of Recable
 }
 
-// String is a step as ParseStep reads it.
+// String returns a step as ParseStep reads it.
 func (s Step) String() string {
 	text := string(s.Kind) + " " + s.At.String()
 	switch s.Kind {
@@ -106,15 +106,15 @@ func ParseStep(text string) (s Step, err error) {
 	return s, fmt.Errorf("%q: %s", text, want)
 }
 
-// Export is the steps so far for the command line.
+// Export is the steps so far, for the command line.
 type Export struct {
 	Command string `json:"command"` // DIR stands for the compiled directory of the base
 	File    string `json:"file,omitempty"`
 	Text    string `json:"text,omitempty"` // of File
 }
 
-// Export gives the command that plans the steps: drain if all of them drain, else move with a file of
-// its steps. The error is why there is none.
+// Export returns the command that plans the steps: drain if all of them drain, else move with a
+// file of its steps. The error says why there is none.
 func (s *Session) Export() (*Export, error) {
 	kinds := map[Kind]bool{}
 	for _, x := range s.states[1:] {
@@ -146,7 +146,7 @@ func (s *Session) Export() (*Export, error) {
 	return &Export{Command: "ibweave move DIR steps.yaml -o plan", File: "steps.yaml", Text: b.String()}, nil
 }
 
-// edits is a step of a file for package move: the cables that f has and g has not, then the others.
+// edits writes a step for package move: unplug what only f has, then plug what only g has.
 func edits(f, g *fabric.Fabric) string {
 	end := func(p fabric.PortID) End { return End{f.Node(f.Owner(p)).GUID, f.Num(p)} }
 	gone := text.Where(f.Cables(), func(c fabric.Cable) bool { return g.Peer(c.A) != c.B })

@@ -8,18 +8,19 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// LostHosts has hosts with several ports, by name, that lose all of them at once by a failure.
+// LostHosts names the hosts with several ports that lose all of them at once by a failure.
 type LostHosts struct {
 	// UntilWritten lists hosts that are lost until the subnet manager has written its tables:
 	// with the entries from before the failure, some switch with other hosts reaches none of
 	// their ports, but did before. CutOff is included.
 	UntilWritten []string `json:"until_written,omitempty"`
-	// CutOff lists hosts that stay lost. None of their ports is cabled to a part of the fabric
-	// with at least half as many host ports as the largest part, but one was before.
+	// CutOff lists hosts that stay lost. None of their ports is cabled to a
+	// part of the fabric with at least half as many host ports as the largest
+	// part, but one was before.
 	CutOff []string `json:"cut_off,omitempty"`
 }
 
-// compare sorts fewer hosts first: first by those that stay lost, then by the others.
+// compare orders fewer hosts first: by those that stay lost, then by the others.
 func (x *LostHosts) compare(y *LostHosts) int {
 	counts := func(h *LostHosts) []int {
 		if h == nil {
@@ -30,11 +31,11 @@ func (x *LostHosts) compare(y *LostHosts) int {
 	return slices.Compare(counts(x), counts(y))
 }
 
-// hosts are those with several ports.
+// hosts has the hosts with several ports.
 type hosts struct {
 	routing *lft.Routing
 	ports   [][]fabric.PortID // by host, those of lft.HostPorts
-	// Before any failure: by host, and the ports that all switches with hosts reach.
+	// Before any failure: by host, true if cut off; and ports that all switches with hosts reach.
 	cutOff  []bool
 	reached map[fabric.PortID]bool
 }
@@ -63,14 +64,14 @@ func (h *hosts) name(i int) string {
 	return host
 }
 
-// lost finds the hosts that lose all their ports where the cables at some ports are gone, as in
-// g. It returns nil where none does.
+// lost returns the hosts that lose all their ports if the cables at the ports of cut are gone, as
+// in g; nil if none does.
 func (h *hosts) lost(g *fabric.Fabric, cut []fabric.PortID) *LostHosts {
 	if len(h.ports) == 0 {
 		return nil
 	}
 	f := h.routing.Fabric
-	var ends []fabric.PortID // of switches, without a cable now
+	var ends []fabric.PortID // switch ports that lost their cable
 	for _, p := range cut {
 		for _, end := range []fabric.PortID{p, f.Peer(p)} {
 			if end != fabric.NoPort && f.IsSwitch(f.Owner(end)) && f.Peer(end) != fabric.NoPort {
@@ -81,7 +82,7 @@ func (h *hosts) lost(g *fabric.Fabric, cut []fabric.PortID) *LostHosts {
 	x := new(LostHosts)
 	cutOff := h.findCutOff(g)
 	for i, ports := range h.ports {
-		// Packets to a port are lost only where a switch sends them by what failed.
+		// Packets to a port are lost only if a switch sends them over a failed cable.
 		hit, safe := false, false
 		for _, p := range ports {
 			is := false
@@ -128,8 +129,8 @@ func (h *hosts) reaches(g *fabric.Fabric, s fabric.NodeID, ports []fabric.PortID
 	return false
 }
 
-// findCutOff finds by host whether no port of it is in a part of g with at least half as many
-// ports of hosts as the part with most has.
+// findCutOff returns true, by host, if each part of g that it is in has less than half as many host
+// ports as the largest part.
 func (h *hosts) findCutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size, most := make([]int, len(parts.List)), 0

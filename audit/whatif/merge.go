@@ -12,7 +12,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Read reads what the command writes as JSON. The error is a *fabric.ParseError.
+// Read reads the JSON output of the command. The error is a *fabric.ParseError.
 func Read(name string, data []byte) (*Result, error) {
 	r := new(Result)
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -34,7 +34,7 @@ func Read(name string, data []byte) (*Result, error) {
 	if r.Fail != Links && r.Fail != Switches {
 		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("%q fails: want links or switches", r.Fail)}
 	}
-	// Of n failures dealt out in turn.
+	// Failures are dealt out to the shards in turn.
 	if want := (r.Failures + shards - shard) / shards; r.Failures < 0 || len(r.Cases) != want {
 		return nil, &fabric.ParseError{File: name, Line: 1, Err: fmt.Errorf("%d cases, want %d for shard %d of %d of %d failures",
 			len(r.Cases), want, shard, shards, r.Failures)}
@@ -42,7 +42,7 @@ func Read(name string, data []byte) (*Result, error) {
 	return r, nil
 }
 
-// shard is which shard of how many r is, 1 of 1 for all of a run.
+// shard returns which shard r is, and of how many; 1 of 1 for a whole run.
 func (r *Result) shard() (shard, shards int, ok bool) {
 	if r.Shard == "" {
 		return 1, 1, true
@@ -51,9 +51,9 @@ func (r *Result) shard() (shard, shards int, ok bool) {
 	return shard, shards, err == nil && shard >= 1 && shard <= shards && fmt.Sprintf("%d/%d", shard, shards) == r.Shard
 }
 
-// Merge puts the results of all shards together: the same as one run without
-// shards. names are for errors: shards of different runs, one that is there twice,
-// one that is missing. The results are those of Read.
+// Merge joins the results of all shards, as read by Read, into that of one run
+// without shards. names are for errors: shards of different runs, and shards
+// that come twice or are missing.
 func Merge(names []string, results []*Result) (*Result, error) {
 	if len(results) == 0 {
 		return nil, fmt.Errorf("no results")
@@ -65,7 +65,7 @@ func Merge(names []string, results []*Result) (*Result, error) {
 	}
 	want := head(results[0])
 	all := want
-	all.Cases = []Case{} // which is not null in JSON
+	all.Cases = []Case{} // not null in JSON
 	if results[0].Shard == "" && len(results) > 1 {
 		return nil, fmt.Errorf("%s is no shard but all of a run", names[0])
 	}
@@ -75,7 +75,7 @@ func Merge(names []string, results []*Result) (*Result, error) {
 		if h := head(r); !reflect.DeepEqual(h, want) {
 			return nil, fmt.Errorf("%s and %s are not of the same run: %s", names[0], names[i], difference(&want, &h))
 		}
-		shard, of, _ := r.shard() // Read has refused others
+		shard, of, _ := r.shard() // Read refuses others
 		if i > 0 && of != shards {
 			return nil, fmt.Errorf("%s is one of %d shards, %s one of %d", names[0], shards, names[i], of)
 		}

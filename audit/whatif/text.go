@@ -41,7 +41,7 @@ func (r *Result) title() string {
 	return said
 }
 
-// Print writes for people the first failures of an order.
+// Print writes a result for people, with the first top failures in an order.
 func (r *Result) Print(b *text.Sheet, top int, order string) {
 	b.Width = 15
 	t := r.Totals()
@@ -102,7 +102,7 @@ func (r *Result) Print(b *text.Sheet, top int, order string) {
 	}
 }
 
-// printTable is a line for each case, with relative loads in routes on a cable of fastest, unless that is "".
+// printTable writes a line for each case; relative loads are routes on rate fastest, if any.
 func printTable(b *text.Sheet, cases []Case, fastest string) {
 	rows := [][]string{{"lost", "loops", "gone", "most", "blocks", "entries", "last", "blocks", "entries", ""}}
 	if fastest != "" {

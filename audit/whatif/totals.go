@@ -8,24 +8,24 @@ import (
 
 // Totals sum up a Result.
 type Totals struct {
-	// Failures that lose pairs, that take pairs away, that the engine refuses, that have more
-	// credit loops than before, and after which all was routed from scratch.
+	// How many failures lose pairs, take pairs away, are refused by the engine, have more credit
+	// loops than before, and were routed from scratch.
 	Lost              int `json:"failures_with_lost_pairs"`
 	Gone              int `json:"failures_with_gone_pairs"`
 	Refused           int `json:"failures_refused"`
 	CreditLoops       int `json:"failures_with_credit_loops"`
 	RoutedFromScratch int `json:"failures_routed_from_scratch"`
-	// Failures after which hosts lose all their ports until tables are written, and for good, and the most
-	// hosts that one takes.
+	// How many failures take all ports of hosts until tables are written, and for good, and the
+	// most hosts for one failure.
 	Away       int `json:"failures_with_hosts_until_written"`
 	CutOff     int `json:"failures_with_hosts_cut_off"`
 	MaxAway    int `json:"max_hosts_until_written"`
 	MaxCutOff  int `json:"max_hosts_cut_off"`
 	StepTotals `json:"first_step"`
-	Last       StepTotals `json:"last_step"`          // without failures after which all was routed from scratch
+	Last       StepTotals `json:"last_step"`          // without RoutedFromScratch
 	Trivial    int        `json:"failures_trivial"`   // see Case.Trivial
-	Cut        int64      `json:"trivial_gone_pairs"` // most pairs that one of these cuts off
-	// Groups is the most that each group in Before.Groups loses.
+	Cut        int64      `json:"trivial_gone_pairs"` // most pairs that a trivial failure cuts off
+	// Groups has the most that each group in Before.Groups loses.
 	Groups []groups.Worst `json:"host_groups,omitempty"`
 }
 
@@ -83,8 +83,8 @@ func (r *Result) Totals() (t Totals) {
 	return t
 }
 
-// Worst is how bad the worst case is: a credit loop that was not there before and a
-// fabric that the engine refuses are errors, lost pairs are warnings.
+// Worst returns how bad the worst case is: a credit loop that was not there before and a fabric
+// that the engine refuses are errors, lost pairs are warnings.
 func (r *Result) Worst() verify.Severity {
 	switch t := r.Totals(); {
 	case t.Refused > 0 || t.CreditLoops > 0:

@@ -1,8 +1,8 @@
 // Package whatif finds out what happens to a fabric when cables or switches
 // fail: who is cut off, how many forwarding entries a subnet manager has to
-// write, whether a credit loop comes up, and where the load goes. Each failure is
-// routed and verified by what changed where the engine can (lft.Incremental), else from
-// scratch. It makes no promise to other modules.
+// write, whether there is a credit loop, and where the load goes. If the
+// engine can (lft.Incremental), only what changed is routed and verified, else
+// all. It makes no promise to other modules.
 package whatif
 
 import (
@@ -33,7 +33,7 @@ const (
 	Switches = "switches" // a switch with all its cables
 )
 
-// Which cables fail, of Links; all with "": Options.Only.
+// Options.Only: which cables fail, with Links; "" for all.
 const (
 	SwitchCables = "isl"   // between two switches
 	HostCables   = "hosts" // with an end at a CA or router
@@ -41,21 +41,21 @@ const (
 
 // Options are the settings of Run.
 type Options struct {
-	Kind  string // Links where it is ""
+	Kind  string // "" for Links
 	Only  string
 	Depth int // how many fail together, 1 or 2
-	// At has Run try only failures that touch one of these switches; empty for all failures.
+	// At limits failures to those that touch one of these switches; empty for all failures.
 	At []fabric.NodeID
 	// Sample is how many failures to try, drawn at random without repetition; 0 tries
 	// all.
 	Sample int
 	Seed   uint64
-	// Shard is which of Shards parts to try, from 1; 0 for all. The failures of a
-	// shard do not depend on the machine.
+	// Shard is the part to try, from 1 to Shards; 0 for all. The failures of a shard do not depend
+	// on the machine.
 	Shard, Shards int
 	Workers       int // goroutines; 0 for one on each CPU. The result does not depend on it.
-	// Progress, if not nil, is told how many failures are done, of all. It is
-	// called from several goroutines.
+	// Progress, if not nil, is called with the numbers of failures done and of all, from several
+	// goroutines.
 	Progress func(done, total int)
 }
 
@@ -69,8 +69,8 @@ type Result struct {
 	Depth   int            `json:"depth"`
 	Sample  int            `json:"sample,omitempty"`
 	Seed    uint64         `json:"seed,omitempty"`
-	// Only is "isl" or "hosts" when only these cables fail; At is the switches that
-	// all failures touch one of.
+	// Only is "isl" or "hosts" if only these cables fail. At has switches of which all failures
+	// touch one; none for any.
 	Only   string        `json:"only,omitempty"`
 	At     []fabric.GUID `json:"at,omitempty"`
 	Shard  string        `json:"shard,omitempty"` // "2/5"
@@ -87,12 +87,12 @@ type Before struct {
 	CreditLoops int     `json:"credit_loops"`
 	MaxRoutes   int64   `json:"max_routes_per_link"`
 	MeanRoutes  float64 `json:"mean_routes_per_link"`
-	// MaxRelative is the greatest relative load, in routes on a cable of Fastest; 0 and "" where the
-	// rates of cables between switches are not known or do not differ.
+	// MaxRelative is the greatest relative load, in routes on a cable of Fastest; 0 and "" if rates
+	// between switches are unknown or do not differ.
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 	Fastest     string  `json:"fastest,omitempty"`
 	Entries     int64   `json:"entries"` // of all tables
-	// Hosts is how many hosts with several ports there are, see LostHosts.
+	// Hosts counts the hosts with several ports, see LostHosts.
 	Hosts int `json:"hosts_with_several_ports,omitempty"`
 	// Groups is nil without Result.AddGroups.
 	Groups []groups.State `json:"host_groups,omitempty"`
@@ -102,39 +102,38 @@ type Before struct {
 type Case struct {
 	Number int    `json:"number"` // among all failures of the fabric, from 0
 	Failed []Part `json:"failed"`
-	// Gone counts pairs with a port that has lost its own cable: no routing can save
-	// them. Lost counts pairs of ports that still have a cable and no longer reach
-	// each other, without those that did not before. If Lost is not 0, the failed part is a
-	// single point of failure.
+	// Gone counts pairs with a port that lost its own cable: no routing can
+	// save them. Lost counts pairs of ports that still have a cable, reached
+	// each other before, and no longer do. If Lost is above 0, the failed part
+	// is a single point of failure.
 	Gone int64 `json:"gone_pairs"`
 	Lost int64 `json:"lost_pairs"`
-	// CreditLoops that there are afterwards, of management traffic too.
+	// CreditLoops counts those after the failure, of management traffic too.
 	CreditLoops int `json:"credit_loops"`
-	// The first step, with the tables that are kept as far as they can be.
+	// The first step, with the tables kept as far as possible.
 	Step
-	// Last is the same for the last step, the tables of compile --previous: see lft.Options.Rebalance. It
-	// is nil when all was routed from scratch.
+	// Last is the same for the last step, the tables of compile --previous: see
+	// lft.Options.Rebalance. It is nil if all was routed from scratch.
 	Last *Step `json:"last,omitempty"`
-	// Hosts is nil where none loses all its ports at once.
+	// Hosts is nil if no host loses all its ports at once.
 	Hosts *LostHosts `json:"hosts_lost_at_once,omitempty"`
-	// Groups is the groups of hosts that lose uplinks or hosts.
+	// Groups lists the groups of hosts that lose uplinks or hosts.
 	Groups []groups.Loss `json:"host_groups,omitempty"`
-	// Refused is why the engine cannot route what is left; nothing of the routing holds then.
+	// Refused is why the engine cannot route what is left; routing figures are then not set.
 	Refused string `json:"refused,omitempty"`
-	// RoutedFromScratch says that all entries were made again, so that some may have changed
-	// without need.
+	// RoutedFromScratch is set if all entries were made again: some may have changed without need.
 	RoutedFromScratch bool `json:"anew,omitempty"`
 }
 
 // Step is tables after a failure.
 type Step struct {
-	// What a subnet manager has to write since before the failure. A switch without any cable
-	// has nothing.
+	// What a subnet manager writes, against the tables before the failure; nothing to a switch
+	// without a cable.
 	compile.Changes
-	// MaxRoutes is on the most loaded channel between switches.
+	// MaxRoutes is the load of the busiest channel between switches.
 	MaxRoutes int64 `json:"max_routes_per_link"`
-	// MaxRelative is the greatest relative load, in routes on a cable of the rate Before.Fastest;
-	// 0 where Fastest is empty.
+	// MaxRelative is the greatest relative load, in routes on a cable of rate Before.Fastest; 0 if
+	// that is "".
 	MaxRelative float64 `json:"max_relative_load,omitempty"`
 }
 
@@ -150,12 +149,12 @@ type Part struct {
 	Label   string `json:"label,omitempty"`
 	ToLabel string `json:"to_label,omitempty"`
 	Host    bool   `json:"host,omitempty"` // a cable with an end at a CA or router
-	// Ambiguous and ToAmbiguous say that the name alone does not tell which node it is.
+	// Ambiguous and ToAmbiguous are set if the name alone does not tell which node it is.
 	Ambiguous   bool `json:"ambiguous,omitempty"`
 	ToAmbiguous bool `json:"to_ambiguous,omitempty"`
 }
 
-// Names names what fails.
+// Names returns the names of what fails.
 func (c *Case) Names() string {
 	return strings.Join(text.Each(c.Failed, Part.String), " and ")
 }
@@ -174,21 +173,21 @@ func (p Part) String() string {
 	return a.At(p.Port, p.Label) + " - " + name(p.ToName, p.To, p.ToAmbiguous).At(p.ToPort, p.ToLabel)
 }
 
-// Trivial says that a case is cables of hosts alone, and harms these hosts only. before is
+// Trivial returns true if only cables of hosts fail, and only these hosts are harmed. before is
 // that of the Result.
 func (c *Case) Trivial(before *Before) bool {
 	return c.hosts() == len(c.Failed) && c.Refused == "" && c.Lost == 0 && c.CreditLoops <= before.CreditLoops
 }
 
-// hosts is how many cables of hosts fail.
+// hosts counts the failed cables of hosts.
 func (c *Case) hosts() int { return text.CountIf(c.Failed, func(p Part) bool { return p.Host }) }
 
 // Orders are the names of the orders that Sort knows.
 var Orders = []string{"harm", "load", "entries", "name"}
 
-// Sort puts the cases in one of Orders: the most harm first, the most loaded link first, the most
-// entries to write first, or by the names of what fails. Cases that are equal in that, and all with another
-// order, are in the order of harm.
+// Sort sorts the cases by one of Orders: the most harm first, the most loaded link first, the most
+// entries to write first, or by the names of what fails. Equal cases, and all with another order,
+// are in the order of harm.
 func (r *Result) Sort(order string) {
 	by, ok := map[string]func(a, b *Case) int{
 		"load":    (*Case).compareLoad,
@@ -205,10 +204,10 @@ func (r *Result) Sort(order string) {
 	slices.SortFunc(r.Cases, func(a, b Case) int { return cmp.Or(by(&a, &b), a.compare(&b)) })
 }
 
-// compare puts the case that does more harm first: a routing that is refused, lost
-// pairs, credit loops, fewer cables of hosts (which cut off their hosts in any
-// fabric), hosts that lose all their ports, pairs that are gone, the load of the most loaded link,
-// entries to write.
+// compare puts the case that does more harm first. It compares, in this order:
+// a refused routing, lost pairs, credit loops, fewer cables of hosts (which
+// cut off their hosts in any fabric), hosts that lose all their ports, pairs
+// that are gone, the greatest load, entries to write.
 func (c *Case) compare(d *Case) int {
 	refused := func(c *Case) int { return min(len(c.Refused), 1) }
 	return cmp.Or(
@@ -218,14 +217,14 @@ func (c *Case) compare(d *Case) int {
 	)
 }
 
-// compareLoad puts the case with the greater load first, that of times where rates differ.
+// compareLoad puts the case with the greater load first: the relative load, if rates differ.
 func (c *Case) compareLoad(d *Case) int {
 	return cmp.Or(cmp.Compare(d.MaxRelative, c.MaxRelative), cmp.Compare(d.MaxRoutes, c.MaxRoutes))
 }
 
 // failure is one or two parts that fail.
 type failure struct {
-	number int             // of those that Options.Kind and Only leave
+	number int             // among those that Options.Kind and Only allow
 	cut    []fabric.PortID // ports of a switch, or both ends of a cable
 	parts  []Part
 }
@@ -260,7 +259,7 @@ func listParts(f *fabric.Fabric, opt *Options) (list []failure) {
 	return list
 }
 
-// listFailures lists the failures of the sample and the shard, and counts those of all shards.
+// listFailures lists the failures of the sample and the shard. all counts those of all shards.
 func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 	parts := listParts(f, opt)
 	total, which := len(parts), func(i int) []int { return []int{i} }
@@ -273,7 +272,7 @@ func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 			return []int{a, a + 1 + i}
 		}
 	}
-	var at []int // those that touch the switches asked for
+	var at []int // failures that touch a switch of opt.At
 	if len(opt.At) > 0 {
 		touches := func(p fabric.PortID) bool { return slices.Contains(opt.At, f.Owner(p)) }
 		for i := range total {
@@ -300,7 +299,7 @@ func listFailures(f *fabric.Fabric, opt *Options) (list []failure, all int) {
 	return list, len(chosen)
 }
 
-// draw draws a sample of n numbers, ascending, by Floyd's algorithm, which needs no list of all; or takes all.
+// draw returns a sample of the numbers below n, ascending, by Floyd's algorithm, or all of them.
 func draw(n int, opt *Options) (list []int) {
 	first := 0
 	if opt.Sample > 0 {
@@ -350,7 +349,7 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 	if opt.Shards > 0 {
 		r.Shard = fmt.Sprintf("%d/%d", opt.Shard, opt.Shards)
 	}
-	// All are cloned before the first of them changes the tables that it has.
+	// Clone all before the first of them changes its tables.
 	trials := make(chan *trial, par.Workers(opt.Workers, len(list)))
 	first := newTrial(base, route, base.Verify.Scale())
 	r.Before.Hosts = len(first.hosts.ports)
@@ -378,8 +377,8 @@ func Run(ctx context.Context, base *compile.Result, route compile.Options, opt O
 // trial is the data of one worker.
 type trial struct {
 	base     *compile.Result
-	previous *lft.Routing    // of base, which is kept if the engine can
-	route    compile.Options // of drain.Keep
+	previous *lft.Routing    // routing of base, to keep if the engine can
+	route    compile.Options // for drain.Keep
 	scale    bound.Scale
 	hosts    *hosts
 }
@@ -390,7 +389,7 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 	}
 	t := &trial{base, base.Routing, route, scale, findHosts(base.Routing)}
 	if _, ok := base.Engine.Engine.(lft.IncrementalEngine); ok {
-		// As compile --previous: without the LIDs of virtual ports.
+		// As compile --previous does: without the LIDs of virtual ports.
 		if len(base.Routing.Fabric.VirtualLIDs()) > 0 {
 			physical := *base.Routing
 			physical.Fabric = physical.Fabric.WithoutVirtualLIDs()
@@ -401,7 +400,7 @@ func newTrial(base *compile.Result, route compile.Options, scale bound.Scale) *t
 	return t
 }
 
-// try has something fail.
+// try routes and verifies what a failure leaves.
 func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	c := Case{Number: x.number, Failed: x.parts}
 	g := t.base.Routing.Fabric.Without(x.cut...)
@@ -414,8 +413,8 @@ func (t *trial) try(ctx context.Context, x *failure) (Case, error) {
 	return c, err
 }
 
-// AddGroups adds sums by groups of hosts: of the fabric of base before any failure, and
-// the losses by each failure. A nil set adds none. base is that of Run. The error is that of ctx.
+// AddGroups adds sums by groups of hosts of set, if not nil: of the fabric of base before any
+// failure, and the losses by each failure. base is that of Run. Errors: ctx's.
 func (r *Result) AddGroups(ctx context.Context, base *compile.Result, set *groups.Set) (err error) {
 	if set == nil {
 		return nil
@@ -437,7 +436,7 @@ func (r *Result) AddGroups(ctx context.Context, base *compile.Result, set *group
 	return err
 }
 
-// withLIDs returns g with its LIDs, and with those of virtual ports on ports that still have a cable.
+// withLIDs returns g with LIDs, and those of virtual ports on ports that still have a cable.
 func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
 	virtual := t.base.Routing.Fabric.VirtualLIDs()
 	maps.DeleteFunc(virtual, func(_ fabric.LID, p fabric.PortID) bool { return g.LID(p) == 0 })
@@ -447,8 +446,8 @@ func (t *trial) withLIDs(g *fabric.Fabric) (*fabric.Fabric, error) {
 	return lft.AssignLIDs(g, lft.LIDOptions{LMC: lft.KeepLMC}) // once, for all steps
 }
 
-// takeSteps routes and verifies g, which a failure leaves, as compile --previous --first-step does, and
-// then without --first-step.
+// takeSteps routes and verifies g, which a failure leaves, as compile --previous does with
+// --first-step and then without.
 func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error {
 	g, err := t.withLIDs(g)
 	if err != nil {
@@ -474,7 +473,8 @@ func (t *trial) takeSteps(ctx context.Context, c *Case, g *fabric.Fabric) error 
 	return nil
 }
 
-// describe fills in the figures of the tables after a failure, and what a subnet manager has to write for them.
+// describe sets the figures of c: of the tables after a failure, and of what a subnet manager
+// writes.
 func (t *trial) describe(c *Case, r *compile.Result) {
 	g, v := r.Routing.Fabric, r.Verify
 	c.Changes = compile.ChangesSince(t.base.Routing, r.Routing)
@@ -487,7 +487,7 @@ func (t *trial) describe(c *Case, r *compile.Result) {
 	}
 }
 
-// countUnjoined counts the pairs of g that no cables join in the whole fabric either.
+// countUnjoined counts the pairs of g that are in different parts of the whole fabric.
 func (t *trial) countUnjoined(g *fabric.Fabric) (n int64) {
 	if u := &t.base.Verify.Unicast; u.Unreachable+u.Loops == 0 {
 		return 0
@@ -512,9 +512,9 @@ func (t *trial) countUnjoined(g *fabric.Fabric) (n int64) {
 	return n
 }
 
-// One is the case that Run lists for the failure of the cable at a port, or of the switch that
-// has the port, with relative loads on a scale if its rates differ. With route.Kept it takes
-// less time. The error is also that there is no such part.
+// One returns the case of Run for the failure of the cable at a port, or of the switch that has the
+// port. If rates of scale differ, relative loads are on it. It is faster with route.Kept. The error
+// may be that there is no such part.
 func One(ctx context.Context, base *compile.Result, route compile.Options, kind string, at fabric.PortID, scale bound.Scale) (*Case, error) {
 	f := base.Routing.Fabric
 	if k := route.Kept; k != nil {

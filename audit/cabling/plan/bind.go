@@ -11,36 +11,35 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 )
 
-// spot is a port that a plan names: of a node of the fabric, or of one that only the plan
-// has.
+// spot is a port that a plan names: of a node of the fabric, or of an invented node.
 type spot struct {
-	node fabric.NodeID // from NumNodes of the fabric on: index of an invented node
+	node fabric.NodeID // a NodeID of the fabric, or NumNodes + index of an invented node
 	num  fabric.PortNum
 }
 
 // invented is a node that the plan names and the fabric lacks.
 type invented struct {
 	name  string
-	typ   fabric.NodeType // 0 while only its cables can tell
+	typ   fabric.NodeType // 0 until guessTypes
 	host  string
 	ports map[fabric.PortNum]string // by number: its label, or ""
 }
 
-// bound is a cable of the plan and the ports that it names.
+// bound is a cable of the plan with the ports that its ends name.
 type bound struct {
 	cable *Cable
 	ends  [2]spot
 }
 
-// substitute is a cable in the right port of a switch, to another adapter of the host that
-// the plan names.
+// substitute is a cable in the right port of a switch, but to another adapter of the host than the
+// plan names.
 type substitute struct {
 	cable  *Cable
-	end    int           // of the cable: the adapter that the plan names
-	actual fabric.PortID // of the adapter that is there
+	end    int           // of the cable, where the plan names an adapter
+	actual fabric.PortID // of the adapter that is there instead
 }
 
-// binder finds the ports that a plan means.
+// binder finds the ports that the names of a plan mean.
 type binder struct {
 	f           *fabric.Fabric
 	x           *index
@@ -49,10 +48,10 @@ type binder struct {
 	invented    []invented
 	byName      map[string]fabric.NodeID // invented nodes, by folded name
 	mentioned   []bool                   // by NodeID of f
-	placeholder map[string]bool          // by placeKey: stands in several places
+	placeholder map[string]bool          // by placeKey: the end is a placeholder
 	unfilled    map[fabric.NodeID]bool   // invented nodes that are placeholders
 	substitutes []substitute
-	filled      int // placeholders for which some host is there
+	filled      int // placeholders where the fabric has some host
 }
 
 // bind finds the ports of all cables. It takes O(nodes + cables).
@@ -96,11 +95,12 @@ func (b *binder) bind() error {
 	return nil
 }
 
-// placeKey is an end without its place.
+// placeKey returns device and port of an end, without its place.
 func placeKey(e End) string { return fold(e.Device) + "\x00" + fold(e.Port) }
 
-// findPlaceholders finds ends that stand in several places, as "Server 1 IB Port 1" in every rack of
-// ndth2s.csv of UFM's plugin for NDTs: no name of a node, but a place for one.
+// findPlaceholders marks ends that stand in several places, such as "Server 1
+// IB Port 1" in every rack of ndth2s.csv of UFM's plugin for NDTs. They name
+// no node: any host may be there.
 func (b *binder) findPlaceholders() {
 	at := map[string]string{}
 	b.placeholder = map[string]bool{}
@@ -118,8 +118,8 @@ func (b *binder) findPlaceholders() {
 	}
 }
 
-// resolve finds the port that an end names. Its number is 0 when it names an adapter of
-// several ports and does not say which.
+// resolve finds the port that an end names. The number is 0 if the end names an adapter of several
+// ports but no port of it.
 func (b *binder) resolve(e End) (spot, error) {
 	spec := parsePort(e.Port)
 	if e.Place != "" && b.placeholder[placeKey(e)] {
@@ -188,7 +188,6 @@ func (b *binder) adapter(e End, spec portSpec) (spot, bool) {
 	return spot{}, false
 }
 
-// onNode finds a port of a node.
 func (b *binder) onNode(n fabric.NodeID, e End, spec portSpec) (spot, error) {
 	if b.f.IsSwitch(n) {
 		return b.onSystem([]fabric.NodeID{n}, e, spec)
@@ -202,7 +201,7 @@ func (b *binder) onNode(n fabric.NodeID, e End, spec portSpec) (spot, error) {
 	return spot{}, fmt.Errorf("%q is no port of %q; want one like %q", e.Port, e.Device, "Port 1")
 }
 
-// labelled finds the port on which the name of a port is printed.
+// labelled finds the port whose printed label is the name in spec; false for none or several.
 func (b *binder) labelled(nodes []fabric.NodeID, spec portSpec) (spot, bool) {
 	if !b.f.Labelled() {
 		return spot{}, false
@@ -259,7 +258,7 @@ func (b *binder) onSystem(list []fabric.NodeID, e End, spec portSpec) (spot, err
 		e.Device, len(list), b.f.Node(list[0]).GUID)
 }
 
-// chipPort returns a port of a chip as UFM writes it.
+// chipPort writes the name of a port of a chip as UFM does.
 func chipPort(p names.Chip, num int) string {
 	switch p.Card {
 	case 'L':
@@ -270,7 +269,7 @@ func chipPort(p names.Chip, num int) string {
 	return fmt.Sprintf("U%d/%d", p.Unit, num)
 }
 
-// unknown is a port of a node that only the plan has.
+// unknown returns a port of an invented node, for a device that the fabric lacks.
 func (b *binder) unknown(e End, spec portSpec) (spot, error) {
 	switch {
 	case spec.card != 0 || spec.unit != 0:
@@ -296,10 +295,10 @@ func (b *binder) unknown(e End, spec portSpec) (spot, error) {
 	return b.inventAdapter(base, e.Device, num)
 }
 
-// node is an invented node.
+// node returns the invented node of a NodeID.
 func (b *binder) node(n fabric.NodeID) *invented { return &b.invented[int(n)-b.f.NumNodes()] }
 
-// invent is the node of a name that only the plan has.
+// invent returns the invented node of a name; the first call for the name adds it.
 func (b *binder) invent(name string, typ fabric.NodeType) fabric.NodeID {
 	key := fold(name)
 	if n, ok := b.byName[key]; ok {
@@ -318,7 +317,8 @@ func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
 	return b.inventPort(n, num, "")
 }
 
-// inventPort is a port of an invented node; num 0 is any number for a label.
+// inventPort returns a port of an invented node. For a label it uses num, or the next number
+// without a label.
 func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error) {
 	x := b.node(n)
 	if label != "" {
@@ -340,8 +340,9 @@ func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error
 	return spot{n, fabric.PortNum(num)}, nil
 }
 
-// number finds the ports of adapters that a cable names without their number: the one
-// that the cable is in, the only one with a cable, or the only one.
+// number sets the port number where an end names an adapter without one: the
+// port that the cable is in, else the adapter's only port with a cable.
+// Otherwise it returns an error.
 func (b *binder) number(x *bound) error {
 	for i := range x.ends {
 		s, other := &x.ends[i], x.ends[1-i]
@@ -367,7 +368,7 @@ func (b *binder) number(x *bound) error {
 	return nil
 }
 
-// port is the port of the fabric at a spot, NoPort when it has none.
+// port returns the fabric's port at a spot; NoPort if the fabric has none.
 func (b *binder) port(s spot) fabric.PortID {
 	if int(s.node) >= b.f.NumNodes() || s.num == 0 || s.num > b.f.Node(s.node).NumPorts {
 		return fabric.NoPort
@@ -375,7 +376,7 @@ func (b *binder) port(s spot) fabric.PortID {
 	return b.f.Port(s.node, s.num)
 }
 
-// isSwitch returns true for a switch of the fabric, or a node that only the plan has and names as one.
+// isSwitch returns true for a switch of the fabric, and for an invented one.
 func (b *binder) isSwitch(n fabric.NodeID) bool {
 	if int(n) < b.f.NumNodes() {
 		return b.f.IsSwitch(n)
@@ -383,8 +384,8 @@ func (b *binder) isSwitch(n fabric.NodeID) bool {
 	return b.node(n).typ == fabric.Switch
 }
 
-// guessTypes makes switches of the nodes that only the plan has and that have a
-// port above 2, or are not cabled to switches alone; the others are adapters.
+// guessTypes sets unknown types of invented nodes: a switch has a port above 2, or a cable to a
+// node that is no switch; others are adapters.
 func (b *binder) guessTypes() {
 	types := make(map[fabric.NodeID]fabric.NodeType)
 	for i := range b.bound {
@@ -400,9 +401,10 @@ func (b *binder) guessTypes() {
 	}
 }
 
-// substitute finds the adapter that is in the place of one that the fabric lacks: another one
-// of the same host, as UFM's expected_report.json has one miswired, or any for a placeholder.
-// It must be cabled to the port that the plan says, and the plan must not name it.
+// substitute replaces an invented adapter by the one in its place: for a
+// placeholder any, else one of the same host, as in UFM's
+// expected_report.json. That adapter must be cabled to the port that the plan
+// says, and the plan must not name it elsewhere.
 func (b *binder) substitute(x *bound) {
 	for i, s := range x.ends {
 		p := b.port(x.ends[1-i])
@@ -431,8 +433,8 @@ func (b *binder) substitute(x *bound) {
 	}
 }
 
-// agree takes cables that are listed twice as one, and refuses a port that should lead to
-// two.
+// agree merges cables that are listed twice. A second, different cable for a port is an error, or
+// skipped if the plan is lenient.
 func (b *binder) agree() error {
 	at := make(map[spot]*Cable, 2*len(b.bound))
 	kept := b.bound[:0]

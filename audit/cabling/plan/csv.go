@@ -11,16 +11,16 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// The columns that a plan needs. Those of the second device follow those of the first one.
+// The columns that a plan needs: device and port of the first end, then of the second.
 const (
 	device = iota
 	port
-	required = 4 // how many there are
+	required = 4 // number of these columns
 )
 
-// A column is known by the letters and digits of its name, in lower case: a word for the end of
-// the cable and a word for device or port, in either order. The first words of each list
-// are UFM's.
+// Column names are compared by their letters and digits, in lower case. A name is a word for the
+// end of the cable and a word for device or port, in either order. The first words of each list are
+// UFM's.
 var (
 	endWords = [2][]string{
 		{"start", "source", "src", "from", "local", "left", "near", "a", "aside", "sidea", "aend", "enda", "1", "von", "quelle", "quell"},
@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// columnKey is the letters and digits of the name of a column.
+// columnKey returns the letters and digits of a column's name, in lower case.
 func columnKey(name string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
@@ -44,9 +44,9 @@ func columnKey(name string) string {
 	}, strings.ToLower(name))
 }
 
-// columnNamed finds which device a column is about, -1 where its name does not tell, and whether it is
-// that or its port. A word for the end
-// alone is the device.
+// columnNamed finds what a column has. side is the end of the cable, -1 if the
+// name does not tell; thing is device or port. A word for the end alone means
+// the device. ok is false for other names.
 func columnNamed(name string) (side, thing int, ok bool) {
 	key := strings.TrimPrefix(columnKey(name), "fields") // #Fields:StartDevice of UFM
 	for thing, words := range thingWords {
@@ -66,24 +66,22 @@ func columnNamed(name string) (side, thing int, ok bool) {
 	return 0, 0, false
 }
 
-// header says where the columns are.
+// header has the indices of the columns.
 type header struct {
 	at     [required]int // -1 for none
-	places [2][]int      // columns that say where the devices are
+	places [2][]int      // for each end, the columns with the place of its device
 }
 
-// maxTitle is how many rows may stand above the header.
+// maxTitle bounds the rows above the header.
 const maxTitle = 20
 
-// csvRow is a row of a CSV file.
 type csvRow struct {
 	line   int
 	fields []string
 }
 
-// csv reads NDTs and other CSV. Rows whose first field begins with # after the header are
-// comments. A row without a second device and port is a port that stays free, as UFM
-// writes ports that are down.
+// csv reads NDTs and other CSV. After the header, a row that begins with # is a comment. A row
+// without a second device and port is skipped, as UFM writes ports that are down.
 func (r *reader) csv(data []byte) error {
 	rows, err := r.rows(data)
 	if err != nil {
@@ -101,9 +99,9 @@ func (r *reader) csv(data []byte) error {
 	return nil
 }
 
-// separator returns the character between fields: the comma, semicolon, tab or bar that the first lines
-// have most of, or the one that a first line sep=; names, as Excel reads it. rest is
-// the text without that line, and skipped is 1 if there was one.
+// separator returns the character between fields: the one in a first line sep=; as Excel reads it,
+// else the most frequent of comma, semicolon, tab and bar in the first lines. rest is the text
+// without a line sep=, and skipped is 1 if there was one.
 func separator(data []byte) (comma rune, rest []byte, skipped int) {
 	const separators = ",;\t|"
 	line, behind, _ := bytes.Cut(data, []byte("\n"))
@@ -121,7 +119,7 @@ func separator(data []byte) (comma rune, rest []byte, skipped int) {
 	return comma, data, 0
 }
 
-// rows splits the file.
+// rows splits the file into rows, without empty ones.
 func (r *reader) rows(data []byte) ([]csvRow, error) {
 	comma, data, skipped := separator(data)
 	c := csv.NewReader(bytes.NewReader(data))
@@ -150,7 +148,8 @@ func (r *reader) rows(data []byte) ([]csvRow, error) {
 	}
 }
 
-// header finds the header and the first row behind it. Without one there are four columns.
+// header finds the header, and the first row after it. Without one, the first four columns are
+// used.
 func (r *reader) header(rows []csvRow) (*header, int, error) {
 	var best *header
 	most, at := 1, 0
@@ -185,8 +184,9 @@ func isCable(fields []string) bool {
 		strings.ContainsAny(fields[1], digits) && strings.ContainsAny(fields[3], digits)
 }
 
-// headerOf takes a row for a header and returns how many of the four columns it has. Where names do not
-// tell the end, as in Device, Port, Device, Port, the first column is of the first device.
+// headerOf reads a row as a header; found counts the required columns. If
+// names do not tell the end, as in Device, Port, Device, Port, the first
+// column belongs to the first device.
 func headerOf(fields []string) (h *header, found int) {
 	h = &header{at: [required]int{-1, -1, -1, -1}}
 	for i, f := range fields {
@@ -213,7 +213,7 @@ func headerOf(fields []string) (h *header, found int) {
 			}
 		}
 	}
-	if len(h.places[0]) == 0 { // the four columns alone: nothing tells a place
+	if len(h.places[0]) == 0 { // no column tells places
 		return h, found
 	}
 	for i := range max(0, h.at[device]) { // rack and height before the device
@@ -227,7 +227,6 @@ func headerOf(fields []string) (h *header, found int) {
 	return h, found
 }
 
-// row reads a row.
 func (r *reader) row(h *header, row csvRow) error {
 	if strings.HasPrefix(row.fields[0], "#") {
 		return nil

@@ -9,29 +9,30 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Expected is a fabric as a plan wants it.
+// Expected is the fabric that a plan describes.
 type Expected struct {
-	// Fabric has the nodes that the plan names, those of the fabric with their GUIDs, and
-	// its cables. Cables that no plan names are as they are in the fabric: those between
-	// the chips of a chassis and those to aggregation nodes, and all of a kind of which
-	// the plan has none (see Unjudged).
+	// Fabric has the nodes that the plan names, with the GUIDs of the real
+	// fabric, and its cables. Cables that the plan does not judge are as in
+	// the real fabric: those between chips of a chassis, those to aggregation
+	// nodes, and kinds that the plan lacks (see Unjudged).
 	Fabric *fabric.Fabric
 	// Invented has the GUIDs of nodes that only the plan has. No device has them.
 	Invented map[fabric.GUID]bool
 	// Problems are rows of the plan that were left out.
 	Problems []*fabric.ParseError
-	// Unjudged says which cables the plan says nothing about, in words; nil for none.
+	// Unjudged names the kinds of cables that the plan lacks; nil for none.
 	Unjudged []string
 
 	*binder
 	number []int // by NodeID of f, then of invented nodes: index in the builder, or -1
 }
 
-// Bind finds the nodes and ports of f that a plan means, and makes the fabric that the
-// plan wants. A device is, in this order: a node of that GUID; an adapter that the port
-// names ("HOST ibp11s0f0"); a switch system, whose ports may be on several chips ("Blade
-// 16_Port 2/20" is port 20 of the chip that describes itself as .../L16/U2); a node of
-// that description or name; a host with one adapter; else a node that the fabric lacks.
+// Bind finds the nodes and ports of f that a plan names, and makes the fabric
+// that the plan describes. A device is the first of these: a node of that
+// GUID; an adapter that the port names ("HOST ibp11s0f0"); a switch system,
+// whose ports may be on several chips ("Blade 16_Port 2/20" is port 20 of the
+// chip that describes itself as .../L16/U2); a node of that description or
+// name; a host with one adapter; else a node that the fabric lacks.
 //
 // Errors are *fabric.ParseError: a name that means several nodes, a port that no node of
 // the kind can have, a port with two cables. Bind takes O(nodes + ports + cables).
@@ -41,7 +42,7 @@ func Bind(f *fabric.Fabric, p *Plan) (*Expected, error) {
 		return nil, err
 	}
 	e := &Expected{binder: b, Problems: b.plan.Problems, Invented: map[fabric.GUID]bool{}}
-	switches, hosts := true, true // the plan has none of these cables
+	switches, hosts := true, true // the plan has no cables of this kind
 	for i := range b.bound {
 		if b.isSwitch(b.bound[i].ends[0].node) && b.isSwitch(b.bound[i].ends[1].node) {
 			switches = false
@@ -60,13 +61,13 @@ func Bind(f *fabric.Fabric, p *Plan) (*Expected, error) {
 	return e, err
 }
 
-// build makes the fabric. switches is set if the plan has no cables between switches,
-// hosts if it has none to hosts.
+// build makes the fabric. switches is set if the plan has no cables between switches, hosts if none
+// of hosts.
 func (e *Expected) build(switches, hosts bool) (*fabric.Fabric, error) {
 	f := e.f
 	in := e.members(switches, hosts)
 	e.number = make([]int, f.NumNodes()+len(e.invented))
-	ports := make([]fabric.PortNum, len(e.number)) // highest that the plan names
+	ports := make([]fabric.PortNum, len(e.number)) // by node: the highest that the plan names
 	for i := range e.bound {
 		for _, s := range e.bound[i].ends {
 			ports[s.node] = max(ports[s.node], s.num)
@@ -166,8 +167,8 @@ func (b *binder) members(switches, hosts bool) []bool {
 	return in
 }
 
-// systemOf tells systems of several chips apart: by their GUID, else by the name that their cards
-// have; "" for none.
+// systemOf returns a key for the system of a switch: its GUID, else the name that its cards share;
+// "" for none.
 func (x *index) systemOf(s fabric.NodeID) string {
 	if g := x.f.Node(s).SystemGUID; g != 0 {
 		return g.String()
@@ -182,7 +183,7 @@ func (x *index) systemOf(s fabric.NodeID) string {
 func (x *index) planned(p, q fabric.PortID) bool {
 	m, n := x.f.Owner(p), x.f.Owner(q)
 	if x.f.IsSwitch(m) && x.f.IsSwitch(n) {
-		// Inside a chassis are those between two chips of one system, unless both are on leaf
+		// A cable between two chips of one system is inside the chassis, unless both are on leaf
 		// cards, whose ports are on the front.
 		return m == n || x.parts[m].Card == 'L' && x.parts[n].Card == 'L' || x.systemOf(m) == "" || x.systemOf(m) != x.systemOf(n)
 	}
@@ -195,13 +196,13 @@ type Verdict struct {
 	// Planned counts the cables of the plan, AsPlanned those of them that are in the fabric.
 	Planned   int `json:"planned"`
 	AsPlanned int `json:"as_planned"`
-	// Placeholders counts cables to hosts that the plan does not name, such as "Server 1"
-	// of every rack, where some host is.
+	// Placeholders counts cables to hosts without a name, such as "Server 1" of every rack, where
+	// the fabric has some host.
 	Placeholders    int        `json:"placeholders"`
 	Miswired        []Miswired `json:"miswired"`
 	MissingInFabric []Listed   `json:"missing_in_fabric"`
 	MissingInPlan   []Listed   `json:"missing_in_plan"`
-	Unjudged        []string   `json:"unjudged"` // kinds of cables that the plan does not have
+	Unjudged        []string   `json:"unjudged"` // kinds of cables that the plan lacks
 }
 
 // Miswired is a cable that is not where the plan has it.
@@ -214,11 +215,11 @@ type Miswired struct {
 // Listed is a cable in a list.
 type Listed struct {
 	Cable string `json:"cable"`          // DEVICE/PORT - DEVICE/PORT, as UFM's reports have it
-	File  string `json:"file,omitempty"` // where the plan has it; "" where it has not
+	File  string `json:"file,omitempty"` // of the plan; "" if the plan lacks the cable
 	Line  int    `json:"line,omitempty"`
 }
 
-// String is lines for people.
+// String writes the verdict as lines of text.
 func (v *Verdict) String() string {
 	s := fmt.Sprintf("%s: %s as planned, %s miswired, %s missing in the fabric, %s missing in the plan",
 		text.CountGrouped(v.Planned, "cable", "cables"), text.Grouped(v.AsPlanned), text.Grouped(len(v.Miswired)),
@@ -235,11 +236,10 @@ func (v *Verdict) String() string {
 	return s
 }
 
-// listed is a cable of the plan in a list.
 func listed(c *Cable) Listed { return Listed{Cable: c.String(), File: c.File, Line: c.Line} }
 
-// Judge makes the verdict of what cabling.Check found with the fabric that the plan wants,
-// and the findings that it cannot see: hosts cabled by another adapter.
+// Judge makes the verdict of r, which cabling.Check found with e.Fabric as the expectation. It also
+// returns findings that Check cannot see: hosts cabled by another adapter.
 func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	f := e.f
 	w := newWriter(f)
@@ -291,7 +291,8 @@ func (e *Expected) Judge(r *cabling.Result) (*Verdict, []verify.Finding) {
 	return v, findings
 }
 
-// otherAdapters adds cables to another adapter of the host that the plan names.
+// otherAdapters adds to v the cables to another adapter of the host that the plan names, and
+// returns their findings.
 func (e *Expected) otherAdapters(v *Verdict, w *writer) []verify.Finding {
 	var list []verify.Finding
 	for _, s := range e.substitutes {

@@ -22,7 +22,7 @@ type portSpec struct {
 	unit  int    // 0 when it names no chip
 	num   int    // 0 when it names no port by number
 	label string // as printed on the cage, "1/12/2"; "" for none
-	slot1 bool   // the label may have the slot of the only card in front, as IB1/12/2
+	slot1 bool   // after IB, the label may begin with the slot of the only card: IB1/12/2
 }
 
 var (
@@ -35,7 +35,7 @@ var (
 	hostUnit  = regexp.MustCompile(`(?i)^u(\d{1,2})(?:/p(\d{1,3}))?$`)
 )
 
-// parsePort takes the name of a port apart. What it does not know stays text alone.
+// parsePort takes the name of a port apart. Of a name of unknown form it sets only text.
 func parsePort(text string) portSpec {
 	s := fold(text)
 	p := portSpec{text: text}
@@ -63,9 +63,9 @@ func parsePort(text string) portSpec {
 	return p
 }
 
-// cageNumber is the port number that a label of a switch with one chip means, 0 for other
-// labels: ASIC/cage/port or cage/port where two ports are in a cage, as Quantum-2 switches
-// number them, and slot/port as MLNX-OS does, where the only slot is 1.
+// cageNumber returns the port number for a label on a switch of one chip; 0 for unknown labels.
+// Labels are ASIC/cage/port or cage/port, with two ports in a cage, on Quantum-2 switches, and
+// slot/port of MLNX-OS, where the only slot is 1.
 func cageNumber(label string) int {
 	var n []int
 	for _, field := range strings.Split(label, "/") {
@@ -78,7 +78,7 @@ func cageNumber(label string) int {
 	if len(n) == 3 && n[0] == 1 {
 		n = n[1:]
 	} else if len(n) == 2 && n[0] == 1 {
-		return n[1] // of cage 1, too
+		return n[1] // right for port 1/x in cage 1 too
 	}
 	if len(n) != 2 || n[0] > 32 || n[1] > 2 {
 		return 0
@@ -95,11 +95,11 @@ type index struct {
 	host   table        // adapters, by the name of their host
 }
 
-// table has nodes by their names in several forms, see keysOf.
+// table maps names, in the forms of keysOf, to nodes.
 type table map[string][]fabric.NodeID
 
-// keysOf returns a name with case and blanks folded, with blanks for _, and without its domain,
-// so that no two forms of names are taken for each other: fold yields no leading blank.
+// keysOf returns a name in three forms: folded, with blanks for _, and without its domain. Prefixes
+// that fold cannot yield keep the forms apart.
 func keysOf(name string) [3]string {
 	return [3]string{fold(name), " _" + fold(strings.ReplaceAll(name, "_", " ")), " ." + withoutDomain(fold(name))}
 }
@@ -112,8 +112,8 @@ func (t table) add(name string, n fabric.NodeID) {
 	}
 }
 
-// find is the nodes of a name, by case and blanks folded, else with _ for blanks, else
-// those that have a domain behind the name, or lack the one that it has.
+// find returns the nodes of a name: equal when folded, else with _ for blanks, else
+// with a domain that only the node or only the name has.
 func (t table) find(name string) []fabric.NodeID {
 	keys := keysOf(name)
 	if short := keys[2][2:]; short != keys[0] {
@@ -127,8 +127,8 @@ func (t table) find(name string) []fabric.NodeID {
 	return nil
 }
 
-// withoutDomain is a name without what follows the first dot of its first word: node17 mlx5_0
-// for node17.cluster.example.com mlx5_0.
+// withoutDomain cuts the first word of a name at its first dot: node17 mlx5_0 for
+// node17.cluster.example.com mlx5_0.
 func withoutDomain(name string) string {
 	word, rest, blank := strings.Cut(name, " ")
 	host, domain, _ := strings.Cut(word, ".")
@@ -165,7 +165,7 @@ func newIndex(f *fabric.Fabric) *index {
 	return x
 }
 
-// one is the only node of a list, or the one of several whose name is exactly that.
+// one returns the only node of a list, or the only one whose name or description is exactly name.
 func (x *index) one(list []fabric.NodeID, name string) (fabric.NodeID, bool) {
 	if len(list) == 1 {
 		return list[0], true

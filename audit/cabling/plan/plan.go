@@ -2,11 +2,12 @@
 // differs from it: cables that are miswired, missing in the fabric, or missing in the plan.
 // It makes no promise to other modules.
 //
-// A plan names cables as operators write them: a device and one of its ports at each end.
-// Three forms are read. UFM's network definition table (NDT) is CSV with a header, the
-// short one of four columns or the long one with racks and cable lengths (from the tables
-// and scripts that Mellanox/ufm_sdk_3.0 publishes). Other CSV has four columns, with a header or
-// without one. ibutils' .topo has a section for each system (ibdm-topo-file(1)).
+// A plan names cables as operators write them: a device and one of its ports
+// at each end. Three forms are read. UFM's network definition table (NDT) is
+// CSV with a header, the short one of four columns or the long one with racks
+// and cable lengths (from the tables and scripts that Mellanox/ufm_sdk_3.0
+// publishes). Other CSV has four columns, with a header or without one.
+// ibutils' .topo has a section for each system (ibdm-topo-file(1)).
 //
 // Bind finds the ports of a fabric that the names of a plan mean; bind.go says how.
 package plan
@@ -24,7 +25,7 @@ type Plan struct {
 	Files    []string
 	Cables   []Cable // in the order of the files
 	Problems []*fabric.ParseError
-	lenient  bool // leave rows out that make no sense, and list them as Problems
+	lenient  bool // skip rows that make no sense, and list them as Problems
 }
 
 // skip leaves a row out if the plan is lenient; else it returns the error.
@@ -47,8 +48,8 @@ type Cable struct {
 // End is one end of a cable, as written, without blanks around it.
 type End struct {
 	Device, Port string
-	// Place is the rack and height, where the plan has columns for them. It matters only
-	// where the same device and port stand in several places: then they are placeholders.
+	// Place is the rack and height, if the plan has such columns. It matters only if the same
+	// device and port stand in several places: then they are placeholders.
 	Place string
 }
 
@@ -64,7 +65,6 @@ func (e End) String() string {
 // String is both ends, as in the reports of UFM.
 func (c *Cable) String() string { return c.Ends[0].String() + " - " + c.Ends[1].String() }
 
-// fail is an error about a cable.
 func (c *Cable) fail(format string, args ...any) *fabric.ParseError {
 	return &fabric.ParseError{File: c.File, Line: c.Line, Text: c.Text, Err: fmt.Errorf(format, args...)}
 }
@@ -79,8 +79,9 @@ const (
 // Forms lists the forms, the one that most sites have first.
 var Forms = []string{NDT, CSV, Topo}
 
-// Parse reads a plan in any form; name is the file's, for messages. A lenient plan leaves out
-// rows that make no sense, here and in Bind. Errors are *fabric.ParseError, and the plan is nil then.
+// Parse reads a plan of any form; name is the file's, for errors. If lenient
+// is set, it and Bind skip rows that make no sense. Errors are
+// *fabric.ParseError, with a nil plan.
 func Parse(name string, data []byte, lenient bool) (*Plan, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if bytes.IndexByte(data, '\n') < 0 { // as Excel on a Mac ends lines
@@ -115,7 +116,6 @@ func Join(plans ...*Plan) *Plan {
 	return all
 }
 
-// reader reads one file.
 type reader struct {
 	name string
 	*Plan
@@ -125,7 +125,7 @@ func (r *reader) error(line int, text, format string, args ...any) *fabric.Parse
 	return &fabric.ParseError{File: r.name, Line: line, Text: text, Err: fmt.Errorf(format, args...)}
 }
 
-// add adds a cable of a row.
+// add adds the cable of a row, unless a name is missing or too long.
 func (r *reader) add(line int, text string, a, b End) error {
 	for _, e := range []End{a, b} {
 		switch {

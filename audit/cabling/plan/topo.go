@@ -23,8 +23,7 @@ var (
 	topoArrow  = regexp.MustCompile(`\s-(?:\S*-)?>\s`)
 )
 
-// recognizeTopo returns true if data is a .topo file: if an arrow comes before any line
-// that looks like CSV.
+// recognizeTopo returns true for a .topo file: an arrow comes before any line like CSV.
 func recognizeTopo(data []byte) bool {
 	n := 0
 	for line := range bytes.Lines(data) {
@@ -44,7 +43,6 @@ func recognizeTopo(data []byte) bool {
 	return false
 }
 
-// topo reads a .topo file.
 func (r *reader) topo(data []byte) error {
 	system := ""
 	n := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/ibweave/ibweave/fabric/names"
 )
 
-// writer names the ports of a fabric as operators do. Each name is proven: it is read
-// back, and where it would mean another port, or several, the GUID takes its place.
+// writer names the ports of a fabric as operators do. It reads each name back; if the name does not
+// mean this port alone, it writes the GUID instead.
 type writer struct {
 	f *fabric.Fabric
 	b *binder
@@ -19,14 +19,14 @@ type writer struct {
 
 func newWriter(f *fabric.Fabric) *writer { return &writer{f, &binder{f: f, x: newIndex(f)}} }
 
-// means returns true if an end, read back, names port p.
+// means returns true if e, read back, names port p.
 func (w *writer) means(e End, p fabric.PortID) bool {
 	w.b.invented, w.b.byName = nil, map[string]fabric.NodeID{}
 	s, err := w.b.resolve(e)
 	return err == nil && int(s.node) < w.f.NumNodes() && s == spot{w.f.Owner(p), w.f.Num(p)}
 }
 
-// name is a port as UFM's NDT has it: by label where the fabric has labels.
+// name returns a port as in UFM's NDT, by label if it has one.
 func (w *writer) name(p fabric.PortID) End {
 	f, n, num := w.f, w.f.Owner(p), int(w.f.Num(p))
 	name := f.Name(n).Text
@@ -54,8 +54,8 @@ func (w *writer) name(p fabric.PortID) End {
 	return w.first(p, append(tries, End{Device: name, Port: byNumber}), byNumber, "\r\n", strings.TrimSpace)
 }
 
-// first is the first of several names that is read back as a port and has none of some characters,
-// else its GUID and port.
+// first returns the first end, with its device cleaned, that names p when read back and whose
+// device has no character of without; if there is none, the GUID and port.
 func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean func(string) string) End {
 	for _, e := range tries {
 		if e.Device = clean(e.Device); e.Device != "" && !strings.ContainsAny(e.Device, without) && w.means(e, p) {
@@ -65,7 +65,7 @@ func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean
 	return End{Device: w.f.Node(w.f.Owner(p)).GUID.String(), Port: port}
 }
 
-// cable writes a cable of the fabric like Cable.String, the switch second.
+// cable writes a cable like Cable.String, with the host before the switch.
 func (w *writer) cable(p, q fabric.PortID) string {
 	if w.f.IsSwitch(w.f.Owner(p)) && !w.f.IsSwitch(w.f.Owner(q)) {
 		p, q = q, p
@@ -80,8 +80,9 @@ func (w *writer) cable(p, q fabric.PortID) string {
 	return c.String()
 }
 
-// Write writes the cables of a fabric as a plan of one of Forms, in the order of ports, without
-// cables inside a chassis and to aggregation nodes. Errors are those of out.
+// Write writes the cables of a fabric as a plan of one of Forms, in the order
+// of ports. Cables inside a chassis and to aggregation nodes are left out.
+// Errors are those of out.
 func Write(out io.Writer, f *fabric.Fabric, form string) error {
 	w := newWriter(f)
 	switch form {
@@ -93,7 +94,7 @@ func Write(out io.Writer, f *fabric.Fabric, form string) error {
 	return w.table(out, []string{"#StartDevice", "StartPort", "EndDevice", "EndPort", "LinkType"}, []string{"Data"})
 }
 
-// planned yields the cables that a plan has, hosts first.
+// planned yields the cables that a plan lists; the host's end comes first.
 func (w *writer) planned(yield func(p, q fabric.PortID) bool) {
 	for _, c := range w.f.Cables() {
 		a, z := c.A, c.B
@@ -106,7 +107,7 @@ func (w *writer) planned(yield func(p, q fabric.PortID) bool) {
 	}
 }
 
-// table writes CSV: a row for each cable, with the fields in more behind it.
+// table writes CSV: the header, then a row for each cable that ends with the fields of more.
 func (w *writer) table(out io.Writer, header, more []string) error {
 	rows := [][]string{header}
 	for p, q := range w.planned {
@@ -124,7 +125,7 @@ func (w *writer) table(out io.Writer, header, more []string) error {
 func (w *writer) topo(out io.Writer) error {
 	sections := map[string]*strings.Builder{}
 	var order []*strings.Builder
-	for q, p := range w.planned { // from the switch
+	for q, p := range w.planned { // the section is that of p, the switch
 		a, z := w.topoName(p), w.topoName(q)
 		s := sections[a.Device]
 		if s == nil {
@@ -162,7 +163,7 @@ func (w *writer) topoName(p fabric.PortID) End {
 	return w.first(p, append(tries, End{Device: name, Port: port}), port, `/#,;>"`, func(s string) string { return strings.Join(strings.Fields(s), "_") })
 }
 
-// topoType is the type of a node's system: its model where the description says it.
+// topoType returns the type of a node's system: a switch's described model, else such as HCA2.
 func (w *writer) topoType(p fabric.PortID) string {
 	n := w.f.Owner(p)
 	x := w.f.Node(n)
