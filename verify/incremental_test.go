@@ -432,4 +432,16 @@ func TestIncrementalCheckerMovedCable(t *testing.T) {
 	w.Start(snapshot(t, x, before), good, r)
 	got, changed = short.Must2(w.Check(t.Context(), snapshot(t, x, before), &state.State{Fabric: before, Tables: one}, verify.Options{Complete: true}))(t)
 	sameResult(t, got, want, changed)
+	// What it does not know it does not check by changes: lanes, ports to come, and other numbers.
+	lanes := &state.State{Fabric: before, Tables: good, SL2VL: lft.NewSL2VL(before, lft.ConstantVL(0))}
+	plain := &state.State{Fabric: before, Tables: good}
+	for i, c := range []struct {
+		s        *state.State
+		complete bool
+		x        *fabric.StableIndex
+	}{{lanes, true, x}, {plain, false, x}, {plain, true, fabric.NewStableIndex(before)}} {
+		w.Start(snapshot(t, x, before), good, r)
+		_, changed = short.Must2(w.Check(t.Context(), snapshot(t, c.x, before), c.s, verify.Options{Complete: c.complete}))(t)
+		short.Equal(t, changed, false, i)
+	}
 }
