@@ -247,7 +247,8 @@ func (w *logWatch) line(text []byte) {
 		return
 	}
 	switch {
-	case strings.HasSuffix(l.Message, "since we are exiting"): // an answer that came after its SIGTERM
+	case strings.HasSuffix(l.Message, "since we are exiting"), // an answer that came after its SIGTERM,
+		strings.HasSuffix(l.Message, "failed (IB_INSUFFICIENT_RESOURCES)"): // or a request after it (osm_req.c)
 	case l.Level == levelError:
 		if run.NumErrors++; run.NumErrors <= maxErrors {
 			run.Errors = append(run.Errors, l.Message)

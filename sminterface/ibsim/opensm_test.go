@@ -123,6 +123,8 @@ func TestPieces(t *testing.T) {
 		"Jan 01 00:00:01 000000 [2] 0x04 -> ucast_mgr_route: building routing with 'x' routing algorithm...\n" +
 		"Jan 01 00:00:02 000000 [2] 0x01 -> a: ERR 1\nJan 01 00:00:02 500000 [2] 0x02 -> osm_ucast_mgr_process: x tables configured on all switches\n" +
 		"Jan 01 00:00:03 000000 [2] 0x02 -> SUBNET UP\n" +
+		"Jan 01 00:00:03 500000 [3] 0x01 -> sm_process: ERR 1A02: Ignoring received mad - since we are exiting\n" +
+		"Jan 01 00:00:03 600000 [3] 0x01 -> mcast_mgr_set_mft_block: ERR 0A02: Sending multicast fwd. tbl. block 0x0 to S failed (IB_INSUFFICIENT_RESOURCES)\n" +
 		"Jan 01 00:00:04 000000 [3] 0x01 -> b: ERR 2"
 	for size := 1; size <= len(log); size++ {
 		var run OpenSMRun
