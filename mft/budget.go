@@ -96,7 +96,7 @@ func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
 	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
-// add gives MLIDs to the trees of a group; why tells why earlier schemes refused it.
+// add gives MLIDs to the trees of a group, once for each; why has reasons of earlier schemes.
 func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)

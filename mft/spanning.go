@@ -41,7 +41,7 @@ func NewTreeWalk(switches int) *TreeWalk {
 }
 
 // Join fills Links with the part of a tree that joins the group's members, and returns -1. If
-// cables are missing, it may return the rank of a root with only some of the members below it. All
+// missing cables part them, it returns the rank of a root with only some members below it. All
 // members must have a switch. It takes O(members + links).
 func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
 	w.Links = w.Links[:0]

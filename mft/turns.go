@@ -65,7 +65,7 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 // turnSet is the channel dependencies of unicast packets between CAs.
 type turnSet struct {
 	words int
-	bits  []uint64 // by PortID of a switch: a bit for each output port of the next switch that some packet takes
+	bits  []uint64 // by PortID of a switch: bits of output ports of the next switch that packets take
 }
 
 func newTurnSet(r *lft.Routing) *turnSet {

@@ -54,7 +54,7 @@ type JobsDone struct {
 	// Waits tells how long packets of jobs waited and for what, from samples at many moments, in the
 	// order of job, port and By. It is nil with flits.
 	Waits []Waited
-	Loads []Load // by PortID: packets sent
+	Loads []Load // by PortID: what it sent
 	Time  Time   // when the last job was done
 	// TimeUp is true if maxTime ended the simulation.
 	TimeUp     bool

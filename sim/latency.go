@@ -119,7 +119,7 @@ func (l *Latency) Quantile(q float64) Time {
 type Summary struct {
 	Count int64    `json:"count"`
 	Mean  float64  `json:"mean"`
-	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and for too few observations
+	Error *float64 `json:"error"` // half of the 95 % confidence interval; null in closed loop, and for few observations
 	Min   float64  `json:"min"`
 	P50   float64  `json:"p50"`
 	P99   float64  `json:"p99"`

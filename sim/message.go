@@ -38,7 +38,7 @@ type Reordering struct {
 	Share           float64 `json:"share"`
 	Flows           int64   `json:"flows"`              // flows with packets
 	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows with packets out of order
-	// Behind is the most places by which a packet out of order came late in its flow.
+	// Behind is the most places that a packet was behind the highest place arrived in its flow.
 	Behind int64 `json:"max_behind"`
 	// Late has, for each packet out of order, how long its flow had missed a packet when it arrived:
 	// so long a receiver that wants order held packets back.

@@ -121,7 +121,7 @@ type port struct {
 	freeAt  Time  // when the last packet sent has left
 	load    Load
 	to      int32  // port at the other end; itself for port 0 of a switch, none without a cable
-	taken   int32  // with LockStep: the branch that holds the port and does not send yet; with flits: the branch that sends
+	taken   int32  // with LockStep: the branch that holds the port before it sends; with flits: the branch that sends
 	node    int32  // of the port at the other end
 	waiting uint16 // a bit for each VL on which a branch waits
 	vl      uint8  // VL served last
@@ -175,7 +175,7 @@ type cell struct {
 	parent  int32 // with flits: the branch that feeds it; none once all flits are sent
 	arrived int32 // with flits: how many have arrived
 	gone    int32 // with flits: how many have left the buffer
-	port    int32 // output port of its static entry; none if it has yet to be found
+	port    int32 // output port that a table gives; none if it is not found yet
 	out     int32 // channel at that port
 }
 

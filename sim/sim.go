@@ -345,7 +345,7 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 	}
 }
 
-// end is called when no event is left before until; it looks for a deadlock, or counts all again.
+// end is called when no event is left up to until. It finds a deadlock, or counts all again.
 func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)

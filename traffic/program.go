@@ -399,7 +399,7 @@ func (w *Writer) gather(n int, size int64) {
 	}
 }
 
-// multicast lets the first few ranks send to all. It returns false if Multicast is not set.
+// multicast lets the first few ranks send to all. It returns false if n > 1 without Multicast.
 func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	if !w.Multicast || n < 2 {
 		return n < 2
@@ -422,9 +422,9 @@ func (w *Writer) pairwise(n int, size int64) {
 	}
 }
 
-// bruck is an all-to-all of log2(n) steps. In step k a rank sends 2^k places ahead all parts whose
-// remaining distance has bit 2^k (Bruck et al.: Efficient algorithms for all-to-all communications
-// in multiport message-passing systems, 1997).
+// bruck is an all-to-all of log2(n) steps, rounded up. In step k a rank sends 2^k places ahead all
+// parts whose remaining distance has bit 2^k (Bruck et al.: Efficient algorithms for all-to-all
+// communications in multiport message-passing systems, 1997).
 func (w *Writer) bruck(n int, size int64) {
 	begin := w.begin(n)
 	for by := 1; by < n; by *= 2 {

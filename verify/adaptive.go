@@ -49,7 +49,7 @@ func (r *Result) AddAdaptive(choices *Result) {
 // behind it, or each of these LIDs if other switches choose differently for them. It
 // returns an error for tables of another fabric, or ctx's. It sets Adaptive, Findings,
 // Undecided (rules whose findings depend on unknown SLs or PLFTs of packets) and the
-// Certificate. That covers all choices, and management packets unless these add a credit
+// Certificate. That covers all choices, and management packets unless they add a credit
 // loop. Multicast packets are not followed: a Copying other than Independent, or a Buffer,
 // is an error.
 func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, error) {

@@ -47,7 +47,7 @@ func (p *choicePlan) reportTroubles(r *Result, list []trouble) {
 	}
 }
 
-// aim makes lid the only LID to search. It returns false if no port has it.
+// aim makes lid the only LID to search. It returns false if it has no destination.
 func (w *searcher) aim(lid fabric.LID) bool {
 	d, ok := destination(w.f, lid)
 	w.dests = []dest{d}

@@ -188,7 +188,7 @@ func (w *searcher) compare(plft int, s int32) (n int) {
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
 	lid := w.left[0].lid
 	choice, port := choices[lid], static[lid]
-	var ports [4]uint64 // of the group, if it has the static port: any other of these as static port makes no difference
+	var ports [4]uint64 // of the group, if it has the static port: which of these is static makes no difference
 	if state, group := t.At(fabric.NodeID(s), lid); state != adaptive.Static && group >= 0 {
 		copy(ports[:], w.groups[s].ports[group*w.words:(group+1)*w.words])
 	}

@@ -121,8 +121,8 @@ func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
 	return max(1, bits.OnesCount16(vls))
 }
 
-// reportCreditLoops reports a witness of each credit loop, but a loop of
-// unicast traffic only once, not again with multicast or management traffic.
+// reportCreditLoops reports a witness of each credit loop, first of unicast, then
+// with multicast, then with management; a loop around a reported one is left out.
 func (p *plan) reportCreditLoops(r *Result, l creditLoops, mc *mcPlan, opt Options, s *state.State, certain bool) (err error) {
 	var w *searcher
 	if len(l.management.loops) > 0 {

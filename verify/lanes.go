@@ -43,7 +43,7 @@ type class struct {
 	sl    fabric.SL // the lowest
 	sls   uint16
 	node  []int32 // by PortID of a switch: the node of packets that enter by the port
-	next  []int32 // by PortID of a switch: the node that packets enter which leave by the port; -1 for none
+	next  []int32 // by PortID of a switch: the node that packets enter after the port; -1 for none
 	nodes []node
 	// lane has, by node and output port, stride for each node, the index in vls of the VL on which
 	// packets leave, or noLane if they are dropped. It is nil if all take one VL and none are dropped.

@@ -54,7 +54,7 @@ type reach struct {
 }
 
 // mcArc is a port in a mask with where it leads: the mask of the next switch,
-// empty at an end port.
+// empty if packets end there.
 type mcArc struct {
 	mcStart
 	kind uint8
@@ -236,7 +236,7 @@ func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 		}
 		w.found.counts.Pairs += int64(want)
 		if in := w.f.Attachment(s); want == 0 && len(w.ports) > 0 && in != fabric.NoPort && w.mask[w.f.Owner(in)].isEmpty() {
-			w.found.gaps = append(w.found.gaps, deadMask{port: s, mlid: t.MLID}) // if it has receivers, they count as missing
+			w.found.gaps = append(w.found.gaps, deadMask{port: s, mlid: t.MLID}) // its receivers, if any, are missing
 		}
 		var r reach
 		switch in := w.f.Attachment(s); {

@@ -47,8 +47,8 @@ func (e *DependencyError) Error() string {
 // increase.
 //
 // It is an error if there are multicast tables and the certificate does not cover multicast
-// packets, or the other way round, or if switches do not copy independently, which no certificate
-// covers.
+// packets, or the other way round, or if there are and switches do not copy independently, which
+// no certificate covers.
 //
 // Packets that are dropped and unicast packets that loop make no dependency; no certificate holds
 // for multicast packets that loop. A certificate may hold for tables with other faults, which the

@@ -41,7 +41,7 @@ type Result struct {
 // FabricCounts has the size of the fabric.
 type FabricCounts struct {
 	Switches int        `json:"switches"`
-	Systems  int        `json:"systems,omitempty"` // number of system image GUIDs, if fewer than switches
+	Systems  int        `json:"systems,omitempty"` // switches, those with one system image GUID as one; 0 if all differ
 	CAPorts  int        `json:"ca_ports"`          // CA and router ports with a cable
 	Links    int        `json:"links"`             // cables, also of hosts
 	MaxLID   fabric.LID `json:"max_lid"`

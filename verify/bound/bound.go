@@ -161,7 +161,7 @@ type sum struct {
 	lids    int64
 	part    int32   // component of the fabric
 	out, in []int64 // by rate: channels that leave the class, and enter it
-	// gate is the switch from which all channels into the class come, NoNode if there are several.
+	// gate is the switch from which all channels into the class come, NoNode for none or several.
 	gate fabric.NodeID
 }
 

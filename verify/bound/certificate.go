@@ -200,7 +200,7 @@ func (x Length) compare(y Length) int {
 // lines counts the lines of each kind that follow the first.
 type lines struct{ sources, channels, order int }
 
-// parseHeader reads the first line. Sources 0 stands for all.
+// parseHeader reads the first line. 0 sources stand for all.
 func parseHeader(s string) (c *Certificate, count lines, err error) {
 	fail := func(format string, args ...any) (*Certificate, lines, error) {
 		return nil, lines{}, fmt.Errorf(format, args...)

@@ -350,7 +350,7 @@ func (w *network) lumps(x *candidate, rates []int64, need int64) string {
 	return fmt.Sprintf(", in lumps of %d, since a switch has one port for a LID", x.unit)
 }
 
-// carries returns C(load) of a cut. load is a little above the value at which C changes.
+// carries returns C(load) of a cut, for a load a little above a value where C changes.
 func (w *network) carries(load float64, rates []int64, unit int64) float64 {
 	sum := 0.0
 	for i, c := range rates {
