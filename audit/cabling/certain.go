@@ -8,9 +8,9 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// The limits of certainty. After random damage each switch still has most of
-// its cables. A wrong guess gives some switches a wrong place, and they lack
-// most of the cables of that place.
+// The limits of certainty. After random damage each switch still has most of its cables. A wrong
+// guess gives some switches a wrong place: they lack most of the cables of that place, even if the
+// fabric as a whole fits well.
 const (
 	leastFit     = 0.75 // a shape that explains less is dropped
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many

@@ -32,9 +32,9 @@ func (c *checker) device(n fabric.NodeID) device {
 type census map[fabric.Link]int
 
 // usual returns the most common link, without counting one link like but; of
-// equally common links it returns the slower. If more than fewFaults links,
-// and more than one in share, are like but or slower, it returns but: these
-// are an older generation and no fault.
+// equally common ones the slower. If but is below that, and more than
+// fewFaults links, and more than one in share, are like but or slower, it
+// returns but: these are an older generation and no fault.
 func (s census) usual(but fabric.Link, share int) fabric.Link {
 	var best fabric.Link
 	most, slow := 0, 0

@@ -124,7 +124,7 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// joinFew joins words; of more than nine it writes eight, and the number of others as in more.
+// joinFew joins words; of more than nine the first eight, and the number of others as in more.
 func joinFew(words []string, between, more string) string {
 	if n := len(words); n > 9 {
 		words = append(words[:8:8], fmt.Sprintf(more, n-8))
@@ -327,8 +327,8 @@ func freePorts(f *fabric.Fabric, surplus []fabric.PortID) []bool {
 }
 
 // likely returns the k free ports of a switch whose numbers most switches use
-// for the same purpose; fewer if other numbers are not used so. lead counts
-// switches by port number.
+// for the same purpose, ascending; fewer if other numbers are not used so.
+// lead counts switches by port number.
 func likely(f *fabric.Fabric, sw fabric.NodeID, lead []int, k int, free []bool) []fabric.PortID {
 	var list []fabric.PortID
 	for num := fabric.PortNum(1); num <= f.Node(sw).NumPorts; num++ {

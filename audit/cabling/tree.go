@@ -66,7 +66,7 @@ type blockFinder struct {
 	f         *fabric.Fabric
 	level     []int32
 	blocks    []*block
-	explained []bool // the cable belongs to a block
+	explained []bool // by PortID: its cable belongs to a block
 }
 
 // findBlocks finds the blocks between a level and the next. first is how many round 0 found.

@@ -60,7 +60,7 @@ func (g *grouper) pairCables(w *walker) {
 
 // hops returns the mean number of switches that packets for the first LIDs
 // lost at b pass after the switch of a. It is -1 if a delivers none, uses its
-// own lost port for one or leads one to the switch of b, or loses one other
+// own lost port for one, leads one through the switch of b, or loses one other
 // than at a port without a cable.
 func (w *walker) hops(a, b *loss) float64 {
 	passed, delivered := 0, 0

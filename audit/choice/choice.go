@@ -9,8 +9,8 @@
 // the fabric, those whose tables have errors while others have none, and those that need more
 // virtual lanes than there are: one lane unless a caller allows more, since OpenSM's files carry
 // one. Each other engine has two losses: the parts by which its greatest relative load exceeds the
-// least one, and by which its effective bisection bandwidth, over the same random bisections, is
-// below the greatest. The greater of the two is its loss. The engine with the least loss wins;
+// least one, and by which the greatest effective bisection bandwidth, over the same random
+// bisections, exceeds its own. The greater is its loss. The engine with the least loss wins;
 // losses that differ by half a hundredth count as equal, and of equal engines the first in the list
 // wins, since the structure of its paths is simpler.
 //
@@ -126,7 +126,7 @@ func Choose(ctx context.Context, f *fabric.Fabric, opt compile.Options) (*Choice
 		return nil, nil, &RefusedError{list, lanes}
 	}
 	fastest := slices.MinFunc(running, func(x, y *Candidate) int { return cmp.Compare(x.Jobs, y.Jobs) }).Jobs // time of jobs
-	soonest := text.Where(running, func(c *Candidate) bool { return !(part(c.Jobs, fastest) > equal) })       // all if Jobs is infinite
+	soonest := text.Where(running, func(c *Candidate) bool { return !(part(c.Jobs, fastest) > equal) })       // all if fastest is infinite
 	best := least(soonest)
 	c := &Choice{Engine: best.Engine, Candidates: list, Better: better(best, list)}
 	among := fmt.Sprintf("of %d engines", len(running))

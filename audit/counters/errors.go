@@ -145,13 +145,13 @@ func (x *explainer) findErrors() {
 // order returns the rank of some evidence, 0 for that of a bad cable.
 func order(e Evidence) int { return slices.Index([]Evidence{Wire, Downs, Unknown}, e) }
 
-// fewDowns is how many downs of a node's only link always count as restarts.
+// fewDowns is how many downs of a node's only link count as restarts, without errors on the wire.
 const fewDowns = 3
 
 // findRestarts lists hosts and switches whose links all went down, and returns
 // by NodeID how often they were restarted. Restarts of a switch are taken off
 // the downs of its hosts' links. The only link of a node may have a bad cable
-// instead. Its downs are restarts if it has no errors on the wire and the node
+// instead. Without errors on the wire its downs are restarts if the node
 // itself counted fewer, since its counter then started at 0, or if they are no
 // more than fewDowns or twice the median of all hosts' links.
 func (x *explainer) findRestarts() []float64 {

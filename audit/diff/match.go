@@ -119,9 +119,9 @@ func (m *Match) SameCable(old, new fabric.PortID) bool {
 	return m.Port[x] == y
 }
 
-// EachMap calls see for the SL-to-VL maps of both states that packets can meet
-// in both: from port 0, or a port cabled in the old state, to a matched port
-// that is cabled in both.
+// EachMap calls see for the SL-to-VL maps that packets can meet in both states:
+// from port 0, or a port with a cable in both, to a matched port, old and new,
+// with a cable in both.
 func (m *Match) EachMap(a, b *lft.SL2VL, see func(in fabric.PortNum, old, new fabric.PortID, was, is *lft.VLMap)) {
 	for in, x := range b.PortPairs() {
 		p := m.BackPort[x]

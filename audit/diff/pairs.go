@@ -95,7 +95,6 @@ func (c *comparison) comparePairs(ctx context.Context) error {
 	return nil
 }
 
-// groupSources groups the source ports.
 func (p *pairCounter) groupSources() {
 	p.groupOf = slices.Repeat([]int32{-1}, p.New.NumPorts())
 	known := map[sourceGroup]int32{}

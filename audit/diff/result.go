@@ -198,7 +198,7 @@ type MapChange struct {
 }
 
 // ChoiceChanges has changed choices of ports, each of an adaptive switch for a destination in a
-// private LFT. Entries that are static in both states count in LFTChanges.
+// private LFT. Of LFT 0, entries that are static in both states count in LFTChanges.
 type ChoiceChanges struct {
 	ChoiceCounts
 	Switches []ChoiceChange `json:"switches"` // those with a change
@@ -302,9 +302,8 @@ type MixedHop struct {
 // Order is the stages of writes. The writes of a stage may be done in any order or
 // at once; a stage begins when all writes of the stage before are confirmed.
 type Order struct {
-	// Kind is "none" if nothing is written, "any" if every order is free of
-	// loops, "switches" if it is enough to order whole switches, and "blocks"
-	// if blocks need opposite orders of switches.
+	// Kind is "none" if nothing is written, "any" if every order is free of loops, "switches" if
+	// it is enough to order whole switches, else "blocks": LIDs need opposite orders of switches.
 	Kind string `json:"kind"`
 	// Stages is the switches with a block to write, for "any" and "switches",
 	// by GUID within a stage.

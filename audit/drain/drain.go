@@ -324,8 +324,8 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost sets the hosts of w without a cable in rest. It returns the number of pairs of hosts
-// not in w's parts that do not reach each other in rest.
+// countLost sets the hosts of w without a cable in rest. It returns how many more pairs of hosts
+// not in w's parts than before do not reach each other in rest.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops

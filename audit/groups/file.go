@@ -114,7 +114,7 @@ type reader struct {
 	names int // number of host names that were read
 }
 
-// checkName refuses the name of a grouping or group with a character that not has.
+// checkName refuses an empty name of a grouping or group, NoGroup, and one with a character of not.
 func (r *reader) checkName(n *yaml.Node, not string) error {
 	if n.Value == "" || n.Value == NoGroup || strings.ContainsAny(n.Value, not) {
 		return r.Fail(n, "%q as a name; want one without blanks and colons", n.Value)

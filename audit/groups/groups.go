@@ -48,7 +48,6 @@ func (s *Set) HostsOf(g *Group) []names.Host {
 	return text.Each(g.Hosts, func(h int32) names.Host { return s.hosts[h] })
 }
 
-// name returns the name of the group.
 func (g *Group) name() Name { return Name{g.Grouping, g.Name} }
 
 // String returns such as "rack r12".

@@ -212,9 +212,9 @@ func (s *Set) AddFindings(states []State, list []verify.Finding) []State {
 	return all
 }
 
-// groupsOf lists the groups that a finding is about, ascending: those of the
-// port with its LID, of its ports and its switch; if there are none of these,
-// of the switches of its witness.
+// groupsOf lists the groups that a finding is about: those of the port with
+// its LID, of its ports and its switch; if there are none of these, of the
+// switches of its witness; of a grouping without such a group, NoGroup.
 func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 	var nodes []fabric.NodeID
 	add := func(g fabric.GUID) {

@@ -96,7 +96,7 @@ func (t *Traffic) Aggregate(tables *lft.Tables, radix int) (trees []*Reduction, 
 }
 
 // Reductions places an aggregation tree for each part that has an all-reduce among several ports.
-// list has an element for each part, in the order of PartsOf; nil for parts without a tree. A
+// list has an element for each part, in the order of PartsOf; nil for other parts. A
 // switch has at most radix children.
 func (t *Traffic) Reductions(tables *lft.Tables, radix int) (list []*Reduction) {
 	x := &reducer{f: t.f, tables: tables, radix: radix, adds: make([]bool, t.f.NumSwitches()), used: make(map[fabric.PortID]bool)}

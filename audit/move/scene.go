@@ -265,7 +265,6 @@ func ordered(c fabric.Cable) fabric.Cable {
 	return fabric.Cable{A: min(c.A, c.B), B: max(c.A, c.B), Link: c.Link}
 }
 
-// firstEnds lists one end of each cable.
 func firstEnds(cables []fabric.Cable) []fabric.PortID {
 	return text.Each(cables, func(c fabric.Cable) fabric.PortID { return c.A })
 }

@@ -6,8 +6,8 @@
 // pattern puts on cables under the tables, as package jobs counts them: jobs
 // that have bytes left for a cable share its rate evenly. The cost of a set is
 // the time of the job there, plus the most that a running job is delayed on
-// one cable. The least cost is first; among equals fewer shared cables, fewer
-// hops, fewer leaves, and fewer leaves that are no longer free as a whole.
+// one cable. Fewest lost bytes, then least cost is first; among equals fewer
+// shared cables, hops, leaves, and leaves that are no longer free as a whole.
 package place
 
 import (

@@ -20,7 +20,7 @@ type Loads struct {
 	// Lost those that they do not deliver.
 	Routes int64 `json:"routes"`
 	Lost   int64 `json:"lost"`
-	// Leaving counts routes that pass a switch of other rails only.
+	// Leaving counts routes that pass a switch that is not on their rail.
 	Leaving int64 `json:"leaving"`
 	// Exits are the cables by which routes leave their rail, those with most routes first.
 	Exits []Exit `json:"exits"`

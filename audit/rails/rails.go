@@ -133,7 +133,6 @@ func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	return r, err
 }
 
-// misplaced counts misplaced ports.
 func (r *Result) misplaced() (n int) {
 	for i := range r.Rails {
 		n += r.Rails[i].Misplaced

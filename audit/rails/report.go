@@ -176,8 +176,8 @@ func (x *finder) reportMissing() {
 }
 
 // atPlaces finds ports of a leaf where hosts should have a cable: a host's place is the port number
-// that its other ports have on their leaves. It returns places without a cable, or with an adapter
-// that is no host, and words about them.
+// that all its other ports have on their leaves. It returns places without a cable, or with an
+// adapter on no rail, and words about them.
 func (x *finder) atPlaces(hosts []*Host, leaf fabric.NodeID) (ports []fabric.PortID, words string) {
 	empty := 0
 	var foreign []string // adapters on no rail, by description

@@ -179,7 +179,6 @@ func (c *Case) Trivial(before *Before) bool {
 	return c.hosts() == len(c.Failed) && c.Refused == "" && c.Lost == 0 && c.CreditLoops <= before.CreditLoops
 }
 
-// hosts counts the failed cables of hosts.
 func (c *Case) hosts() int { return text.CountIf(c.Failed, func(p Part) bool { return p.Host }) }
 
 // Orders are the names of the orders that Sort knows.

@@ -317,8 +317,8 @@ func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
 	return b.inventPort(n, num, "")
 }
 
-// inventPort returns a port of an invented node. For a label it uses num, or the next number
-// without a label.
+// inventPort returns a port of an invented node. For a label it is the port that has it, else num
+// or the next number without a label.
 func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error) {
 	x := b.node(n)
 	if label != "" {
