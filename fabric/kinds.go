@@ -190,7 +190,7 @@ func (f *Fabric) WithKinds(rules []KindRule) (g *Fabric, unused []KindRule) {
 		fits := func(n NodeID) bool { return f.nodes[n].GUID == guid }
 		if err != nil || !strings.HasPrefix(r.Pattern, "0x") {
 			like, err := regexp.Compile("^(?s:" + strings.ReplaceAll(regexp.QuoteMeta(r.Pattern), `\*`, ".*") + ")$")
-			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // err: no UTF-8
+			fits = func(n NodeID) bool { return err == nil && like.MatchString(f.Name(n).Text) } // err: no UTF-8, too long
 		}
 		used := false
 		for n := NodeID(f.switches); int(n) < len(f.nodes); n++ {

@@ -325,7 +325,7 @@ func Walk(c *cobra.Command, visit func(*cobra.Command)) {
 	}
 }
 
-// wrapped breaks text between words into lines of at most most bytes.
+// wrapped breaks text between words into lines of up to most bytes.
 func wrapped(text string, most int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {

@@ -37,7 +37,7 @@ type audit struct {
 	manager     string                                        // node or port of the subnet manager; "" for not said
 	traffic     string                                        // "" for none
 	jobs        *jobs.Fitting                                 // of traffic; nil for none
-	worth       *jobs.Worth                                   // what the tables are worth for the jobs
+	worth       *jobs.Worth                                   // of the tables for jobs; nil if unknown
 	findings    []verify.Finding
 	demands
 }

@@ -83,9 +83,9 @@ func HostOf(description string) (host, name string, ok bool) {
 // Find lists the nodes that a text means, in the order of the text and without repetitions.
 // The text is a GUID with 0x in front, a name, or names with commas between them and numbers
 // in brackets, n[001-004,7]. A name is that of a node, a switch system with all of its chips,
-// or a host with all of its adapters; case does not matter. If no node has a name with two
-// dots in it, they stand for three or more characters, as in names cut on terminals, and one
-// node must match. The error about an unknown name suggests a similar one.
+// or a host with all of its adapters; case does not matter. Two dots in a name that no
+// node has stand for three or more characters, as in names cut on terminals, if only one node
+// has such a name. The error about an unknown name suggests a similar one.
 func Find(f *fabric.Fabric, text string) ([]fabric.NodeID, error) { return NewFinder(f).Find(text) }
 
 // Finder finds nodes by many texts.

@@ -146,8 +146,8 @@ func (p *parser) cabled(n *node) iter.Seq[*portLine] {
 	}
 }
 
-// checkTypes returns an error if nodes seem to be mistyped
-// switches: their ports share a GUID or LID.
+// checkTypes returns an error if switches seem to be listed
+// as another type: see MistypedError.
 func (p *parser) checkTypes() error {
 	var first *portLine
 	wrong, switches := 0, 0

@@ -178,8 +178,8 @@ const adapterPort = "HCA-"
 
 // inferUFM finds what UFM does not state. The description of a switch has the port
 // behind a colon, "leaf 1:1/3/1", that of an adapter has not. UFM before 6.12 has no
-// descriptions: there, ports of adapters have names like HCA-2/1. A GUID with
-// several ports is always a switch, since the ports of adapters have each their own.
+// descriptions: there, ports of adapters have names like HCA-2/1. Else a GUID
+// with several ports is a switch, since each port of an adapter has its own.
 func inferUFM(lines []listLine) {
 	inferKinds(lines, func(e *listPort) fabric.NodeType {
 		name, ofSwitch := e.switchName()

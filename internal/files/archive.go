@@ -42,7 +42,7 @@ func Archive(name string) bool {
 	return err == nil && IsArchive(head)
 }
 
-// IsArchive returns true if head begins like a tar or zip archive. Tar is recognized unpacked.
+// IsArchive returns true if head, as Head returns it, begins like a tar or zip archive.
 func IsArchive(head []byte) bool { return isZip(head) || isTar(head) }
 
 func isZip(head []byte) bool {
@@ -109,7 +109,7 @@ func (c *counter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// bounded reads an archive's text, and refuses more than freely bytes and more than most().
+// bounded reads an archive's text, and refuses more than the greater of freely and most() bytes.
 type bounded struct {
 	name  string
 	from  io.Reader

@@ -20,7 +20,7 @@ const noHops = fabric.Unreachable
 // more than the length of the tables' path from the neighbour
 // on that port to the target's base LID. The least hop count
 // is the least of these, and 0 to the switch itself. A target
-// whose table sends that LID elsewhere has no paths.
+// whose own entry for that LID is not port 0 has no paths.
 type Hops struct {
 	f    *fabric.Fabric
 	n    int     // switches

@@ -91,8 +91,8 @@ func (b *builder) takeGUID(p portAt, g fabric.GUID, line int) bool {
 	return true
 }
 
-// checkTypes returns an error if NODES mistypes switches:
-// other nodes have ports that share a GUID.
+// checkTypes returns an error if NODES mistypes switches, by
+// GUIDs that ports share: see topology.MistypedError.
 func (b *builder) checkTypes() error {
 	type end struct{ node, port fabric.GUID }
 	rows := map[end]*portRow{} // the first one

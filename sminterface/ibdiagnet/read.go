@@ -123,7 +123,7 @@ func (d *draft) wrong(line int, text []byte, format string, args ...any) {
 // Errors are *fabric.ParseError and those of from; the database is then nil. It is an
 // error if section NODES or LINKS is missing, or if the header row of NODES, PORTS or
 // LINKS lacks a needed column. With Options.Lenient other errors are Problems, and
-// their rows are left out: numbers that are invalid or out of range, two rows that
+// such rows or LIDs are left out: numbers invalid or out of range, two rows that
 // differ about one node, port or cable, and a LID that two ports have. Options.Strict
 // makes all Problems errors, except contradictions and loopback plugs.
 func Read(name string, from io.Reader, opt Options) (*Database, error) {

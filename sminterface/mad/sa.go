@@ -30,7 +30,7 @@ type Adm struct {
 	SMKey  uint64 // 0 for a request that needs no trust
 	// AttributeOffset is the distance between records, in units of 8 bytes.
 	AttributeOffset uint16
-	ComponentMask   uint64 // the components of the record that must match
+	ComponentMask   uint64 // the components of the record that count
 	Data            []byte
 }
 

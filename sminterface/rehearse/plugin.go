@@ -97,7 +97,7 @@ func maskText(ports []int, labels fabric.PortLabels) string {
 type MulticastReport struct {
 	Groups      int              `json:"groups"` // number of MGIDs
 	Equal       int              `json:"equal_groups"`
-	Members     int              `json:"members"`     // number of joins
+	Members     int              `json:"members"`     // that joined
 	OtherMLIDs  int              `json:"other_mlids"` // groups whose MLID in OpenSM is not ours, which is no difference
 	Masks       int              `json:"masks"`
 	Differences int              `json:"differences"`

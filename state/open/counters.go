@@ -24,8 +24,8 @@ type Reading struct {
 }
 
 // Counters reads counters of the ports of f from now, which is a file, or a folder or archive
-// with one. If before is not "", it returns the counts since that earlier reading. seconds is
-// the time between the two; if it is 0, the dates of two runs of ibdiagnet tell it.
+// with one. If before is not "", it returns the counts since that earlier reading. seconds is the
+// time in which they counted; if it is 0, the dates of two runs of ibdiagnet tell it.
 func (in *Input) Counters(f *fabric.Fabric, now, before string, seconds float64) (*Reading, error) {
 	c, date, err := in.readCounters(now, f)
 	if err != nil {

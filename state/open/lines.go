@@ -11,7 +11,7 @@ import (
 )
 
 // TopologyLines returns the lines of nodes and ports in a
-// topology of any form; none if it cannot be read.
+// topology of any form but db_csv; none if it cannot be read.
 func TopologyLines(name string, text []byte) *state.Lines {
 	l := &state.Lines{Topology: name}
 	_, _, _ = topology.Parse(name, text, topology.Options{Lenient: true, Lines: &l.Lines})

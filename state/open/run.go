@@ -97,7 +97,7 @@ func (in *Input) databaseAt(path string) (*ibdiagnet.Database, error) {
 }
 
 // preferWhole moves a file of names to the front: the first that is whole, or else the first that
-// has a fabric. If ibdiagnet wrote it, compareRun will compare other files of its folder with it.
+// has a fabric. If ibdiagnet wrote it, compareRun will compare its other files in that folder.
 func (in *Input) preferWhole(c *contents, names []string) ([]string, error) {
 	best := -1
 	for i, name := range names {

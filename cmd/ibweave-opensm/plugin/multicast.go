@@ -496,8 +496,8 @@ func (m *masks) buildAll(ctx context.Context, name string, drafts []*draft) erro
 }
 
 // check verifies all masks together with the unicast tables.
-// Drafts with errors go on to their next step; again is true
-// if one did. err is the first error that was found.
+// Drafts with errors go on to their next step, unless trusted or
+// final; again is true if one did. err is the first error found.
 func (m *masks) check(ctx context.Context, drafts []*draft) (again bool, err error) {
 	r := m.tables.Routing
 	mc := &mft.Plan{Tables: mft.NewTables(r.Fabric)}
