@@ -34,8 +34,6 @@ type daemon struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser // its console
 	ended chan error
-	file  os.FileInfo     // its log
-	read  strings.Builder // of that
 }
 
 // stay starts OpenSM with the plugin and waits until the subnet is up.
@@ -107,8 +105,15 @@ func (d *daemon) log() string {
 // wait waits until OpenSM's log has a text as often as times says.
 func (d *daemon) wait(text string, times int) {
 	d.t.Helper()
+	n, at := 0, 0
 	short.Await(d.t, func() bool {
-		if strings.Count(d.log(), text) >= times {
+		log := d.log()
+		if len(log) < at {
+			n, at = 0, 0 // another file
+		}
+		end := strings.LastIndexByte(log, '\n') + 1
+		n, at = n+strings.Count(log[at:end], text), end
+		if n >= times {
 			return true
 		}
 		select {

@@ -63,7 +63,9 @@ type testbed struct {
 	*ibsim.Sim
 	f     *fabric.Fabric
 	dir   string
-	flags string // of OpenSM's log, "" for most
+	flags string          // of OpenSM's log, "" for most
+	file  os.FileInfo     // opensm.log
+	read  strings.Builder // what has been read of it
 }
 
 // start loads a fabric, with dense LIDs, into ibsim, beside other tests.
