@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Adaptive is the adaptive form of a routing: tables that leave a choice of ports.
+// Adaptive is tables that leave a choice of ports, and their measures.
 type Adaptive struct {
 	Tables *adaptive.Tables `json:"-"`
 	adaptive.Stats

@@ -48,8 +48,8 @@ type Options struct {
 	// Kept, if not nil, saves time if Route.Previous has the tables of the last Run with this
 	// Kept.
 	Kept *Kept
-	// Unverified leaves out multicast and the check: the tables then only serve as Previous of
-	// others.
+	// Unverified leaves out multicast and the check, and Result.Verify is nil: such tables only
+	// serve as Previous of others.
 	Unverified bool
 	// Stage, if not nil, is called when a stage begins: "route", "multicast", "verify".
 	Stage func(name string)

@@ -10,9 +10,9 @@ import (
 )
 
 // ChannelLoads counts the routes on each channel, by the PortID that it leaves. A route is
-// a pair of a CA or router port that counts for load and a LID of another, virtual ports
-// included, that the tables deliver. The channels of host cables are included, both
-// directions. It takes O(switches x LIDs).
+// a pair of a CA or router port and a LID of another, virtual ports included, that the
+// tables deliver, of ports that count for load. Host cables are included, both directions.
+// It takes O(switches x LIDs).
 func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
 	var ends []fabric.PortID
 	for _, s := range f.Switches() {

@@ -37,7 +37,7 @@ type group struct {
 	next, hops int32 // where its part of next begins, and its length
 }
 
-// noChoice stands for no next hop; no switch has so high an index.
+// noChoice stands for no next hop: a switch has fewer ports.
 const noChoice = 255
 
 func (b *balancer) newDestination() *destination {
@@ -64,7 +64,7 @@ func (d *destination) set(b *balancer, j *balancerJob) error {
 	return nil
 }
 
-// findNext fills in next, nextAt, groups, passed and inner.
+// findNext sets next, nextAt, groups, passed and inner. A switch comes after all that lead to it.
 func (d *destination) findNext(b *balancer) {
 	d.next, d.nextAt, d.groups, d.inner = d.next[:0], d.nextAt[:0], d.groups[:0], d.inner[:0]
 	clear(d.passed)

@@ -52,8 +52,7 @@ func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 }
 
 const (
-	// SeparateHosts looks at paths from hostSources switches with hosts, spread evenly over
-	// all.
+	// SeparateHosts looks at paths from up to hostSources switches with hosts, spread evenly.
 	hostSources = 32
 	// hostPasses bounds how often it looks at each port, hostWork how many paths it follows.
 	hostPasses = 20

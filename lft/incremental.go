@@ -23,7 +23,7 @@ type IncrementalEngine interface {
 }
 
 // Incremental holds forwarding tables. When the fabric changes, it updates them with as few
-// changed entries as possible.
+// changes as possible.
 //
 // An entry stays as long as the engine allows its port. Any other entry gets the port with
 // the least costly path, by the sum of the cubes of the loads on it; among equal ones the
@@ -240,8 +240,7 @@ func (k *Keeper) Clone() Keeper {
 	return c
 }
 
-// hold goes back to the tables of r if needed and possible. It returns true if k.l now has
-// them.
+// hold goes back to the tables of r if needed and possible. It returns true if k.l has them.
 func (k *Keeper) hold(e IncrementalEngine, r *Routing) bool {
 	if k.former != nil && k.former == r {
 		k.l.undo()

@@ -16,8 +16,8 @@ const (
 	firstStepBlocks = 64
 )
 
-// newMover returns a mover for a copy of the present tables. It may change at most blocks
-// blocks.
+// newMover returns a mover for a copy of the present tables. At most blocks blocks may have
+// changed in the end, counting l.changed.
 func (l *Incremental) newMover(blocks int) *mover {
 	f := l.now.Fabric
 	b := newBalancer(f, l.newNextHops)
@@ -127,8 +127,7 @@ func (l *Incremental) TakePart(factor float64, least uint64) (undo func()) {
 	return l.adopt(m)
 }
 
-// reach returns a mover that took routes off until no load is above done; false if some still
-// is.
+// reach returns a mover that took routes off until no load is above done; false if one still is.
 func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	m = l.newMover(blocks)
 	// Listing next hops cannot fail.

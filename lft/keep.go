@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Improve is Balance starting from given tables: it places all LIDs again, once. If loads are
-// small, it does not move routes to different LIDs apart. The given tables have a row for
-// each switch of f and an entry for each LID; they do not change.
+// Improve is Balance starting from given tables: it places all LIDs again, once, and does not
+// move routes to different LIDs apart. The given tables have a row for each switch of f and
+// an entry for each LID; they do not change.
 func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func() ListNextHops) (*Tables, error) {
 	b := newBalancer(f, newList)
 	if err := b.keepRoutes(ctx, tables); err != nil {

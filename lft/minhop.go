@@ -13,8 +13,8 @@ import (
 // Unlike OpenSM's minhop (osm_ucast_mgr.c), in which each switch counts the LIDs of its own
 // ports, it counts the routes of the whole fabric.
 type Minhop struct {
-	// LoadsOnly leaves routes to different LIDs together if loads are small. On meshes they
-	// then make fewer turns, and so need fewer virtual lanes.
+	// LoadsOnly does not move routes to different LIDs apart. On meshes they then make fewer
+	// turns, and so need fewer virtual lanes.
 	LoadsOnly bool
 }
 

@@ -483,8 +483,7 @@ func (r *mover) isFree(i int32) bool {
 	return r.demand != nil && int(i) < len(r.hops.Switches) && r.sent[i] == 0
 }
 
-// search returns the cost of the best path on from a free switch, among equal ones the present
-// one.
+// search returns the cost of the best path on from a free switch, of equal ones the present one.
 func (r *mover) search(i int32, f flow, lid fabric.LID) cost {
 	x := &r.found[i]
 	if x.round == r.round {

@@ -7,8 +7,8 @@ import (
 )
 
 // Path follows a packet from end port src to a LID. It appends to path the ports by which the
-// packet leaves: src, unless it is port 0 of a switch, and one port of each switch on the
-// way. If the packet is lost, the error says where; the ports up to there are appended too.
+// packet leaves: src, unless it is port 0 of a switch, and one port of each switch on the way,
+// at most one more than there are switches. If lost, the error says where; path ends there.
 func (t *Tables) Path(f *fabric.Fabric, src fabric.PortID, lid fabric.LID, path []fabric.PortID) ([]fabric.PortID, error) {
 	if err := CheckFabric(f, t, nil, nil); err != nil {
 		return path, err

@@ -312,7 +312,7 @@ func (g *links) independent(s fabric.NodeID) (links uint32, size int) {
 
 // seed returns a switch with most links in different dimensions, and these links,
 // as bits. Among several switches it takes the one with most pairs of links on
-// cycles of four. On a whole grid all switches have as many links as there are
+// cycles of four. On a whole grid all switches have as many such links as
 // dimensions.
 func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	most := -1

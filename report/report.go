@@ -56,7 +56,7 @@ type Options struct {
 	Certificate string
 	// Bound is the name of the file of bounds that was also checked, "" for none.
 	Bound    string
-	Verbose  bool            // list idle channels in text
+	Verbose  bool            // text lists all findings and idle channels
 	Compiled bool            // the files checked are compile's output, not the switches' state
 	FailOn   verify.Severity // findings this severe or worse are failures
 	Never    bool            // nothing is a failure

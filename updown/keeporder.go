@@ -86,7 +86,7 @@ func chooseRepaired(f *fabric.Fabric, grown, sunk *Order) *Order {
 }
 
 // sinkRootless moves switches without an upward link to the end, except the first of
-// each component. It returns nil if some of them still have none.
+// each component, and returns nil if more switches than components then lack one.
 func sinkRootless(f *fabric.Fabric, byRank []fabric.NodeID, rank, component []int32, components int) *Order {
 	first := make([]bool, components)
 	var stay, sink []fabric.NodeID

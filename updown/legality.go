@@ -219,7 +219,7 @@ func (c *counter) findHere() {
 	}
 }
 
-// leads returns the targets, in word w, that packets from s may take the link to v for.
+// leads returns the targets, in word w, that s may take the link to v for if it may send there.
 func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	k := int(v)*c.words + w
 	if c.Rank[v] < c.Rank[s] {

@@ -253,7 +253,7 @@ func (x *tree) growTo(t fabric.NodeID) bool {
 }
 
 // growDown finds down as if all switches that can go down did. It sets mixed if such a
-// switch is no nearer than one above it. It returns false if a path is longer than 254
+// switch is farther than one above it. It returns false if a path is longer than 254
 // links.
 func (x *tree) growDown(t int32) bool {
 	text.Fill(x.down, fabric.Unreachable)

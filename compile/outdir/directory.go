@@ -201,7 +201,7 @@ func (w *sumWriter) Write(b []byte) (int, error) {
 }
 
 // makePending makes a directory in parent and locks it. Another process may see it before it is
-// locked, take the lock and remove it; makePending then makes another one.
+// locked, take the lock and remove it; then another one is made.
 func makePending(parent string) (dir string, lock *os.File, err error) {
 	for {
 		if dir, err = os.MkdirTemp(parent, pendingPrefix+boot()+"-*"); err != nil {

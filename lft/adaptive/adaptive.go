@@ -208,8 +208,7 @@ func (t *Tables) Count() (free, hbf int64) {
 	return n[Free], n[HBF]
 }
 
-// WithState returns tables in which all entries with a choice of ports have the given
-// state.
+// WithState returns tables in which all entries with a choice of ports have this state.
 func (t *Tables) WithState(state State) *Tables {
 	out := *t
 	out.PLFTs = nil

@@ -329,7 +329,7 @@ type paths struct {
 	queue  []fabric.NodeID // the switches that deliver, the root first, by depth
 	depth  []int32         // by switch: hops of the static path to the root, -1 for none
 	low    []int32         // by switch: the lowest number of its chosen channels
-	high   []int32         // by switch: the highest number of the channels to it
+	high   []int32         // by switch: the highest number of the chosen channels to it
 	last   []stored        // by switch
 	// carries is by switch: packets from hosts come there.
 	carries []bool

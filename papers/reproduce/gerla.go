@@ -123,7 +123,7 @@ const (
 	quickTestbed   = "--bytes 512,2048,8192 --time 1300000 --draws 3"
 )
 
-// schedule draws groups of members, and IDs if random; otherwise IDs go by place.
+// schedule draws groups of members, and IDs if random; else IDs go by place.
 func (n *gerlaNet) schedule(opt myrinet.Options, groups, members int, seed uint64, random bool) (*myrinet.Schedule, error) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	hosts := n.f.CAPorts()

@@ -27,8 +27,8 @@ func init() { // else a cycle: figures refer to models, and these to figures
 }
 
 // Define adds the parameters of m to flags, and returns the experiment,
-// which takes their values when it runs. The figure lists parameters
-// that are set, and leaves out points at which nothing was measured.
+// which takes their values when it runs. The figure lists parameters that are
+// not empty, 0 or false, and leaves out points at which nothing was measured.
 func (m *Model) Define(flags *pflag.FlagSet) Work {
 	measure := m.define(flags)
 	var own []*pflag.Flag

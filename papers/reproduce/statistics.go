@@ -129,8 +129,8 @@ func (f *Finding) decide(how int) {
 	}
 }
 
-// decided returns a finding with what was measured, and with the verdict
-// that decide sets for how. Only a claim that holds keeps its reason.
+// decided returns a finding with what was measured, and with
+// the verdict and the reason that decide leaves.
 func decided(how int, why, measured string, args ...any) Finding {
 	out := Finding{Measured: fmt.Sprintf(measured, args...), Why: why}
 	out.decide(how)

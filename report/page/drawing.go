@@ -369,7 +369,7 @@ func (d *drawing) fitted(words string, size, most float64) string {
 	return words
 }
 
-// drawNames writes the names of the nodes shown, or of all switches if there is room.
+// drawNames writes the names of the nodes shown, or of all switches in rows with room.
 func (d *drawing) drawNames() {
 	f, p := d.Fabric, d.Picture
 	if len(p.channels) > 0 {

@@ -36,7 +36,7 @@ type chains struct {
 	offsets [][]int
 }
 
-// In a mixed tree 1/mixedShare of a level's switches have an alike switch in their subtree.
+// In a mixed tree over 1/mixedShare of a level's switches are like one before in their subtree.
 const mixedShare = 4
 
 // digitUplink describes an uplink that all switches with a digit have.

@@ -91,10 +91,10 @@ type Result struct {
 	// Born and Completed count multicast messages: originated, and arrived at all members.
 	Born, Completed int64
 	// Came counts messages, unicast too, that were born while
-	// measuring, and Went those that were delivered or lost
-	// then. Early and Late divide Last by the half of that time
-	// in which a message was born. If a network carries its
-	// load, Went is as large as Came, and latencies do not grow.
+	// measuring, Went all that were delivered or lost in that
+	// time. Early and Late divide Last by its half in which a
+	// message was born. If a network carries its load, Went is
+	// as large as Came, and latencies do not grow.
 	Came, Went  int64
 	Early, Late Mean
 	// Expected counts copies of multicast messages that were born while measuring,
