@@ -50,8 +50,8 @@ type Use uint8
 
 // The uses.
 const (
-	// ForLoad: routes to and from the node are load on the cables, which engines balance,
-	// and may be a reason for another virtual lane.
+	// ForLoad: routes to and from the node count as load, which engines balance over the cables.
+	// Engines may add a virtual lane for their sake, too.
 	ForLoad Use = 1 << iota
 	// ForShape: a switch with such nodes is a leaf.
 	ForShape

@@ -21,8 +21,8 @@ func combOrders(dims int) [][]int {
 	return [][]int{first, last}
 }
 
-// combTree is the comb of a trunk, with all cables that exist, and with cables
-// that bridge gaps.
+// combTree is the comb of a trunk as a tree: of the comb's cables, as far as they exist, and
+// of other cables that join its parts where some are missing.
 type combTree struct {
 	g      *Grid
 	trunk  Trunk

@@ -139,7 +139,7 @@ type bypasses struct {
 	first  []fabric.NodeID // other switches that reach it, nearest first
 }
 
-// to sets the NoPath entries for the LIDs of switch t.
+// to fills in those entries for the LIDs of switch t that are NoPath.
 func (b *bypasses) to(t fabric.NodeID, tables *lft.Tables) {
 	lids := b.lids[b.g.Position(t)]
 	if len(lids) == 0 {

@@ -180,7 +180,7 @@ next:
 	return list
 }
 
-// union appends the merged lists a and b, both ascending, to to.
+// union merges a and b, both ascending, without doubles, and appends them to list to.
 func union(to, a, b []fabric.PortID) []fabric.PortID {
 	for len(a) > 0 && len(b) > 0 {
 		switch {

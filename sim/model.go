@@ -115,7 +115,8 @@ type hub struct {
 	base, end int32            // ports from base to end-1
 }
 
-// port is the sending side of a port, with what a hop uses of it; it fits a cache line.
+// port has what sim needs to send by a port; with a little of the port at the other end, a
+// hop needs one cache line.
 type port struct {
 	rate    int64 // 1/1024 ps a byte
 	freeAt  Time  // when the last packet sent has left

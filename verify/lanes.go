@@ -288,7 +288,8 @@ func (l *lanes) wants(x *senderGroup, lid fabric.LID) (set uint16, known bool) {
 	return 1<<len(l.classes) - 1, false
 }
 
-// leavesOut returns true if packets of a sender with unknown SLs are left out, as certain asks.
+// leavesOut returns true if packets of x with unknown SLs are to be left out: with certain, if
+// classes differ, and path SLs are known in part or hidden.
 func (l *lanes) leavesOut(x *senderGroup) bool {
 	return l.certain && len(l.classes) > 1 && (x.row != nil || l.hidden)
 }

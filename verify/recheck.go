@@ -46,13 +46,12 @@ func (e *DependencyError) Error() string {
 // switch). It returns a *DependencyError for a dependency along which the number does not
 // increase.
 //
-// It is an error if there are multicast tables and the certificate does not cover multicast
-// packets, or the other way round, or if there are and switches do not copy independently, which
-// no certificate covers.
+// It is an error if the certificate covers multicast packets and there are no multicast tables,
+// or the reverse. With multicast tables it is also an error if switches do not copy
+// independently: no certificate covers that.
 //
 // Packets that are dropped and unicast packets that loop make no dependency; no certificate holds
-// for multicast packets that loop. A certificate may hold for tables with other faults, which the
-// function Check finds.
+// for multicast packets that loop. Tables with other faults, which [Check] finds, may have one.
 func (c *Certificate) Check(s *state.State, copying Copying) error {
 	if s.Tables.Switches() != s.Fabric.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", s.Tables.Switches(), s.Fabric.NumSwitches())

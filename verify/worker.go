@@ -183,10 +183,11 @@ type flow struct {
 	sent   []uint16 // by sender: classes of its packets that arrive at other senders' ports
 	sentBy []uint16 // by PortID: likewise at other ports of the same sender
 
-	// By switch, for one LID: pairs that SL-to-VL tables drop; nil if these drop nothing.
-	lost      []uint32 // of the switch's CAs
-	lostHosts []uint32 // those from ports that count for load
-	lostOwn   []uint32 // of its port 0
+	// By switch, for one LID: the number of pairs whose packets SL-to-VL tables drop; nil if
+	// no table drops any.
+	lost      []uint32 // from CAs on the switch
+	lostHosts []uint32 // from those of its CA ports that count for load
+	lostOwn   []uint32 // from its port 0
 }
 
 func newFlow(l *lanes) *flow {

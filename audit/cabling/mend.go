@@ -18,8 +18,8 @@ type Recabled struct {
 	Surplus [][2]fabric.PortID // actual cables that no expected one needs
 }
 
-// Move takes the plug in port From to port To; if Exchange is set, it swaps the plugs in both. The
-// last two moves of a cycle of cables are the same exchange.
+// Move takes the plug in port From to port To; if Exchange is set, it swaps the plugs in both.
+// Where plugs are swapped in a ring, one exchange puts the last two right: two Moves are equal.
 type Move struct {
 	Want, Have [2]fabric.PortID // the expected cable, and the actual one that becomes it
 	From, To   fabric.PortID

@@ -89,9 +89,9 @@ type deficit struct {
 	pa, pb []fabric.PortID // ports where they should be, ascending; may be fewer than n
 }
 
-// addDeficit notes that k cables between a and b are missing, and guesses
-// their ports. leadA and leadB count, for the ends at a and b, the switches
-// that use a port number for such a cable.
+// addDeficit notes that k cables between a and b are missing, and guesses their ports.
+// leadA[n] and leadB[n] count the switches like a and b that use port n for such a cable:
+// ports with high counts are guessed first.
 func (s *Shape) addDeficit(f *fabric.Fabric, free []bool, k int, a, b fabric.NodeID, leadA, leadB []int) *deficit {
 	s.deficits = append(s.deficits, deficit{a: a, b: b, n: k, pa: likely(f, a, leadA, k, free), pb: likely(f, b, leadB, k, free)})
 	return &s.deficits[len(s.deficits)-1]

@@ -73,7 +73,8 @@ func (r *Run) routing(name string) *Routing {
 	return &r.Routings[slices.IndexFunc(r.Routings, func(x Routing) bool { return x.Name() == name })]
 }
 
-// WithLanes returns tables of one VL on vls VLs; it refuses tables with VLs of their own.
+// WithLanes returns a copy of r with SL-to-VL tables that spread the SLs over vls VLs. It is
+// an error if r has path SLs or several VLs.
 func WithLanes(r *lft.Routing, vls int) (*lft.Routing, error) {
 	if r.PathSLs != nil || r.SL2VL != nil && r.SL2VL.VLs() > 1 {
 		return nil, errors.New("the tables have VLs of their own: want -t TOPOLOGY and -e ENGINE, or tables of one VL")

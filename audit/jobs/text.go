@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// Print writes traffic for people; it ends long lists after top lines.
+// Print writes traffic for people; lists are cut to top lines.
 func (r *Result) Print(b *text.Sheet, top int) {
 	b.Row("traffic", "%s, %s between hosts, %s of it background", text.Count(len(r.Jobs), "job", "jobs"), text.Bytes(r.Bytes), text.Bytes(r.Background))
 	for _, o := range r.Overlaps[:min(top, len(r.Overlaps))] {

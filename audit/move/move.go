@@ -215,7 +215,8 @@ func placed(r *lft.Routing) *lft.Routing {
 	return &c
 }
 
-// plug finds the tables of a step.
+// plug computes the tables in force after the cables of step s are moved, and its writes. It
+// refuses steps that cut hosts off or break the limit of load.
 func (p *planner) plug(s *Step) error {
 	b, before := s.Batch, p.now.Routing.Fabric
 	after, err := p.job.Nodes.WithCables(append(before.Without(firstEnds(b.Unplug)...).Cables(), b.Plug...))

@@ -112,7 +112,7 @@ func (x *finder) findMissing() {
 	}
 }
 
-// list sets what is told of hosts, leaves and rails.
+// list fills in the reported fields of Hosts and Rails, and makes the list of Leaves.
 func (x *finder) list() {
 	x.ends = make([][]fabric.PortID, len(x.Rails))
 	x.on = make([]uint64, x.f.NumSwitches())

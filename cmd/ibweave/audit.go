@@ -278,7 +278,8 @@ type demanded struct {
 	plan  *plan.Verdict  // nil without a plan
 }
 
-// readPolicy reads the policy. Its kinds of nodes apply when the fabric is read.
+// readPolicy reads in's policy file, if it has one, before the fabric is read: the reading
+// needs the kinds of nodes that the policy gives.
 func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}
 	if in.policy == "" {

@@ -86,8 +86,8 @@ func readMapped(name string, f *os.File, limit Limit) ([]byte, error) {
 }
 
 // CheckUnchanged returns a *RefusedError if a file that ReadAll
-// mapped has another size or time now: it was written to, and what
-// was read may be of both. A new file under its name does no harm.
+// mapped has another size or time now: it was written to, and what was read may be partly
+// old and partly new. Another file that has its name now is no error.
 func CheckUnchanged(name string) error {
 	mapped.Lock()
 	defer mapped.Unlock()

@@ -27,8 +27,8 @@ const (
 	// TreeFlood is the rooted tree on which originators start, and members pass a
 	// message on to all tree neighbours but the one that it came from.
 	TreeFlood
-	// Repeated is the baseline for the others: originators send to
-	// each other member themselves, the next higher ID first (M6).
+	// Repeated is the baseline for the others: an originator itself sends to every
+	// other member, the one with the next higher ID first (M6 of the spec).
 	Repeated
 	// Doubling is recursive doubling from the only sender, or
 	// else from the lowest ID, to which originators send first:
@@ -595,8 +595,8 @@ func (t *rootedTree) addOrdered(i int) {
 	}
 }
 
-// addFlood adds the sends of a member if messages climb from
-// senders in the first class, and go down in the second.
+// addFlood adds the sends of member i if messages go up from their senders in the first class,
+// and at each member on the way down to its other children in the second.
 func (t *rootedTree) addFlood(i int) {
 	second := t.b.second()
 	if t.sends[i] {

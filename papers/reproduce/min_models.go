@@ -165,7 +165,7 @@ type minPoint struct {
 	to      map[string]*chart.Point
 }
 
-// simulatePoints simulates points; results of phase 2 take runs of their own.
+// simulatePoints simulates points. The second phase is simulated in runs of its own.
 func (o *minSweep) simulatePoints(lab *Lab, points []minPoint) error {
 	return lab.Each(len(points), func(ctx context.Context, i int) error {
 		p := &points[i]

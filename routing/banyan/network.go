@@ -137,7 +137,8 @@ func (w *Network) findSources(s fabric.NodeID, stage, bits int) error {
 	return nil
 }
 
-// assignAddress gives a port of a channel adapter address a in list, Outputs or Inputs.
+// assignAddress sets list[a] to p, the port with that address; list is Outputs or Inputs.
+// It is an error if p has an address already.
 func (w *Network) assignAddress(list []fabric.PortID, a int, p fabric.PortID) error {
 	if w.address[p] >= 0 {
 		return fmt.Errorf("%s would be processor %d and processor %d", w.Fabric.PortName(p), w.address[p], a)

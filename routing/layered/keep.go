@@ -23,11 +23,11 @@ func (Engine) KeepOrder(f *fabric.Fabric, was []int32) ([]int32, bool) {
 	return rank, shortest && err == nil
 }
 
-// keep updates opt.Previous for another fabric. Tables on one lane it updates as updn
-// does, as long as paths between hosts are shortest paths. Tables with several lanes stay
-// if all switches have the same cables (only hosts came, went or moved) and the greatest
-// load is at most opt.Rebalance times that from scratch. Otherwise it routes from scratch,
-// and a note says why.
+// keep adapts opt.Previous to fabric f. It updates tables on one lane as updn does, if paths
+// between hosts are still shortest paths afterwards. It keeps tables on several lanes if all
+// switches have the same cables (only hosts came, went or moved) and the greatest load is at
+// most opt.Rebalance times that of new tables. Otherwise it routes from scratch, and a note
+// says why.
 func (e Engine) keep(ctx context.Context, f *fabric.Fabric, opt lft.Options) (*lft.Routing, error) {
 	p := opt.Previous
 	fromScratch := func(why string) (*lft.Routing, error) {

@@ -151,7 +151,7 @@ func exitError(ctx context.Context, cmd *exec.Cmd, output *tail, err error) erro
 	return e
 }
 
-// errTimeout is the cause of a run that took too long.
+// errTimeout returns the error of a run that did not finish within limit.
 func errTimeout(what string, limit time.Duration) error {
 	return fmt.Errorf("%s within %v: %w", what, limit, context.DeadlineExceeded)
 }

@@ -19,7 +19,7 @@ type writer struct {
 
 func newWriter(f *fabric.Fabric) *writer { return &writer{f, &binder{f: f, x: newIndex(f)}} }
 
-// means returns true if e, read back, names port p.
+// means returns true if the reader of plans would take e for port p.
 func (w *writer) means(e End, p fabric.PortID) bool {
 	w.b.invented, w.b.byName = nil, map[string]fabric.NodeID{}
 	s, err := w.b.resolve(e)

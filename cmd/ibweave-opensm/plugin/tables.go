@@ -30,8 +30,8 @@ type Tables struct {
 	// than the SL-to-VL tables use, though they can have as many:
 	// OpenSM cuts their tables until its next heavy sweep.
 	LatePorts int
-	// SweepAgain says that OpenSM is to sweep again at once: for LatePorts, unless
-	// the sweep before found the same, and for masks after a Snapshot.Reroute.
+	// SweepAgain asks OpenSM to sweep again at once: if there are LatePorts, unless the
+	// sweep before had the same, or if a Snapshot.Reroute changed masks.
 	SweepAgain bool
 	Timing     Timing
 
