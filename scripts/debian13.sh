@@ -7,6 +7,7 @@
 # folder has it already, and rehearses tables there by files and by the plugin of this machine.
 # With --where-possible, a machine that cannot install or mount it is no failure.
 set -euo pipefail
+export LC_ALL=C # of messages that are searched
 cd "$(dirname "$0")/.."
 status=1
 if [ "${1-}" = --where-possible ]; then

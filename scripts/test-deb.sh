@@ -6,6 +6,7 @@
 # All of it happens in a folder of its own, as any user: dpkg has a database there in
 # which opensm and libc6 are as on this machine.
 set -euo pipefail
+export LC_ALL=C # of messages that are searched
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/sbin:/sbin
 . scripts/packages.sh

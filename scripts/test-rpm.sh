@@ -5,6 +5,7 @@
 # The root has this machine's OpenSM and libraries, as a package, since there is no other
 # distribution here: that the packages suit the libraries of one has to be tried there.
 set -euo pipefail
+export LC_ALL=C # of messages that are searched
 cd "$(dirname "$0")/.."
 export PATH=$PATH:/usr/sbin:/sbin
 [ "$(id -u)" = 0 ] || exec sudo -n --preserve-env=PATH scripts/test-rpm.sh
