@@ -53,8 +53,8 @@ func newSLVLs(g *Grid, r *lft.Routing) *slVLs {
 	return l
 }
 
-// meets returns, by SL, the SLs (as bits) whose packets share a VL with its
-// packets on some arc.
+// meets returns for each SL the SLs, as bits, whose packets share a VL with
+// its packets on some arc.
 func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	var list [lft.NumSLs]uint16
 	for a := range l.on {
@@ -92,14 +92,15 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 	return w, nil
 }
 
-// unicastTurns returns, by arc and direction, the SLs (as bits) of packets that
-// make that turn. Without path SLs packets may have any SL. At each switch the
-// packets to a LID have the SLs of all that come there and its own.
+// unicastTurns returns, by arc and direction, the SLs (as bits) of packets
+// that make that turn. Without path SLs packets may have any SL. At a
+// switch, packets to a LID have the SLs of those that arrive there and
+// those that start there.
 func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	f, a := l.g.Fabric, l.arcs
 	type work struct {
 		forest *lft.Forest
-		sls    []uint16 // by NodeID: of packets that come there; 0 between LIDs
+		sls    []uint16 // by NodeID: of packets that arrive there; all 0 before each LID
 		turns  []uint16
 	}
 	start := func() work {

@@ -284,7 +284,8 @@ func (r *reading) corner(s fabric.NodeID) bool {
 	})
 }
 
-// agrees returns true if the port numbers start at corner s.
+// agrees returns true if s has coordinate 0 on each open axis with clear
+// numbers.
 func (r *reading) agrees(s fabric.NodeID) bool {
 	return !slices.ContainsFunc(r.axes, func(a *axis) bool {
 		return !a.ring && a.aligned() && a.coord[s] != 0
