@@ -14,9 +14,9 @@ type chooser struct {
 	cost     []uint64 // by the destination's index of a switch: of its path to the destination
 	arriving []int32  // by the same: routes that come to the switch or begin there
 	choice   []uint8  // by the same: the next hop of the current LID
-	beyond   []uint64 // by index in the destination's next: cost, for finding changes
+	beyond   []uint64 // by index in the destination's next: the cost there, to find changes
 	sent     []int32  // switches of inner that send routes to the current LID
-	current  bool     // cost, choice and sent are of the last LID, and loads changed only by it
+	current  bool     // cost, choice and sent are of the last LID, and only its paths changed loads since
 
 	penalties []penalty // for the paths to earlier LIDs of the port
 }
@@ -71,9 +71,10 @@ func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool)
 	}
 }
 
-// placePort places the LIDs of one port, from the from-th to the end-th of the job. Each LID
-// takes other switches than those before it if possible, else other channels. The k-th LIDs of
-// all ports are balanced among themselves, since programs may use only the first LIDs.
+// placePort places the LIDs of one port, from the from-th to the end-th of the job.
+// Paths to a LID avoid the switches of the paths to LIDs before it if possible, else
+// their channels. The k-th LIDs of all ports are balanced among themselves, since
+// programs may use only the first LIDs.
 func (c *chooser) placePort(d *destination, from, end int) {
 	first := d.job.lids[from]
 	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // goes up by 1 from port to port
