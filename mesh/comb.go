@@ -212,7 +212,7 @@ type combLayout struct {
 // the comb for groups with these SLs.
 type combLane struct {
 	sls    []fabric.SL // ascending
-	pinned bool        // some groups have SLs of this lane themselves
+	pinned bool        // some groups ask for SLs of this lane
 	tree   *combTree
 }
 

@@ -86,8 +86,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		if l != nil || err != nil {
 			return l, err
 		}
-		// If no group has an SL of the lane that failed, another lane replaces
-		// it.
+		// If no group has an SL of the failed lane, try another one instead.
 		if bad < 0 || lanes[bad].pinned {
 			return nil, x.why
 		}
@@ -110,9 +109,9 @@ func (x *combChooser) free() int {
 	return 0
 }
 
-// lanes groups the SLs of the groups into lanes: SLs that share a VL are on
-// one lane. It adds lanes of SLs that share no VL with these, until there are
-// as many as wanted.
+// lanes divides the SLs of the groups into lanes: SLs that share a VL are on
+// one lane. Then it adds lanes of SLs that share no VL with others, up to
+// c.VLs.
 func (x *combChooser) lanes() ([]combLane, error) {
 	meets := x.vls.meets()
 	inUse, free := uint16(0), false
@@ -167,8 +166,8 @@ func laneOf(lanes []combLane, sl fabric.SL) int {
 }
 
 // addLane adds a lane with the lowest SL, from or higher, whose packets are
-// never dropped and share no VL with other lanes. It returns nil if there
-// is none.
+// never dropped and share no VL with other lanes. It returns nil if there is
+// none.
 func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 	meets := x.vls.meets()
 	taken := x.vls.drops
@@ -294,8 +293,8 @@ func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink)
 	}
 }
 
-// spread moves trunks, indices in lines, to lines that no other trunk has.
-// It goes on as long as a move lowers the load of the busiest link, divided
+// spread moves trunks, indices in lines, to lines that no other trunk has. It
+// goes on as long as a move lowers the load of the busiest link, divided
 // equally among the trunks, or keeps it and brings a trunk nearer to the
 // middle.
 func spread(lines []*combLine, trunks []int) {
@@ -425,8 +424,8 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	return x.assign(lanes)
 }
 
-// assign puts each group on the lane of its SL, and the others where they add
-// the least load. If a group cannot be joined, it returns nil and the lane
+// assign puts each group with an SL on that SL's lane, the others where they
+// add the least load. If a group cannot be joined, it returns nil and the lane
 // that fails, and sets why.
 func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
@@ -461,7 +460,7 @@ func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	return l, 0
 }
 
-// cut records in why that a group is not joined.
+// cut sets why a group is not joined, unless another trunk joined more groups.
 func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	if x.why != nil && group <= x.served {
 		return

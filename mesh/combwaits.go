@@ -93,9 +93,9 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 }
 
 // unicastTurns returns, by arc and direction, the SLs (as bits) of packets
-// that make that turn. Without path SLs packets may have any SL. At a
-// switch, packets to a LID have the SLs of those that arrive there and
-// those that start there.
+// that make that turn. Without path SLs packets may have any SL. At a switch,
+// packets to a LID have the SLs of those that arrive there and those that
+// start there.
 func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	f, a := l.g.Fabric, l.arcs
 	type work struct {

@@ -552,8 +552,9 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	return !occupied
 }
 
-// closeRing looks for a dimension that is a ring, since odd links lead from one
-// end to the other. It wraps its coordinates, and returns true if it found one.
+// closeRing looks for a dimension that is a ring, since odd links lead from
+// one end to the other. It wraps that dimension, and returns true if it found
+// one.
 func (l *layout) closeRing(odd []cable) bool {
 	var votes [maxDims]map[int32]int // by dimension and size
 	for _, c := range odd {

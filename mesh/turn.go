@@ -20,13 +20,12 @@ import (
 // path makes all hops in one direction before the next. Negative-first has W, S,
 // E, N (X7); with it the paths from one source are a tree, as with XY (E-X9).
 //
-// If a cable or a switch on that path is missing, the freedom of the
-// adaptive form serves to find another. A table has no history. So a switch
-// takes the second set, for any sender, if that alone leads to the
-// destination, else the first set. It takes a shortest way, of several the
-// one whose direction is first in the list. Paths that lack nothing are
-// such ways, and stay. Switches that cannot reach a LID so have NoPath for
-// it.
+// If a cable or a switch on that path is missing, the freedom of the adaptive
+// form serves to find another. A table has no history. So a switch takes the
+// second set, for any sender, if that alone leads to the destination, else the
+// first set. It takes a shortest way, of several the one whose direction is
+// first in the list. Whole paths are such ways, and stay. A switch without
+// such a way has NoPath.
 //
 // These engines are for open grids. They refuse tori unless Options.NoWrap
 // leaves the cables that close rings unused.

@@ -197,7 +197,7 @@ func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 	return int(broken.Load()), err
 }
 
-// eachSwitch calls the function of newWork for every switch, on all CPUs.
+// eachSwitch calls the result of newWork for every switch, on all CPUs.
 func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.NodeID)) error {
 	_, err := par.ForEachWith(ctx, 0, switches, newWork, func(work func(fabric.NodeID), s int) error {
 		work(fabric.NodeID(s))
