@@ -52,7 +52,7 @@ type LIDRange struct {
 	Min, Max fabric.LID
 }
 
-// KeepLMC as LIDOptions.LMC keeps the LMC of the ports.
+// KeepLMC is the LIDOptions.LMC that keeps the LMC of the ports.
 const KeepLMC = -1
 
 // LIDOptions are the options of AssignLIDs.

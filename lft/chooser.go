@@ -152,8 +152,9 @@ func (c *chooser) findLeast(d *destination) {
 // choosePaths chooses the next hops for one LID and adds its routes. Each switch takes the next
 // hop with the least sum of loads on the path; among equal ones the first, counted from turn.
 //
-// On regular fabrics little is to be done: the choice for the LID before stays if no load, cost
-// beyond or turn has changed, and a search ends where both load and cost beyond are least.
+// On regular fabrics little is to be done. A switch keeps its choice for the LID before
+// if no load, cost beyond or turn has changed. A search ends at a next hop with both the
+// least load and the least cost beyond.
 func (c *chooser) choosePaths(d *destination, turn uint32) {
 	copy(c.arriving, d.sources)
 	c.cost[len(d.sources)] = 0

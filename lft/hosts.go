@@ -75,7 +75,7 @@ type hostSeparator struct {
 	r       *Routing
 	leaves  []fabric.NodeID                   // switches with hosts
 	sources []fabric.NodeID                   // those whose paths are looked at
-	others  map[fabric.PortID][]fabric.PortID // by port of a host: its other ports
+	others  map[fabric.PortID][]fabric.PortID // by port of a host: the host's other ports
 	seen    []int                             // by switch: the last search that marked it
 	search  int
 	work    int
@@ -242,10 +242,10 @@ func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// place permutes other switches' paths among the ports on s, so that the fewest meet paths to
-// other ports of the same hosts on placed switches. It starts with the best rotation, and swaps
-// two as long as that is better. It returns false, and changes nothing, if that does not lower
-// the number.
+// place permutes the paths of other switches to the ports on s among these ports, so that
+// as few as possible meet paths to other ports of the same hosts on placed switches. It
+// starts with the best rotation, and swaps two as long as that is better. It returns
+// false, and changes nothing, if that does not lower the number.
 func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	ports := x.alike(s)
 	n := len(ports)

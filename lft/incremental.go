@@ -226,8 +226,8 @@ func (k *Keeper) Former() *fabric.Snapshot {
 	return k.l.journal.before.now
 }
 
-// IsLast returns true if Reroute made r last, in a step that moved nothing, and a
-// step with this Rebalance factor would move nothing either.
+// IsLast returns true if Reroute made r last, in a first step that moved nothing, and a
+// last step with this Rebalance factor would move nothing either.
 func (k *Keeper) IsLast(r *Routing, factor float64) bool {
 	return k.of == r && !k.l.moved && k.l.IsBalanced(factor, 0)
 }

@@ -211,8 +211,8 @@ func (r *mover) spread(ctx context.Context) error {
 	return nil
 }
 
-// squares returns the sum of the squares of the weights' excesses over the limit, in units of
-// it.
+// squares returns the sum of the squares of the weights' excesses over the limit, in
+// units of the limit.
 func (r *mover) squares() (sum float64) {
 	for _, w := range r.weight {
 		if w > r.limit {
@@ -272,8 +272,8 @@ func (r *mover) movePass(ctx context.Context) error {
 	return err
 }
 
-// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand, only
-// its LIDs.
+// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand,
+// only LIDs that have one.
 func (r *mover) listBusyLIDs() []bool {
 	busy := make([]bool, int(r.fab.MaxLID())+1)
 	for s := range fabric.NodeID(r.fab.NumSwitches()) {

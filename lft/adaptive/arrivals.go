@@ -7,8 +7,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// arrivals follows packets to the LIDs of p when there are several lanes. It records by
-// channel which classes of SLs come over it, and on which VLs.
+// arrivals follows packets to the LIDs of p if there are several lanes. It records, by
+// channel, the classes of SLs whose packets come over it, and their VLs.
 type arrivals struct {
 	p    *paths
 	last fabric.PortID // output port for the LIDs at the root switch; port 0 for its own LID
