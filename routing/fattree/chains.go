@@ -25,10 +25,11 @@ type chains struct {
 	// uplinksOf has, by switch, the uplinks of listUplinks for its digit, nil for missing
 	// ones.
 	uplinksOf [][]*uplink
-	// uplinks is, by level, the greatest number of uplinks of a digit, distinctParents
-	// that of the switches that these lead to. oversubscription is how many slots of a
-	// switch share one such parent: a leaf has a slot for each host, a higher switch
-	// for each subtree as many as oversubscription of the level below.
+	// uplinks is, by level, the greatest number of uplinks of a digit,
+	// distinctParents that of the switches that these lead to. oversubscription is
+	// how many slots of a switch share one such parent: a leaf has a slot for each
+	// host, a higher switch for each subtree as many as oversubscription of the level
+	// below.
 	uplinks, distinctParents, oversubscription []int
 	// turns is, by level, the least multiple of uplinks that is not less than the number of
 	// slots.
