@@ -149,9 +149,9 @@ type counter struct {
 	*legality
 	*Order
 	bars
-	// By switch, for the current distance: the targets that are farther by legal paths,
-	// as far, and one link nearer; and the parts of the last two to which the switch
-	// only goes down.
+	// By switch, the targets whose distance by legal paths is above the current one,
+	// equal to it, and one less; hereDown and nearDown have those of them to which the
+	// switch only goes down.
 	farther, here, near, hereDown, nearDown []uint64
 
 	open  []uint64  // by link of the current switch: targets that may take it

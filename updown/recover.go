@@ -9,9 +9,8 @@ import (
 )
 
 // RecoverOrder returns an order of f's switches with which all paths of tables,
-// from any source, go up and then down; of several, the one nearest to the
-// order in like. It returns nil if there is none. Tables must have a row for
-// each switch of f.
+// from any source, go up and then down; of several, the one nearest to like. It
+// returns nil if there is none. Tables must have a row for each switch of f.
 //
 // It gives out the ranks from the last to the first. A switch that gets one is below
 // all without a rank, so no packet may pass it from one of these to another. Each rank
