@@ -55,8 +55,8 @@ type Options struct {
 	Unverified bool
 	// Stage, if not nil, is called when a stage begins: "route", "multicast", "verify".
 	Stage func(name string)
-	// Progress, if not nil, is told how much of the verification is done. It is called from
-	// several goroutines.
+	// Progress, if not nil, is called from several goroutines with the part of the
+	// verification that is done.
 	Progress func(done, total int)
 }
 
