@@ -259,9 +259,9 @@ func (g *Grouping) with(of []int32) Grouping {
 	return all
 }
 
-// withSwitches adds switches to groups of hosts: a switch joins a group if all its
-// hosts, and in a tree all its lower switches, are in it. So racks and islands
-// include their leaves.
+// withSwitches adds switches to groups of hosts: a switch joins a
+// group if all its hosts, and in a tree all its lower switches, are
+// in it. So racks and islands include their leaves.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
 	const none, several = -1, -2
 	of := slices.Repeat([]int32{none}, f.NumNodes())

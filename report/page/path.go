@@ -80,9 +80,10 @@ type arrival struct {
 }
 
 // follow sends packets to a LID out of the ports in from, and on from all places
-// that they reach, hop by hop. It calls take for the channels that they take, and
-// lose for the shares that do not arrive. With once it continues only from places
-// not seen before; else until packets have passed as many switches as there are.
+// that they reach, hop by hop. It calls take for the channels that they take,
+// and lose for the shares that do not arrive. With once it continues only from
+// places not seen before; else until packets have passed as many switches as
+// there are.
 func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c Channel), lose func(share float64, format string, args ...any)) {
 	f := in.Fabric
 	var here, next []arrival
