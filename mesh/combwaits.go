@@ -168,7 +168,7 @@ func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) bool {
 	return true
 }
 
-// with returns w with all turns of comb t added for packets of some SLs, as bits.
+// with returns a copy of w with all turns of comb t for some SLs, as bits.
 func (w *combWaits) with(t *combTree, sls uint16) *combWaits {
 	x := &combWaits{w.clone(), w.sl}
 	for s := range fabric.NodeID(len(w.node)) {
@@ -192,10 +192,10 @@ func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) bool {
 	return true
 }
 
-// bridge joins the components of a comb by cables that close no cycle, as far as
-// there are any: first those in wanted (directions as bits, by NodeID), then
-// those that close no ring, then the others; within each kind, those nearest to
-// the middle of the trunk. It returns w with their turns, and does not change w.
+// bridge joins the components of a comb by cables that close no cycle, as far
+// as there are any: first those in wanted (directions as bits, by NodeID),
+// then those that close no ring, then the others; within each kind, those
+// nearest to the middle of the trunk. It returns a copy of w with their turns.
 func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits {
 	g := w.sl.g
 	x := &combWaits{w.clone(), w.sl}
