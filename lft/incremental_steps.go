@@ -107,9 +107,9 @@ func (l *Incremental) adopt(m *mover) (undo func()) {
 }
 
 // TakeFirstStep is for use after an Update. If a load is above FirstStepLoad times what a
-// routing from scratch would give, it moves more entries, as long as at most firstStepBlocks
-// blocks change in all, or twice as many as had to. If that is not enough, it keeps the best
-// tables found.
+// routing from scratch would give, it moves more entries, as long as at most
+// firstStepBlocks blocks change in all, or twice as many as had to change. If that is not
+// enough, it keeps the best tables found.
 //
 // fromScratch returns the greatest load of tables from scratch, as GreatestLoad. It is called
 // if the target by LoadBound is not reached. Errors are those of fromScratch.
