@@ -79,7 +79,7 @@ func (k *Kept) Start(r *Result) {
 }
 
 // IsLast returns true if r has the tables of the last Run, made with
-// Options.Route.FirstStep, and a Run without it would make the same.
+// Options.Route.FirstStep, and a Run without FirstStep would make the same.
 func (k *Kept) IsLast(r *lft.Routing, opt *Options) bool {
 	return k.keeper.IsLast(r, opt.routeOptions().RebalanceFactor())
 }

@@ -27,8 +27,9 @@ type Options struct {
 	// MaxDetour, if not nil, is how many switches more than a shortest path any path between CA
 	// and router ports may pass. If nil, engines take the detours that their guarantee needs.
 	MaxDetour *int
-	// Demand, if not nil, returns the traffic of hosts in the fabric, whose LIDs are assigned,
-	// or nil for none. Tables are fitted to it as far as the engine leaves a choice of ports.
+	// Demand, if not nil, returns the hosts' traffic, nil for none, in a fabric whose
+	// ports have their LIDs. Tables are fitted to it as far as the engine leaves a choice
+	// of ports.
 	Demand func(context.Context, *fabric.Fabric) (*lft.Demand, error)
 	// UniformFloor is the factor by which a fit to Demand may raise the greatest load of
 	// uniform traffic, one route from each host to each LID. 0 means lft.DefaultUniformFloor.
@@ -36,7 +37,8 @@ type Options struct {
 	// SL2VL is the scheme of SL-to-VL tables, one of SL2VLSchemes. "" takes the scheme that the
 	// engine needs, else identity if Route.VLs is more than 1, else one VL for all traffic.
 	SL2VL string
-	// Groups, if not nil, returns the multicast groups of the fabric, whose LIDs are assigned.
+	// Groups, if not nil, returns the multicast groups of a fabric whose ports have their
+	// LIDs.
 	Groups func(*fabric.Fabric) ([]mft.Group, error)
 	// Multicast is the name of a scheme, one of MulticastSchemes; "" chooses one for each group
 	// by the engine and the group's senders.
@@ -53,8 +55,8 @@ type Options struct {
 	Unverified bool
 	// Stage, if not nil, is called when a stage begins: "route", "multicast", "verify".
 	Stage func(name string)
-	// Progress, if not nil, is told how much of the verification is done. It is called from
-	// several goroutines.
+	// Progress, if not nil, is called from several goroutines with the part of the
+	// verification that is done.
 	Progress func(done, total int)
 }
 

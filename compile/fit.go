@@ -100,8 +100,8 @@ func fitPart(ctx context.Context, l *lft.Incremental, opt *Options) (undo func()
 	return fit.Undo
 }
 
-// mostRoutes returns the greatest load of uniform traffic that a fit may leave if it was load
-// before.
+// mostRoutes returns the greatest load of uniform traffic that a fit may leave; load is
+// the one before.
 func (o *Options) mostRoutes(load uint64) uint64 { return uint64(float64(o.floor() * float64(load))) }
 
 // incremental returns the tables in a form whose entries Fit can change, or nil and the reason.

@@ -77,11 +77,13 @@ type Excess struct {
 	Times float64       // load / greatest load of tables from scratch, an estimate
 }
 
-// Run is the function Run for f, the next state of the same fabric. It keeps the last tables if
-// it can. It routes from scratch if the engine is no lft.IncrementalEngine or does not keep
-// tables with several lanes, for multicast and SL-to-VL schemes, if the change or the drift of
-// loads is too large, if the tables would have faults, and if keeping tables fails or panics.
-// If the engine refuses to route from scratch, tables are kept as with Options.Route.Previous.
+// Run is the function Run for f, the next state of the same fabric. It keeps the
+// last tables if it can. It routes from scratch if the engine is no
+// lft.IncrementalEngine or does not keep tables with several lanes, if opt has
+// groups or an SL-to-VL scheme, if the change or the drift of loads is too large,
+// if the tables would have faults, and if keeping tables fails or panics. If the
+// engine refuses to route from scratch, tables are kept as with
+// Options.Route.Previous.
 //
 // The next call needs a state that takes as long to prepare as a routing from scratch. Prepare
 // makes it in the background. If the caller did not call it, Run does, and counts the time as

@@ -35,7 +35,7 @@ func (k Kind) String() string {
 // Kind is what node n is for. By default that follows from
 // the node's data:
 //
-//   - A router is what its type says, and so is a switch.
+//   - Switches and routers are what their types say.
 //   - An aggregation node is a channel adapter with one port that describes itself as
 //     one, has the device ID of one, or has the system image GUID of a switch whose last
 //     port it is cabled to. An adapter on another port of such a switch is a host.

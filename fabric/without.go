@@ -103,7 +103,8 @@ func (f *Fabric) Cables() []Cable {
 	return list
 }
 
-// copyPorts returns f with cables that can be changed until recabled is called.
+// copyPorts returns a copy of f whose cables can be changed until recabled is
+// called.
 func (f *Fabric) copyPorts() *Fabric {
 	g := *f
 	g.ports = &ports{owner: f.owner, guid: f.guid, labels: f.labels, peer: slices.Clone(f.peer), link: slices.Clone(f.link)}

@@ -52,7 +52,7 @@ type LIDRange struct {
 	Min, Max fabric.LID
 }
 
-// KeepLMC as LIDOptions.LMC keeps the LMC of the ports.
+// KeepLMC is the LIDOptions.LMC that keeps the LMC of the ports.
 const KeepLMC = -1
 
 // LIDOptions are the options of AssignLIDs.
@@ -63,8 +63,8 @@ type LIDOptions struct {
 	// have LMC 0, unless EnhancedPort0 is set.
 	LMC int
 	// EnhancedPort0 gives enhanced switch ports 0 the LMC as well (OpenSM's lmc_esp0). A
-	// base port 0 always has LMC 0 (IBA 14.2.5.6). KeepLMC also sets it if the enhanced
-	// ports 0 with LIDs have an LMC above 0.
+	// base port 0 always has LMC 0 (IBA 14.2.5.6). KeepLMC implies EnhancedPort0 if the
+	// enhanced ports 0 with LIDs have an LMC above 0.
 	EnhancedPort0 bool
 	// GUID2LID overrides the LIDs of the topology for KeepLIDs. LIDs of ports that the
 	// fabric lacks stay reserved, as with OpenSM.
@@ -299,8 +299,8 @@ func (a *assignment) subnetLMC(opt LIDOptions) (uint8, bool, error) {
 	return uint8(max(ca, 0)), opt.EnhancedPort0, nil
 }
 
-// commonLMC returns the common LMC of the ports with LIDs on the nodes that of selects, -1
-// if there are none.
+// commonLMC returns the LMC of the ports with LIDs, on nodes for which of returns
+// true; -1 if there are none. It is an error if LMCs differ.
 func (a *assignment) commonLMC(of func(fabric.NodeID) bool) (int, error) {
 	first := fabric.NoPort
 	for p, l := range a.base {

@@ -9,10 +9,10 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// ChannelLoads counts the routes on each channel, by the PortID that it leaves. A route is
-// a pair of a CA or router port and a LID of another, virtual ports included, that the
-// tables deliver, of ports that count for load. Host cables are included, both directions.
-// It takes O(switches x LIDs).
+// ChannelLoads counts the routes on each channel, by the PortID that it leaves. A
+// route is a CA or router port and a LID of another, virtual ports included, that the
+// tables deliver. Only ports that count for load have routes. Host cables are
+// included, both directions. It takes O(switches x LIDs).
 func ChannelLoads(ctx context.Context, f *fabric.Fabric, t *Tables) ([]int64, error) {
 	var ends []fabric.PortID
 	for _, s := range f.Switches() {
@@ -107,10 +107,10 @@ func DemandLoads(ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric
 }
 
 // EachTree visits the paths to the LIDs of some CA or router ports with a cable to a
-// switch, on all CPUs; lids yields the LIDs of a port. visit gets the port's index in ends,
-// and a tree, valid until it returns, which is empty if the tables deliver the LID to
-// another port. start makes the W that visits on one CPU share; EachTree returns all Ws, at
-// least one, in any order.
+// switch, on all CPUs; lids yields the LIDs of a port. visit gets the port's index in
+// ends, and a tree, valid until it returns, which is empty if the tables deliver the
+// LID to another port. Visits on one CPU share a W made by start; EachTree returns
+// all Ws, at least one, in any order.
 func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fabric.PortID, lids func(fabric.PortID) iter.Seq[fabric.LID], start func() W, visit func(w W, i int, tree *Forest)) ([]W, error) {
 	type worker struct {
 		tree *Forest

@@ -14,9 +14,9 @@ type chooser struct {
 	cost     []uint64 // by the destination's index of a switch: of its path to the destination
 	arriving []int32  // by the same: routes that come to the switch or begin there
 	choice   []uint8  // by the same: the next hop of the current LID
-	beyond   []uint64 // by index in the destination's next: cost, for finding changes
+	beyond   []uint64 // by index in the destination's next: the cost there, to find changes
 	sent     []int32  // switches of inner that send routes to the current LID
-	current  bool     // cost, choice and sent are of the last LID, and loads changed only by it
+	current  bool     // cost, choice and sent are of the last LID, and only its paths changed loads since
 
 	penalties []penalty // for the paths to earlier LIDs of the port
 }
@@ -71,9 +71,10 @@ func (b *balancer) ports(lids []fabric.LID) func(yield func(from, end int) bool)
 	}
 }
 
-// placePort places the LIDs of one port, from the from-th to the end-th of the job. Each LID
-// takes other switches than those before it if possible, else other channels. The k-th LIDs of
-// all ports are balanced among themselves, since programs may use only the first LIDs.
+// placePort places the LIDs of one port, from the from-th to the end-th of the job.
+// Paths to a LID avoid the switches of the paths to LIDs before it if possible, else
+// their channels. The k-th LIDs of all ports are balanced among themselves, since
+// programs may use only the first LIDs.
 func (c *chooser) placePort(d *destination, from, end int) {
 	first := d.job.lids[from]
 	turn := uint32(first) >> c.fab.LMC(c.fab.LIDPort(first)) // goes up by 1 from port to port
@@ -151,8 +152,9 @@ func (c *chooser) findLeast(d *destination) {
 // choosePaths chooses the next hops for one LID and adds its routes. Each switch takes the next
 // hop with the least sum of loads on the path; among equal ones the first, counted from turn.
 //
-// On regular fabrics little is to be done: the choice for the LID before stays if no load, cost
-// beyond or turn has changed, and a search ends where both load and cost beyond are least.
+// On regular fabrics little is to be done. A switch keeps its choice for the LID before
+// if no load, cost beyond or turn has changed. A search ends at a next hop with both the
+// least load and the least cost beyond.
 func (c *chooser) choosePaths(d *destination, turn uint32) {
 	copy(c.arriving, d.sources)
 	c.cost[len(d.sources)] = 0

@@ -32,8 +32,8 @@ type Fit struct {
 	// Before and After are the greatest loads of a channel between switches under the demand,
 	// in LoadUnits. Least is a lower bound of both.
 	Before, After, Least uint64
-	// Displaced is true if, with a slack, entries also changed for LIDs without a share in a
-	// load above it, to make room for others.
+	// Displaced is true if, with a slack, entries also changed for LIDs without a share
+	// in any load above the limit, to make room for others.
 	Displaced bool
 	undo      func()
 }
@@ -71,13 +71,13 @@ const DefaultUniformFloor = 1.1
 // lower bound if possible. It starts from the present tables, and changes no entries for LIDs
 // without demand.
 //
-// The load of a channel is the demand and background over it, times the ratio of the fastest
-// rate to its own. With a slack, routes at first move only where that brings no load above
-// it: so only entries for LIDs with a share in a load above it change. If that is not enough,
-// others make room.
+// The load of a channel is the demand and background over it, times the ratio of the
+// fastest rate to its own. With a slack, routes at first move only where no load
+// rises above the limit, Slack times the bound: so only entries for LIDs with a share
+// in a load above it change. If that is not enough, other routes make room.
 //
-// No channel gets more than opt.Most routes that had not more before. If it returns ctx's
-// error, the tables are unchanged.
+// A channel gets more than opt.Most routes only if it had more before. If Fit returns
+// ctx's error, the tables are unchanged.
 func (l *Incremental) Fit(ctx context.Context, d *Demand, opt FitOptions) (*Fit, error) {
 	l.countChanges()
 	m := l.newMover(min(opt.Blocks, len(l.changed)))

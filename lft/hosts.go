@@ -75,7 +75,7 @@ type hostSeparator struct {
 	r       *Routing
 	leaves  []fabric.NodeID                   // switches with hosts
 	sources []fabric.NodeID                   // those whose paths are looked at
-	others  map[fabric.PortID][]fabric.PortID // by port of a host: its other ports
+	others  map[fabric.PortID][]fabric.PortID // by port of a host: the host's other ports
 	seen    []int                             // by switch: the last search that marked it
 	search  int
 	work    int
@@ -107,12 +107,13 @@ func newHostSeparator(r *Routing, hosts [][]fabric.PortID) *hostSeparator {
 	return x
 }
 
-// SeparateHosts makes the switches lead to the ports of a host by different switches. hosts are
-// the HostPorts of the fabric. It exchanges paths between ports on one switch: all other
-// switches then send to one port as they sent to the other. So loads, dependencies of channels,
-// paths and their SLs stay as a whole. It exchanges the places in CAOrder too. If paths still
-// meet, and the routing has an order and one VL, single switches with hosts exchange entries,
-// without a greater load. Errors: ctx's.
+// SeparateHosts makes paths to the ports of one host pass different switches. hosts
+// are the HostPorts of the fabric. It exchanges paths between ports on one switch:
+// all other switches then send to one port as they sent to the other. So loads,
+// dependencies of channels, paths and their SLs stay as a whole. It exchanges the
+// places in CAOrder too. If paths still meet, and the routing has an order and one
+// VL, single switches with hosts exchange entries, without a greater load. Errors:
+// ctx's.
 func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) error {
 	if len(hosts) == 0 {
 		return nil
@@ -149,10 +150,10 @@ func (r *Routing) SeparateHosts(ctx context.Context, hosts [][]fabric.PortID) er
 	return nil
 }
 
-// exchangeAll exchanges entries of switches with hosts, in passes: first exchanges that cost
-// shifts nothing, then costlier ones, last those that make shifts busier, by up to 1/100 over
-// the tables before or by hostBusier routes. A negative limit is for exchanges that shifts gain
-// by.
+// exchangeAll exchanges entries of switches with hosts, in passes: first exchanges
+// that cost the shifts nothing, then costlier ones. Last come those that make shifts
+// busier: by up to 1/100 of the load with the tables before, or by hostBusier routes.
+// A negative limit is for exchanges by which shifts gain.
 func (x *hostSeparator) exchangeAll(ctx context.Context, before *Tables) (err error) {
 	now := x.r.Tables
 	x.units, x.r.Tables = LoadUnits(x.f), before
@@ -212,8 +213,8 @@ func (x *hostSeparator) exchangeOnce(ctx context.Context, limit, spare int) (cos
 	return cost
 }
 
-// endsBehind lists the ports on other switches to which only switch from's own hosts send
-// through it: none of its neighbours does.
+// endsBehind lists the ports on other switches to which no neighbour of switch from
+// sends through it: only its own hosts do.
 func (x *hostSeparator) endsBehind(from fabric.NodeID) (list []fabric.PortID) {
 	_, near := x.f.SwitchLinks(from)
 	for _, s := range x.leaves {
@@ -241,10 +242,10 @@ func (x *hostSeparator) alike(s fabric.NodeID) (list []fabric.PortID) {
 	return list
 }
 
-// place permutes other switches' paths among the ports on s, so that the fewest meet paths to
-// other ports of the same hosts on placed switches. It starts with the best rotation, and swaps
-// two as long as that is better. It returns false, and changes nothing, if that does not lower
-// the number.
+// place permutes the paths of other switches to the ports on s among these ports, so that
+// as few as possible meet paths to other ports of the same hosts on placed switches. It
+// starts with the best rotation, and swaps two as long as that is better. It returns
+// false, and changes nothing, if that does not lower the number.
 func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	ports := x.alike(s)
 	n := len(ports)
@@ -299,8 +300,8 @@ func (x *hostSeparator) place(s fabric.NodeID, placed []bool) bool {
 	return true
 }
 
-// addShared calls meets(i) for each of the sources from which the path to ports[i] meets a path
-// to one of others.
+// addShared calls meets(i) for each of x.sources from which the path to ports[i]
+// meets a path to a port in others.
 func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i int)) {
 	for _, from := range x.sources {
 		if x.work += len(ports) + len(others); len(others) == 0 || x.work > hostWork {
@@ -315,8 +316,8 @@ func (x *hostSeparator) addShared(others, ports []fabric.PortID, meets func(i in
 	}
 }
 
-// mark begins a search. It marks the switches on the paths from a switch to ports, not the
-// switch.
+// mark begins a search. It marks the switches on the paths from a switch to ports,
+// without that switch itself.
 func (x *hostSeparator) mark(from fabric.NodeID, ports ...fabric.PortID) {
 	x.search++
 	for _, p := range ports {
@@ -521,8 +522,8 @@ func (x *hostSeparator) countShifts() {
 // Meeting means that paths to several ports of a host meet, though another path is free.
 type Meeting struct {
 	Port     fabric.PortID // one of the host's ports
-	From, At fabric.NodeID // the first switch with hosts that has it, and where the paths meet
-	Sources  int           // how many switches with hosts see it
+	From, At fabric.NodeID // the first switch with hosts whose paths meet, and where
+	Sources  int           // how many switches with hosts have paths that meet
 }
 
 // Meetings lists the first meeting of each host, in the order of HostPorts. Paths from a switch

@@ -31,10 +31,11 @@ type IncrementalEngine interface {
 // less, so that the cable gets its share; all other entries stay. So, with the same order
 // (KeepOrder), no routing of the engine changes fewer entries when cables fail.
 //
-// It keeps the distances between all switches, by the engine's rule. When cables come or go,
-// a distance is still right if it is one more than the least distance of the neighbours, at
-// each switch whose cables changed. Only for other destinations are distances searched again.
-// A LID is looked at if one of its entries lost its cable, if a distance to its switch
+// It keeps the distances between all switches, by the engine's rule. When cables come
+// or go, the distances to a destination still hold if, at each switch whose cables
+// changed, the distance is one more than the least of its neighbours'. Those to other
+// destinations are searched again. A LID is looked at if one of its entries lost its
+// cable, if a distance to its switch changed, or if a new cable is on a path to it.
 // changed, or if a new cable is on a path to it.
 //
 // The order is always the one most like that of the first routing, so that a repair brings it
@@ -55,8 +56,8 @@ type Incremental struct {
 	serves bool             // the engine keeps its guarantee with order
 	moved  bool             // the last step changed entries
 	dist   distances
-	// uncounted lists LIDs with entries that the engine could not have made; load does not
-	// have them.
+	// uncounted lists LIDs with entries that the engine could not have made; load leaves
+	// out their routes.
 	uncounted []int32
 	journal   *journal // nil if undo is not needed
 	lids      int      // how many the last update looked at
@@ -225,8 +226,8 @@ func (k *Keeper) Former() *fabric.Snapshot {
 	return k.l.journal.before.now
 }
 
-// IsLast returns true if Reroute made r last, by a first step that moved nothing, and a last
-// step with this Rebalance factor would move nothing either.
+// IsLast returns true if Reroute made r last, in a first step that moved nothing, and a
+// last step with this Rebalance factor would move nothing either.
 func (k *Keeper) IsLast(r *Routing, factor float64) bool {
 	return k.of == r && !k.l.moved && k.l.IsBalanced(factor, 0)
 }

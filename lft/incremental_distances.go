@@ -40,8 +40,9 @@ func (l *Incremental) searchAll() bool {
 	return !tooLong.Load()
 }
 
-// searchStale computes the distances to new slots again, and those that no longer hold at a
-// slot in changed. searched marks these destinations. ok is false if a distance is too great.
+// searchStale computes the distances to slot t again if t is new, or if they no
+// longer hold at a slot in changed. searched marks each such t. ok is false if a
+// distance is too great.
 func (l *Incremental) searchStale(old *fabric.Snapshot, changed []int32) (searched []bool, ok bool) {
 	searched = make([]bool, l.dist.n)
 	queue := make([]int32, 0, l.dist.n)

@@ -107,9 +107,9 @@ func (l *Incremental) adopt(m *mover) (undo func()) {
 }
 
 // TakeFirstStep is for use after an Update. If a load is above FirstStepLoad times what a
-// routing from scratch would give, it moves more entries, as long as at most firstStepBlocks
-// blocks change in all, or twice as many as had to. If that is not enough, it keeps the best
-// tables found.
+// routing from scratch would give, it moves more entries, as long as at most
+// firstStepBlocks blocks change in all, or twice as many as had to change. If that is not
+// enough, it keeps the best tables found.
 //
 // fromScratch returns the greatest load of tables from scratch, as GreatestLoad. It is called
 // if the target by LoadBound is not reached. Errors are those of fromScratch.
@@ -135,10 +135,10 @@ func (l *Incremental) reach(done uint64, blocks int) (m *mover, ok bool) {
 	return m, m.greatest() <= done
 }
 
-// takeStep takes routes off channels until no load is above factor times LoadBound. If it
-// cannot, it aims at factor times the load of fromScratch; if that fails with a *DomainError,
-// it accepts the nearest to LoadBound. It returns false if it failed; if whole, entries are
-// then unchanged.
+// takeStep takes routes off channels until no load is above factor times LoadBound.
+// If it cannot, it aims at factor times the load of fromScratch; if that returns a
+// *DomainError, it accepts the tables nearest to LoadBound. It returns false if a
+// load stays above the aim; if whole, no entry has changed then.
 func (l *Incremental) takeStep(factor float64, blocks int, fromScratch func() (uint64, error), whole bool) (bool, error) {
 	l.moved = false
 	if l.IsBalanced(factor, 0) {

@@ -177,9 +177,10 @@ func (l *Incremental) isUp(rank []int32, s, peer int32) bool {
 	return rank[l.index.Owner[peer]] < rank[s]
 }
 
-// listSuspects lists by LID the slots whose entry may not stay: new switches, and in changed
-// slots those with an entry for a suspect port or without one. (A switch that was found
-// without cables, its answers being lost, has the distances from before, and no entries.)
+// listSuspects lists by LID the slots whose entry may not stay: those of new
+// switches, and those in changed whose entry is a suspect port or missing. (A switch
+// that was found without cables, its answers being lost, has the distances from
+// before, and no entries.)
 func (l *Incremental) listSuspects(old *fabric.Snapshot, changed []int32, suspect []bool) [][]int32 {
 	v := l.now
 	list := make([][]int32, len(v.Dest))

@@ -26,8 +26,8 @@ func Improve(ctx context.Context, f *fabric.Fabric, tables *Tables, newList func
 }
 
 const (
-	// With Prefer the greatest load may be preferFactor times that of Balance, or shiftFactor
-	// times if shifts are free of contention for it.
+	// With Prefer the greatest load may be preferFactor times that of Balance, or
+	// shiftFactor times to keep shifts free of contention.
 	shiftFactor  = 1.1
 	preferFactor = 1.02
 )

@@ -173,9 +173,10 @@ func (r *mover) lower(ctx context.Context, bound, done uint64) error {
 	return ctx.Err()
 }
 
-// reach is lower for entries that should stay. At first no weight may go above done, so that
-// only routes with a share in a higher one move, first in blocks that have changed already. If
-// that is not enough, others make room: then displaced is true.
+// reach does what lower does, for entries that should stay. First no weight may rise
+// above done, so that only routes with a share in a higher one move, first in blocks
+// that have changed already. If that is not enough, others make room too: displaced
+// is true if entries then changed.
 func (r *mover) reach(ctx context.Context, done uint64) (displaced bool, err error) {
 	r.keeps, r.limit, r.ceiling = true, done, done
 	for _, r.blocks = range []int{0, r.blocks} {
@@ -210,8 +211,8 @@ func (r *mover) spread(ctx context.Context) error {
 	return nil
 }
 
-// squares returns the sum of the squares of the weights' excesses over the limit, in units of
-// it.
+// squares returns the sum of the squares of the weights' excesses over the limit, in
+// units of the limit.
 func (r *mover) squares() (sum float64) {
 	for _, w := range r.weight {
 		if w > r.limit {
@@ -271,8 +272,8 @@ func (r *mover) movePass(ctx context.Context) error {
 	return err
 }
 
-// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand, only
-// its LIDs.
+// listBusyLIDs marks the LIDs with an entry for a channel above the limit; with a demand,
+// only LIDs that have one.
 func (r *mover) listBusyLIDs() []bool {
 	busy := make([]bool, int(r.fab.MaxLID())+1)
 	for s := range fabric.NodeID(r.fab.NumSwitches()) {
@@ -394,12 +395,12 @@ func (r *mover) blockOf(i int32, lid fabric.LID) int {
 	return (int(r.hops.Switches[i])*r.tables.stride + int(lid)) / BlockSize
 }
 
-// moveFlow moves what the i-th switch sends to a LID to its best next hop: where cost.grow is
-// least; then where the fewest other LIDs of the port go, then where the sum of weights is
-// least, then by a turn that changes with each pass. If no other hop is better than the choice
-// but some are equal, it takes one of these, except three times out of four, at random: so an
-// excess moves on until it finds room. If entries should stay, the choice stays unless another
-// grows less.
+// moveFlow moves what the i-th switch sends to a LID to its best next hop: where
+// cost.grow is least; then where the fewest other LIDs of the port go, then where the
+// sum of weights is least, then by a turn that changes with each pass. If no next hop
+// is better than the present one but some are equal, one time in four, at random, it
+// takes one of these, so that an excess moves on until it finds room. If entries
+// should stay, the present one stays unless another grows less.
 func (r *mover) moveFlow(i int32, lid fabric.LID) {
 	count, was, f := len(r.hops.Ports(int(i))), r.choice[i], r.flowOf(i)
 	turn := int(lid) + r.pass

@@ -121,7 +121,7 @@ func (x *separator) leastCost(i int, f flow, lid fabric.LID) uint8 {
 
 // channelCost returns load, that of a channel without the current LID, plus the load that
 // would result if all routes were as frequent as those to near LIDs. It leaves out the
-// latter if half of all hosts send to one LID: then all LIDs are near.
+// second part if half of all hosts send to one LID: then all LIDs are near.
 func (x *separator) channelCost(c fabric.PortID, load uint64) uint64 {
 	n := &x.near[c]
 	if n.count == 0 || n.width > x.places/2 {

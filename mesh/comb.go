@@ -13,23 +13,23 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// Comb gives each group one MLID for all its senders: the part of a comb that
-// joins its members. On a mesh of two dimensions a comb is one row, the
-// trunk, and all columns: from a switch it leads along the column to the
-// trunk, along that to another column, and out (E-X8, X12). In n dimensions
-// it is a comb of combs: from a switch it leads along the last dimension into
-// the plane of the trunk, in this along the last but one, and so on to the
-// trunk, a line along the first dimension. So hops towards the trunk come in
-// the opposite order of dimension-order routing, hops away from it in the
-// same order.
+// Comb is a multicast scheme. Each group has one MLID for all its senders;
+// its tree is the part of a comb that joins its members. On a mesh of two
+// dimensions a comb is one row, the trunk, and all columns: from a switch
+// it leads along the column to the trunk, along that to another column, and
+// out (E-X8, X12). In n dimensions it is a comb of combs: from a switch it
+// leads along the last dimension into the plane of the trunk, in this along
+// the last but one, and so on to the trunk, a line along the first
+// dimension. So hops towards the trunk come in the opposite order of
+// dimension-order routing, hops away from it in the same order.
 //
 // # Masks
 //
-// A mask has a port if a sender is on this side of it and a receiver on the
-// other. If all hosts are senders, that is the closed form X12. A comb has
-// one way between any two switches, so every sender reaches every receiver
-// once, and no other host, wherever senders are, whether they receive or not.
-// Cables that close rings are in no comb.
+// A switch's mask has a port if a sender is on the switch's side of the
+// cable and a receiver on the other. If all hosts are senders, that is the
+// closed form X12. A comb has one way between any two switches, so every
+// sender reaches every receiver once, and no other host, wherever senders
+// are, whether they receive or not. Cables that close rings are in no comb.
 //
 // # Credit loops
 //
@@ -87,11 +87,11 @@ import (
 //
 // # Several VLs
 //
-// Groups whose packets have one VL on any link have one trunk. With VLs at 2
-// or more there is a trunk for each of as many VLs (B3): each is a line of
-// its own, on SLs whose packets meet on no VL, and they share the load.
-// Groups with an SL other than 0 keep it; groups with SL 0 get that of their
-// trunk.
+// Groups whose packets have one VL on any link have one trunk. With VLs at
+// 2 or more there are as many trunks (B3), each another line, on SLs that
+// share no VL with those of other trunks, so that they share the load.
+// Groups with an SL other than 0 keep it; groups with SL 0 get that of
+// their trunk.
 //
 // The trunks depend on all groups. Choose fixes them and the SLs, so that
 // later groups on these SLs, and parts of a list of groups, get the same.
@@ -109,9 +109,9 @@ type Comb struct {
 
 // Trunk is the line on which combs meet.
 type Trunk struct {
-	// At is its coordinates, -1 in the dimension along it: the first, or the
-	// last for the opposite order of dimensions. {-1, 2} is row 2 of a mesh
-	// of two dimensions.
+	// At is the coordinates of the line, -1 in the dimension along which it
+	// runs: the first, or the last if combs take the dimensions in the
+	// opposite order. {-1, 2} is row 2 of a mesh of two dimensions.
 	At []int
 	// SL is the SL of groups on it.
 	SL fabric.SL
@@ -139,9 +139,9 @@ func (Comb) Name() string { return "comb" }
 
 // Build takes O(switches x LIDs) for the turns of unicast paths, and
 // O(members + links of its tree) for each group and each possible trunk. It
-// returns a *mft.RefusedError if the fabric is no grid, if no trunk is safe
-// or fewer than VLs are, if a group's members are not connected, and, after
-// Choose, for a group with an SL that no group had then.
+// returns a *mft.RefusedError if the fabric is no grid, if no trunk or
+// fewer than c.VLs trunks are safe, if a group's members are not connected,
+// and, after Choose, for a group with an SL that no group had then.
 func (c Comb) Build(ctx context.Context, r *lft.Routing, groups []mft.Group, opt mft.Options) (*mft.Plan, error) {
 	named, err := mft.AssignIDs(groups, opt)
 	if err != nil {
@@ -212,7 +212,7 @@ type combLayout struct {
 // the comb for groups with these SLs.
 type combLane struct {
 	sls    []fabric.SL // ascending
-	pinned bool        // some groups have SLs of this lane themselves
+	pinned bool        // some groups ask for SLs of this lane
 	tree   *combTree
 }
 

@@ -86,7 +86,7 @@ func (c Comb) layout(ctx context.Context, r *lft.Routing, groups []mft.Group) (*
 		if l != nil || err != nil {
 			return l, err
 		}
-		// A lane that no group has an SL of makes room for another one.
+		// If no group has an SL of the failed lane, try another one instead.
 		if bad < 0 || lanes[bad].pinned {
 			return nil, x.why
 		}
@@ -109,9 +109,9 @@ func (x *combChooser) free() int {
 	return 0
 }
 
-// lanes groups the SLs of the groups into lanes: SLs that share a VL are on
-// one lane. It adds lanes of SLs that share no VL with these, until there are
-// as many as wanted.
+// lanes divides the SLs of the groups into lanes: SLs that share a VL are on
+// one lane. Then it adds lanes of SLs that share no VL with others, up to
+// c.VLs.
 func (x *combChooser) lanes() ([]combLane, error) {
 	meets := x.vls.meets()
 	inUse, free := uint16(0), false
@@ -165,8 +165,9 @@ func laneOf(lanes []combLane, sl fabric.SL) int {
 	return slices.IndexFunc(lanes, func(l combLane) bool { return slices.Contains(l.sls, sl) })
 }
 
-// addLane adds a lane with the first SL, at least from, that is not dropped
-// and never has a VL of the other lanes; nil if there is none.
+// addLane adds a lane with the lowest SL, from or higher, whose packets are
+// never dropped and share no VL with other lanes. It returns nil if there is
+// none.
 func (x *combChooser) addLane(lanes []combLane, from fabric.SL) []combLane {
 	meets := x.vls.meets()
 	taken := x.vls.drops
@@ -205,12 +206,12 @@ func (x *combChooser) trunks(ctx context.Context, lanes []combLane) (l *combLayo
 // combChoice is a layout and its cost.
 type combChoice struct {
 	l        *combLayout
-	load     int64 // of its busiest line
-	distance int   // sum over its lines
+	load     int64 // of the busiest of its lines
+	distance int   // sum of those of its lines
 	first    bool  // no earlier try failed
 }
 
-// anyOrder is trunks for one value of x.bridge.
+// anyOrder does what trunks does, for one value of x.bridge.
 func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLayout, bad int, err error) {
 	var best combChoice
 	for _, order := range combOrders(len(x.g.Dims)) {
@@ -237,7 +238,7 @@ func (x *combChooser) anyOrder(ctx context.Context, lanes []combLane) (l *combLa
 // combLine is a line that may be a trunk.
 type combLine struct {
 	at       []int   // as in Trunk
-	loads    []int64 // by arc: copies with only this trunk, one packet of each sender
+	loads    []int64 // by arc: packets if each sender sends one and this is the only trunk
 	load     int64   // the greatest of loads
 	distance int     // to the middle, twice the sum over dimensions
 }
@@ -292,9 +293,10 @@ func (x *combChooser) addLoads(loads []int64, t *combTree, links []mft.TreeLink)
 	}
 }
 
-// spread moves trunks, indices in lines, to other lines, each line used once.
-// It goes on as long as that lowers the load of the busiest link, which they
-// share equally, or leaves it and brings a trunk nearer to the middle.
+// spread moves trunks, indices in lines, to lines that no other trunk has. It
+// goes on as long as a move lowers the load of the busiest link, divided
+// equally among the trunks, or keeps it and brings a trunk nearer to the
+// middle.
 func spread(lines []*combLine, trunks []int) {
 	sum := make([]int64, len(lines[0].loads))
 	most := func(from, to *combLine) (most int64) { // after moving a trunk
@@ -331,9 +333,9 @@ func spread(lines []*combLine, trunks []int) {
 	slices.Sort(trunks)
 }
 
-// along is trunks for one order of the dimensions. It starts with the best
-// lines, and replaces a trunk that fails by the next line that no other lane
-// has.
+// along does what trunks does, for one order of the dimensions. It starts
+// with the best lines. If a trunk fails, it takes the next line that no
+// other lane has.
 func (x *combChooser) along(ctx context.Context, order []int, list []combLine, lanes []combLane) (c combChoice, bad int, err error) {
 	most := maxCombTries
 	if x.bridge {
@@ -422,8 +424,8 @@ func (x *combChooser) try(lanes []combLane) (l *combLayout, bad int) {
 	return x.assign(lanes)
 }
 
-// assign puts each group on the lane of its SL, and the others where they add
-// the least load. If a group cannot be joined, it returns nil and the lane
+// assign puts each group with an SL on that SL's lane, the others where they
+// add the least load. If a group cannot be joined, it returns nil and the lane
 // that fails, and sets why.
 func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	l = &combLayout{g: x.g, lanes: slices.Clone(lanes), lane: make([]int, len(x.groups)), sl: make([]fabric.SL, len(x.groups))}
@@ -458,7 +460,7 @@ func (x *combChooser) assign(lanes []combLane) (l *combLayout, bad int) {
 	return l, 0
 }
 
-// cut records in why that a group is not joined.
+// cut sets why a group is not joined, unless another trunk joined more groups.
 func (x *combChooser) cut(group int, t *combTree, stuck int32) {
 	if x.why != nil && group <= x.served {
 		return

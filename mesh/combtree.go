@@ -26,7 +26,7 @@ func combOrders(dims int) [][]int {
 type combTree struct {
 	g      *Grid
 	trunk  Trunk
-	near   []fabric.NodeID // by distance to the middle of the trunk, as on a whole grid
+	near   []fabric.NodeID // sorted by distance to the middle of the trunk, as on a whole grid
 	joined []uint32        // by NodeID: a bit for each direction with a cable in the comb
 	whole  bool            // it is one tree
 

@@ -53,8 +53,8 @@ func newSLVLs(g *Grid, r *lft.Routing) *slVLs {
 	return l
 }
 
-// meets returns, by SL, the SLs (as bits) whose packets share a VL with its
-// packets on some arc.
+// meets returns for each SL the SLs, as bits, whose packets share a VL with
+// its packets on some arc.
 func (l *slVLs) meets() [lft.NumSLs]uint16 {
 	var list [lft.NumSLs]uint16
 	for a := range l.on {
@@ -92,14 +92,15 @@ func newCombWaits(ctx context.Context, l *slVLs) (*combWaits, error) {
 	return w, nil
 }
 
-// unicastTurns returns, by arc and direction, the SLs (as bits) of packets that
-// make that turn. Without path SLs packets may have any SL. At each switch the
-// packets to a LID have the SLs of all that come there and its own.
+// unicastTurns returns, by arc and direction, the SLs (as bits) of packets
+// that make that turn. Without path SLs packets may have any SL. At a switch,
+// packets to a LID have the SLs of those that arrive there and those that
+// start there.
 func (l *slVLs) unicastTurns(ctx context.Context) ([]uint16, error) {
 	f, a := l.g.Fabric, l.arcs
 	type work struct {
 		forest *lft.Forest
-		sls    []uint16 // by NodeID: of packets that come there; 0 between LIDs
+		sls    []uint16 // by NodeID: of packets that arrive there; all 0 before each LID
 		turns  []uint16
 	}
 	start := func() work {
@@ -167,7 +168,7 @@ func (w *combWaits) addTurn(arc int32, way Dir, sls uint16) bool {
 	return true
 }
 
-// with returns w with all turns of comb t added for packets of some SLs, as bits.
+// with returns a copy of w with all turns of comb t for some SLs, as bits.
 func (w *combWaits) with(t *combTree, sls uint16) *combWaits {
 	x := &combWaits{w.clone(), w.sl}
 	for s := range fabric.NodeID(len(w.node)) {
@@ -191,10 +192,10 @@ func (w *combWaits) addTurns(t *combTree, s fabric.NodeID, sls uint16) bool {
 	return true
 }
 
-// bridge joins the components of a comb by cables that close no cycle, as far as
-// there are any: first those in wanted (directions as bits, by NodeID), then
-// those that close no ring, then the others; within each kind, those nearest to
-// the middle of the trunk. It returns w with their turns, and does not change w.
+// bridge joins the components of a comb by cables that close no cycle, as far
+// as there are any: first those in wanted (directions as bits, by NodeID),
+// then those that close no ring, then the others; within each kind, those
+// nearest to the middle of the trunk. It returns a copy of w with their turns.
 func (w *combWaits) bridge(t *combTree, sls uint16, wanted []uint32) *combWaits {
 	g := w.sl.g
 	x := &combWaits{w.clone(), w.sl}

@@ -183,7 +183,7 @@ func cableOf(s, t fabric.NodeID) cable { return cable{min(s, t), max(s, t)} }
 // links is the graph of the switches. Parallel cables are one link, which both
 // its switches list. It has no cables from a switch to itself.
 type links struct {
-	start []int32         // by switch: its part of to; one more at the end
+	start []int32         // by switch: where its part of to begins; one more at the end
 	to    []fabric.NodeID // the switches at the other ends, ascending
 	// square has, by link, the other links of its switch that lie on a cycle of
 	// four links with it: as bits, counted from the switch's first link.
@@ -279,8 +279,8 @@ func (g *links) findSquares() {
 	}
 }
 
-// crowdOf returns a crowd: s, u and the first three of the neighbours of s in
-// set, as bits.
+// crowdOf returns a crowd of s, u and three switches: the first in set,
+// which has neighbours of s as bits.
 func (g *links) crowdOf(s, u fabric.NodeID, set uint32) [5]fabric.NodeID {
 	crowd := [5]fabric.NodeID{s, u}
 	for k := range 3 {
@@ -329,8 +329,8 @@ func (g *links) seed() (at fabric.NodeID, links uint32, dims int) {
 	return at, links, dims
 }
 
-// suspects lists the links on no cycle of four, in small fabrics all links, those
-// on the fewest cycles first.
+// suspects lists links, those on the fewest cycles of four first: in small
+// fabrics all links, else those on no such cycle.
 func (g *links) suspects() []cable {
 	type suspect struct {
 		cable
@@ -364,16 +364,17 @@ type layout struct {
 	ring      place  // by dimension: its length if it is a ring, else 0
 	placed    []bool // by switch
 	order     []fabric.NodeID
-	done      int // how many of order placeSure has looked at
+	done      int // how many switches of order placeSure has looked at
 	at        []place
 	who       map[place]fabric.NodeID
 	open      []int32 // by switch: neighbours without a place
 	low, high place   // least and greatest coordinates
 }
 
-// growLayout grows a layout in dims dimensions from the seed and its neighbours
-// by links, which lead in different dimensions. It returns a fit made of it, or
-// the trouble that prevents one.
+// growLayout grows a layout in dims dimensions. It starts with the switch
+// seed and its neighbours over links, a set of bits; these lead in
+// different dimensions. It returns a fit made of the layout, or the trouble
+// that prevents one.
 func growLayout(g *links, seed fabric.NodeID, links uint32, dims int) (*fit, trouble) {
 	n := g.switches()
 	l := &layout{
@@ -503,12 +504,13 @@ func (l *layout) placeAround(u fabric.NodeID) {
 	}
 }
 
-// sure returns the direction in which slot i of the placed switch u must lead to
-// a switch x without a place, or NoDir. If x, u and two placed switches form a
-// cycle of four links, x is at the fourth corner. If not: a link on such a cycle
-// with another leads in another dimension than that one. If only one dimension is
-// left, and the neighbour in one of its directions is known, the link leads in
-// the other one.
+// sure returns the direction in which link i of the placed switch u must
+// lead, to a switch x without a place, or NoDir if it is not certain. If x,
+// u and two placed switches form a cycle of four links, x is at the fourth
+// corner. Else, two links of u on a cycle of four lead in different
+// dimensions. If that leaves one dimension for link i, and the neighbour of
+// u in one of its directions is known, the link leads in the other
+// direction.
 func (l *layout) sure(u fabric.NodeID, i int32) Dir {
 	g := l.g
 	x := g.to[i]
@@ -550,8 +552,9 @@ func (l *layout) free(u fabric.NodeID, d Dir) bool {
 	return !occupied
 }
 
-// closeRing looks for a dimension that is a ring, since odd links lead from one
-// end to the other. It wraps its coordinates, and returns true if it found one.
+// closeRing looks for a dimension that is a ring, since odd links lead from
+// one end to the other. It wraps that dimension, and returns true if it found
+// one.
 func (l *layout) closeRing(odd []cable) bool {
 	var votes [maxDims]map[int32]int // by dimension and size
 	for _, c := range odd {
@@ -592,11 +595,12 @@ func (l *layout) wrap(d int, size int32) bool {
 	return true
 }
 
-// placeLikely places switches that have placed neighbours: all those with only
-// one free place next to all of these; if there are none, the one whose best
-// place is likelier than its second by most. It needs that for a corner of a
-// 12x12 mesh and a 2x40 ladder that lack a cable, see TestDetectFewMissing. It
-// returns true if it placed any.
+// placeLikely places switches that have placed neighbours: first all those
+// for which only one free place is next to all their placed neighbours. If
+// there are none, it places the one switch whose best place is likelier
+// than its second best by most, as for a corner of a 12x12 mesh and a 2x40
+// ladder that lack a cable, see TestDetectFewMissing. It returns true if it
+// placed any.
 func (l *layout) placeLikely() bool {
 	before := len(l.order)
 	best, where, margin := fabric.NoNode, place{}, -1.0

@@ -49,11 +49,11 @@ func explain(f *fabric.Fabric, g *links, why trouble) *NotGridError {
 	return not("no coordinates fit them all; %s has the most neighbours, %d: %s", nameOf(f, busiest), most, namesOf(f, g.of(busiest), 6))
 }
 
-// leaveOut looks for the best fit of a graph without a few links. It tries to
-// leave out all odd links, each of them, each link of a crowd, and the links
-// on the fewest cycles of four. It returns the links that do not fit, the
-// graph without them, and its fit; nil if there is none. Sometimes all links
-// fit in the end.
+// leaveOut looks for the best fit of a graph without a few links. It tries
+// to leave out all odd links together, then single links: odd ones, those
+// of a crowd, and those on the fewest cycles of four. It returns the links
+// that do not fit, none if all fit in the end, the graph without them, and
+// its fit; nil if there is none.
 func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links, found *fit) {
 	// An odd cable makes crowds of only a few switches, and leaves few others
 	// without a place.
@@ -97,7 +97,8 @@ func leaveOut(f *fabric.Fabric, g *links, why trouble) (out []cable, rest *links
 }
 
 // inferWithout looks for a fit of the graph without some cables. odd lists
-// those of them that do not fit it; the others are in graph g again.
+// those of cables that do not join neighbours in it; graph g has the others
+// again.
 func inferWithout(f *fabric.Fabric, cables []cable) (odd []cable, g *links, found *fit) {
 	fit, _ := infer(newLinks(f, cables), trialSteps)
 	if fit == nil {

@@ -216,9 +216,9 @@ func orient(f *fabric.Fabric, g *links, found *fit, opt DetectOptions) (*Grid, e
 	return r.grid(start), nil
 }
 
-// grid gives each axis its direction, by the port numbers if they agree, and its
-// start: switch start or, without one, the first corner at which the port numbers
-// start.
+// grid gives each axis its direction, by the port numbers if they are clear,
+// and its start: switch start or, without one, the first corner for which
+// agrees is true.
 func (r *reading) grid(start fabric.NodeID) *Grid {
 	for _, a := range r.axes {
 		if a.aligned() && a.minus.usual() < a.plus.usual() || !a.aligned() && a.minus.first < a.plus.first {
@@ -284,7 +284,7 @@ func (r *reading) corner(s fabric.NodeID) bool {
 	})
 }
 
-// agrees returns true if the port numbers start at corner s.
+// agrees returns true if s has coordinate 0 on open axes with clear numbers.
 func (r *reading) agrees(s fabric.NodeID) bool {
 	return !slices.ContainsFunc(r.axes, func(a *axis) bool {
 		return !a.ring && a.aligned() && a.coord[s] != 0

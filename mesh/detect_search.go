@@ -73,9 +73,9 @@ func (r *search) put(x fabric.NodeID, p int) bool {
 	return r.missing <= r.allowed && r.fits(p) && !slices.ContainsFunc(r.around[p], func(q int) bool { return !r.fits(q) })
 }
 
-// move updates the counts after x was placed, or before it is removed if sign is
-// -1: its neighbours lack one neighbour less, and links to the other switches
-// around it are missing.
+// move updates the counts after x was placed (sign 1), or before it is
+// removed (-1): left, open of x's neighbours, and missing, to which each
+// placed switch next to x without a link to it adds 1.
 func (r *search) move(x fabric.NodeID, sign int) {
 	r.left -= sign
 	for _, y := range r.g.of(x) {

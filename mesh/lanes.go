@@ -40,9 +40,9 @@ const (
 //   - On VL 1 of a ring of k positions, in the direction of greater
 //     coordinates, a path from x to y crosses the closing cable and is at most
 //     half way round: y + k - x <= k/2, so that x >= k/2 and y <= k/2 - 1. It
-//     leaves the positions from x on and those below y, and so no path leaves
-//     the one that is k/2 - 1, rounded up. The other direction is the mirror
-//     image.
+//     takes channels out of the positions from x on and of those below y. So none
+//     takes the channel out of k/2 - 1, rounded up. The other direction is the
+//     mirror image.
 //
 // The channels into and out of hosts are in no cycle: nothing comes before
 // channels from hosts and nothing after channels to hosts. They use VL 0 (X15).

@@ -88,7 +88,7 @@ func (r *repairer) repeat(ctx context.Context, order []int32, vls int) (*detours
 }
 
 // try grows the detours of the columns in an order, on up to vls VLs. If it
-// fails, it returns the place in the order.
+// fails at a column, it returns nil and the column's index in order.
 func (r *repairer) try(ctx context.Context, order []int32, prefer Dir, vls int) (*detours, int, error) {
 	r.prefer, r.newTurn, r.otherTurn = prefer, newTurn, otherTurn
 	r.vls = []*waits{r.newVL()}
@@ -209,7 +209,7 @@ func (r *repairer) growDetours(c *column) bool {
 	return false
 }
 
-// measure sets the length of an XY path.
+// measure sets length and clear of the switches on XY's path from s.
 func (r *repairer) measure(s int32) {
 	r.path = r.path[:0]
 	for ; r.length[s] < 0; s = r.head[r.arc(s, r.way[s])] {

@@ -21,11 +21,11 @@ import (
 // E, N (X7); with it the paths from one source are a tree, as with XY (E-X9).
 //
 // If a cable or a switch on that path is missing, the freedom of the adaptive
-// form serves to find another. A table has no history. So a switch from which
-// the second set alone leads to the destination takes that, for any sender, and
-// any other switch takes the first set; each by a shortest way, of several by
-// the first in the list. Whole paths are such ways, and stay. A LID has NoPath
-// in all switches that cannot reach it so.
+// form serves to find another. A table has no history. So a switch takes the
+// second set, for any sender, if that alone leads to the destination, else the
+// first set. It takes a shortest way, of several the one whose direction is
+// first in the list. Whole paths are such ways, and stay. A switch without
+// such a way has NoPath.
 //
 // These engines are for open grids. They refuse tori unless Options.NoWrap
 // leaves the cables that close rings unused.

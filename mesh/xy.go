@@ -52,10 +52,11 @@ import (
 //
 // # Missing cables and switches
 //
-// Dimension order allows one path. If a cable or a switch on it is missing, all
-// switches on the path before that have NoPath for the LID: packets are dropped
-// where they set out, and the checker names the pairs. Options.Repair routes them
-// around what is missing; then all LIDs of a port go by one order; see repair.
+// Dimension order allows one path. If a cable or a switch on it is missing,
+// all switches on the path before the gap have NoPath for the LID: packets
+// are dropped where they set out, and the checker names the pairs.
+// Options.Repair routes them around what is missing; then all LIDs of a
+// port go by one order; see repair.
 type XY struct{}
 
 // Name is "xy"; OpenSM's name is dor.

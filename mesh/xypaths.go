@@ -197,7 +197,7 @@ func (p *paths) dropBroken(ctx context.Context, t *lft.Tables) (int, error) {
 	return int(broken.Load()), err
 }
 
-// eachSwitch calls the function of newWork for every switch, on all CPUs.
+// eachSwitch calls the result of newWork for every switch, on all CPUs.
 func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.NodeID)) error {
 	_, err := par.ForEachWith(ctx, 0, switches, newWork, func(work func(fabric.NodeID), s int) error {
 		work(fabric.NodeID(s))
@@ -213,8 +213,8 @@ func eachSwitch(ctx context.Context, switches int, newWork func() func(fabric.No
 // path is the one with the least rank of those that it needs.
 type row struct {
 	*paths
-	again   bool     // entries with NoPath stay, and their LIDs count no load
-	unit    []uint64 // by PortID of switches: the load of a path
+	again   bool     // keep entries with NoPath; their LIDs count no load
+	unit    []uint64 // by PortID of switches: the load of one path
 	wants   []int8   // by coordinate of the current dimension: rank of its direction
 	first   []int8   // by position: rank of the first direction; len(order) at the switch itself
 	choices []choice // by direction
@@ -234,11 +234,11 @@ func newRow(p *paths, unit []uint64) *row {
 		choices: make([]choice, dirs), weight: make([]uint64, dirs*longest)}
 }
 
-// fill makes the row of switch s, which must have only NoPath. It divides LIDs
-// that leave in a direction with parallel links over these: a LID counts as many
-// times as paths to it come by if all switches have equally many hosts, and goes
-// where that leaves the least load in proportion to the link's capacity. LIDs of
-// switches have no load and are dealt in turn.
+// fill makes the row of switch s, which must have only NoPath. It divides
+// LIDs that leave in a direction with parallel links over these. A LID's
+// load is the number of paths to it through s if all switches have equally
+// many hosts; it takes the link with the least load in proportion to
+// capacity. LIDs of switches have no load and are dealt in turn.
 func (r *row) fill(s fabric.NodeID, to []fabric.PortNum) {
 	g := r.g
 	for way := range r.choices {
@@ -332,10 +332,11 @@ func (r *row) least(c *choice, weight uint64) int {
 	return best
 }
 
-// countBehind sets, for each coordinate in the dimension of way, the number of
-// switches whose paths to destinations with it leave s in that direction: those
-// behind s in this dimension, with any coordinates (before positions) in the
-// dimensions that paths have finished by then.
+// countBehind sets weight for each coordinate in the dimension of way: the
+// number of switches whose paths to a destination there leave s in
+// direction way. These are the ones behind s in this dimension, with any
+// coordinates (before positions) in the dimensions that paths have finished
+// by then.
 func (r *row) countBehind(s fabric.NodeID, way Dir, before uint64) {
 	d := way.Dim()
 	size := r.g.Dims[d]

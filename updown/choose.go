@@ -16,9 +16,9 @@ const (
 	// allTops is the greatest number of switches that are all tried on top.
 	allTops = 64
 	// legalityWork bounds the words that one count of what an order bars looks at,
-	// trialWork those of all counts of grown orders, searchWork those of improving one
-	// order. flowWork bounds the links that all flows visit, except that someFlows
-	// orders and minTargets targets always count.
+	// trialWork the words of all counts of grown orders, searchWork the words of
+	// improving one order. flowWork bounds the links that all flows visit; someFlows
+	// orders and minTargets targets count even if that takes more.
 	legalityWork = 1 << 23
 	trialWork    = 1 << 22
 	searchWork   = 1 << 21

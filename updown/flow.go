@@ -6,9 +6,9 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// flow divides the traffic of all hosts to targets over the legal ports of an order;
-// each switch divides it in proportion to their rates. It is the scratch memory of a
-// worker.
+// flow divides the traffic of all hosts to targets over the legal ports of an
+// order; each switch divides it in proportion to the ports' rates. It is the
+// scratch memory of a worker.
 type flow struct {
 	*network
 	targets []fabric.NodeID

@@ -65,8 +65,8 @@ func (l *legality) improve(ctx context.Context, best candidate, parts int) (step
 	return steps
 }
 
-// move returns the order with switch s moved before the switch that has rank to now;
-// nil if that changes nothing.
+// move returns the order with switch s moved to just before the switch whose
+// rank now is to; nil if that changes nothing.
 func (o *Order) move(s fabric.NodeID, to int32) *Order {
 	from := o.Rank[s]
 	if to > from {

@@ -12,11 +12,12 @@ import (
 
 var _ lft.IncrementalEngine = Engine{}
 
-// KeepOrder returns the earlier order for the switches of f. A new switch comes after
-// the switch with most neighbours in common, to be of as much use; last if there is
-// none. A switch that lost its last upward cable comes last, or after its first
-// neighbour in the order. If the better of these bars much, and the order of
-// ChooseOrder less, it returns that one.
+// KeepOrder returns the earlier order for the switches of f. A new switch
+// comes after the switch with most neighbours in common, to be of as much use;
+// last if there is none. A switch that lost its last upward cable comes last,
+// or after its first neighbour in the order, whichever order bars less. If
+// that one bars much, and the order of ChooseOrder less, it returns the
+// latter.
 func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	n := f.NumSwitches()
 	// was is twice the rank, which leaves room for a new switch after each.
@@ -60,8 +61,9 @@ func (Engine) KeepOrder(f *fabric.Fabric, ranks []int32) ([]int32, bool) {
 	return chooseRepaired(f, grown, sunk).Rank, true
 }
 
-// maxSqueeze bounds what a kept order may cost: for any switch and destination, all
-// shortest next hops divided by those that the order leaves.
+// maxSqueeze bounds what a kept order may cost: the greatest quotient, over
+// switches and destinations, of all shortest next hops by those that the order
+// leaves.
 const maxSqueeze = 1.2
 
 // chooseRepaired returns grown or sunk (which may be nil), whichever bars less. If the

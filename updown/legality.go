@@ -18,7 +18,7 @@ type network struct {
 	f     *fabric.Fabric
 	dist  *fabric.HopMatrix
 	hosts []float64 // by switch; all 1 if no switch has hosts
-	first []int32   // by switch: its part of to and rate
+	first []int32   // by switch: where its part of to and rate begins
 	to    []fabric.NodeID
 	rate  []float64 // in units of the fastest cable
 }
@@ -69,20 +69,21 @@ type legality struct {
 	*network
 	targets []fabric.NodeID
 	words   int // how many 64-bit words a set of targets has
-	// at is, by distance and switch, the set of targets at that distance; busy is the
-	// part of it to which a shortest path from a host passes the switch.
+	// at has, by distance and switch, the targets at that distance; busy has those
+	// of them to which a shortest path from some host passes the switch. Both are
+	// sets.
 	at, busy [][]uint64
 }
 
 // bars measures what an order bars.
 type bars struct {
 	longer float64 // routes between hosts without a legal shortest path
-	// hops measures how many shortest next hops are lost, with more weight where few
-	// are left: the sum over switches and routes of all x (squeeze^2 - 1). Here all is
-	// the rate of all shortest next hops, in fastest cables, and squeeze is all divided
+	// hops measures how many shortest next hops are lost, with more weight where
+	// few are left: it is the sum over switches and routes of r (q^2 - 1), where r
+	// is the rate of all shortest next hops, in fastest cables, and q is r divided
 	// by the rate of those left.
 	hops float64
-	// squeeze is the greatest of these quotients.
+	// squeeze is the greatest q.
 	squeeze float64
 }
 
@@ -148,9 +149,9 @@ type counter struct {
 	*legality
 	*Order
 	bars
-	// By switch, for the current distance: the targets that are farther by legal paths,
-	// as far, and one link nearer; and the parts of the last two to which the switch
-	// only goes down.
+	// By switch, the targets whose distance by legal paths is above the current one,
+	// equal to it, and one less; hereDown and nearDown have those of them to which the
+	// switch only goes down.
 	farther, here, near, hereDown, nearDown []uint64
 
 	open  []uint64  // by link of the current switch: targets that may take it
@@ -219,7 +220,7 @@ func (c *counter) findHere() {
 	}
 }
 
-// leads returns the targets, in word w, that s may take the link to v for if it may send there.
+// leads returns the targets, in word w, towards which s may take the link to v.
 func (c *counter) leads(s, v fabric.NodeID, w int) uint64 {
 	k := int(v)*c.words + w
 	if c.Rank[v] < c.Rank[s] {

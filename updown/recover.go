@@ -8,8 +8,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// RecoverOrder returns an order of f's switches with which all paths of tables, from
-// any source, go up and then down; of several, the one most like the order like. It
+// RecoverOrder returns an order of f's switches with which all paths of tables,
+// from any source, go up and then down; of several, the one nearest to like. It
 // returns nil if there is none. Tables must have a row for each switch of f.
 //
 // It gives out the ranks from the last to the first. A switch that gets one is below
@@ -45,7 +45,7 @@ func RecoverOrder(f *fabric.Fabric, tables *lft.Tables, like *Order) *Order {
 // passages tells between which neighbours packets pass a switch.
 type passages struct {
 	neighbours []fabric.NodeID // ascending
-	taken      []bool          // at from x len(neighbours) + to, by places in neighbours
+	taken      []bool          // at i x len(neighbours) + j: packets come from neighbour i and go to j
 	count      int             // how many of taken are true
 }
 

@@ -292,10 +292,12 @@ type Channels interface {
 	Free(p fabric.PortID, vl fabric.VL) bool
 }
 
-// Route appends the ports by which a worm leaves switch at, which it entered by port
-// in. Before its At that is one port: the first free one of Allowed, or the first of
-// all if none is free; there it waits. From At on the worm goes down the tree, by all
-// ports that lead to its destinations: the router takes these together (OCRQ).
+// Route appends the ports by which a worm leaves switch at, which it
+// entered by port in. Before switch x.At that is one port: the first
+// free one of Allowed or, if none is free, the first one, for which the
+// worm waits. From x.At on the worm goes down the tree, by all ports
+// that lead to its destinations: the router takes these together
+// (OCRQ).
 //
 // From At on a worm with several destinations only goes down, though Allowed would let
 // it go up. It may go down by the cable that it came up by, if a neighbour of its

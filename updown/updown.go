@@ -111,7 +111,7 @@ type directions struct {
 // each class. The 1,296 lower switches of a fat tree of radix 36 have little more than
 // 54 classes.
 type channels struct {
-	first   []int32 // by rank: its part of to and port
+	first   []int32 // by rank: where its part of to and port begins
 	to      []int32
 	port    []fabric.PortNum
 	class   []int32 // by rank, from 0
@@ -328,10 +328,10 @@ func (x *tree) isDown(u int32) bool {
 		slices.ContainsFunc(above, func(v int32) bool { return x.hops[v] > h })
 }
 
-// side returns the channels in the direction in which the switch with rank r may go, up
-// or down; what is known of its class's choice among these; and hops, by rank, to which
-// they must lead. All but the destination share these with the switches of their class
-// that go in the same direction.
+// side returns, for the direction in which the switch with rank r may go, its
+// channels; what is known of its class's choice among them; and hops, by rank:
+// a channel is allowed if it leads to one hop less. All but the destination
+// share these with the switches of their class that go in the same direction.
 func (x *tree) side(r int32) (c *channels, known *choice, hops []uint8) {
 	if x.down[r] == fabric.Unreachable {
 		c = &x.d.up

@@ -107,8 +107,9 @@ func (d *Directory) WithVirtualLIDs(f *fabric.Fabric) (*fabric.Fabric, error) {
 	return g, nil
 }
 
-// Find returns the path of a file, and true if the manifest lists it. If only the unpacked
-// form of a compressed dump is left, it is that, of which the manifest has no sum.
+// Find returns the path of a file, and true if the manifest lists
+// it. If only the unpacked form of a compressed dump is left, it
+// returns that path; the manifest has no sum of it.
 func (d *Directory) Find(form string) (path string, listed bool) {
 	path = filepath.Join(d.Path, form)
 	if _, listed = d.Files[form]; listed {

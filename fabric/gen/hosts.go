@@ -23,8 +23,8 @@ func adapterOf(description string) (n int, host string) {
 	return 0, description
 }
 
-// fill removes random hosts from f, with all their adapters, so that
-// percent of a hundred are left. A switch with hosts keeps one.
+// fill removes random hosts from f, with all their adapters; percent of each 100
+// hosts stay. A switch with hosts keeps one.
 func fill(f *fabric.Fabric, percent int, seed uint64) (*fabric.Fabric, error) {
 	if percent < 1 || percent > 100 {
 		return nil, fmt.Errorf("%d of 100 hosts: want 1 to 100", percent)

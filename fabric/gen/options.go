@@ -17,14 +17,15 @@ type Options struct {
 	// ServiceHosts is the number of hosts to add on free ports of spines,
 	// switches without hosts that are next to one with hosts. They take turns.
 	ServiceHosts int
-	// Planes splits each switch into that number of chips, which share its system
-	// image GUID; each port of an adapter gets a port, and each cable a lane, for
-	// each chip. XDR has four. Only adapters join the planes. 0 and 1 change nothing.
+	// Planes makes that number of chips of each switch, with its ports and system
+	// image GUID; as many ports of each port of an adapter; and as many cables of
+	// each cable, which share its lanes. XDR has four. Only adapters join the
+	// planes. 0 and 1 change nothing.
 	Planes    int
 	DropLinks int // number of random cables that DropLinks removes
-	// Speeds are those of switches and their hosts, from QDR to XDR. If there
-	// are several, each system has a random one, and a cable that of its
-	// slower end. Nodes become hardware of their speed. None changes nothing.
+	// Speeds are those of switches and their hosts, from QDR to XDR. If there are
+	// several, each system has a random one, and a cable that of its slower end.
+	// Nodes become hardware of their speed. An empty list changes nothing.
 	Speeds []fabric.Speed
 	// Labels gives each port the label that is printed beside it: 12 to the ports
 	// of switches up to HDR, 1/6/2 (ASIC, cage and port) from NDR on, B40D0F0/0/0/1 (bus,

@@ -69,10 +69,10 @@ func Director(spec TreeSpec, lines int) (*fabric.Fabric, error) {
 // GUIDs are numbered leaves first, by pod, unit and rail, then the spines by
 // pod, the core switches by group, the hosts by pod and unit.
 //
-// Ports, from 1: a leaf has its hosts on the first, and its spines in order
-// on the last, once for each parallel cable; a spine has its leaves in
-// order, parallel cables side by side, and its core switches behind the
-// leaves of the largest pod; a core switch has its spines by pod and rail.
+// Ports, from 1: a leaf has its hosts on the first, and its spines in order on the
+// last, once for each parallel cable; a spine has its leaves in order, parallel
+// cables side by side, and its core switches on the ports that follow those for the
+// largest pod; a core switch has its spines by pod and rail.
 func Tree(spec TreeSpec) (*fabric.Fabric, error) {
 	t := &tree{TreeSpec: spec}
 	if err := t.prepare(); err != nil {

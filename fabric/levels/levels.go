@@ -111,8 +111,8 @@ func (r *ranker) rank(leaves []fabric.NodeID) []int32 {
 	return r.level
 }
 
-// costs counts, by part, what levels do not explain: cables
-// that do not join neighbouring ones, and hosts above leaves.
+// costs counts, by part, what levels do not explain: cables that do not join
+// neighbouring levels, and hosts above leaves.
 func (r *ranker) costs(level []int32, parts int) []int {
 	cost := make([]int, parts)
 	for _, s := range r.f.Switches() {
@@ -207,10 +207,11 @@ func MedianHost[N int | int32](counts []N) N {
 	return 0
 }
 
-// foldDown looks at the connected parts of the switches above level c. A part belongs
-// below level c if most of its lowest switches, on level c+1, are cabled like switches
-// of level c-1, or if c is above spines and most hosts of the part are on leaves, or on
-// what would be leaves. It is mirrored there. foldDown returns true if it moved any.
+// foldDown looks at the connected parts of the switches above level c. A part
+// belongs below level c if most of its lowest switches, on level c+1, are cabled
+// like switches of level c-1, or if c is above spines and most hosts of the part
+// are on leaves, or on what would be leaves. Level c+n of such a part becomes
+// c-n, at least 0. foldDown returns true if it moved any.
 func (r *ranker) foldDown(c int32) bool {
 	any := false
 	search := graph.NewSearch[fabric.NodeID](len(r.near))

@@ -107,7 +107,8 @@ func (p *parser) matchLine(i int32, l *portLine) error {
 	return nil
 }
 
-// astray returns a hint if the peers of several lines are missing; a lenient read tells each.
+// astray returns a hint if the peers of several lines are missing; a lenient read
+// reports each.
 func (p *parser) astray() string {
 	n := 0
 	for i := 0; i < len(p.ports) && !p.lenient; i++ {

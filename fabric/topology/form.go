@@ -52,8 +52,8 @@ func Recognize(data []byte) Form {
 	return form
 }
 
-// recognize does that for text with LF line ends, in the first
-// within bytes. It also returns where the deciding line begins.
+// recognize is Recognize for text with LF line ends, in the first within bytes.
+// It also returns where the deciding line begins.
 func recognize(data []byte, within int) (Form, int) {
 	for at, left := 0, within; at < len(data) && left > 0; {
 		text, _ := cutLine(data[at:])

@@ -278,9 +278,9 @@ type cableKey struct {
 	ownNum, peerNum   fabric.PortNum
 }
 
-// joinRows finds for each row that of the other end of its
-// cable, which has GUID and type of the port there. Without -l
-// the descriptions, port numbers and LIDs of both ends decide.
+// joinRows finds for each row the row of its cable's other end, which has GUID
+// and type of the port there. Without -l the descriptions, port numbers and LIDs
+// of both ends decide.
 func (p *parser) joinRows(rows []listLine) error {
 	byKey := make(map[cableKey][]int32, len(rows))
 	for i := range rows {

@@ -203,9 +203,9 @@ func ends(lines []listLine) iter.Seq[*listPort] {
 	}
 }
 
-// inferKinds finds the types of nodes that lines do not state: known's, if not 0;
-// else a GUID with several ports is a switch's, since each port of an adapter
-// has its own. Routers cannot be told from adapters.
+// inferKinds finds the types of nodes that lines do not state: the result of
+// known, if not 0; else a GUID with several ports is a switch's, since each port
+// of an adapter has its own. Routers cannot be told from adapters.
 func inferKinds(lines []listLine, known func(*listPort) fabric.NodeType) {
 	kinds := make(map[fabric.GUID]fabric.NodeType, len(lines)/8+1)
 	first := make(map[fabric.GUID]fabric.PortNum, len(lines)/8+1)

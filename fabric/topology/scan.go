@@ -149,7 +149,8 @@ func (l *Line) Hex0x(digits int) uint64 {
 // GUID wants a GUID with 0x in front.
 func (l *Line) GUID() fabric.GUID { return fabric.GUID(l.Hex0x(16)) }
 
-// take returns v, read since from; it sets Bad if there are no digits, or too many.
+// take returns v, read from offset from on; it sets Bad if there are no digits,
+// or too many.
 func (l *Line) take(from, digits int, v uint64) uint64 {
 	if n := l.At - from; l.Bad || n == 0 || n > digits {
 		l.Bad = true

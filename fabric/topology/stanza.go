@@ -153,8 +153,8 @@ func (p *parser) refuse(l Line) error {
 // anyHeader is a word, a number and a quoted id, as in the first line of a stanza.
 var anyHeader = regexp.MustCompile(`^[A-Za-z]+[ \t]*\d+[ \t]*"`)
 
-// noNode makes port lines be ignored until the next header,
-// because the one before them is not used.
+// noNode makes port lines be ignored until the next header, because the header
+// before them is not used.
 func (p *parser) noNode() { p.current, p.dropped = -1, true }
 
 // noStanza is called for a line between stanzas: port lines after it belong to no node.

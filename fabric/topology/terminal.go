@@ -166,8 +166,8 @@ func (p *parser) cutMessages() {
 	p.data = out
 }
 
-// messageIn returns where in a line an error of the sweep begins, -1 if there
-// is none or it is the whole line. It searches from the word before from on.
+// messageIn returns where in a line an error of the sweep begins, -1 if there is
+// none or it is the whole line. It searches from the word before offset from.
 func messageIn(text []byte, from int) int {
 	window := max(from-128, 0)
 	from = window + bytes.LastIndexByte(bytes.TrimRight(text[window:from], " "), ' ') + 1

@@ -203,7 +203,7 @@ type portLine struct {
 	at       place
 	peer     key         // the node at the other end
 	guid     fabric.GUID // of this port, 0 if not stated
-	peerGUID fabric.GUID // of the peer's, 0 if not stated
+	peerGUID fabric.GUID // of the peer port, 0 if not stated
 	node     int32
 	back     int32 // index of the line of the other end, -1 if dropped
 	lids

@@ -28,9 +28,9 @@ const (
 	GroupsLimit = 64 << 20
 )
 
-// Parse reads a file of one document and at most limit bytes. For messages,
-// name is the file's name, what is its kind, and want its contents. Errors
-// of Parse and of the methods are *fabric.ParseError with the line.
+// Parse reads a file of one document and at most limit bytes. Messages give the
+// file's name, its kind (what), and the contents that it should have (want).
+// Errors of Parse and of the methods are *fabric.ParseError with the line.
 func Parse(name string, data []byte, limit int, what, want string) (*File, *yaml.Node, error) {
 	r := &File{Name: name, lines: bytes.Split(data, []byte("\n"))}
 	if len(data) > limit {
@@ -212,7 +212,8 @@ func (r *File) Number(n *yaml.Node, least, most int) (int, error) {
 	return v, nil
 }
 
-// Beside returns the path of file, which other names: it is relative to the folder of other.
+// Beside returns the path of file, which the file other names relative to its own
+// folder.
 func Beside(other, file string) string {
 	if filepath.IsAbs(file) || other == "-" {
 		return file

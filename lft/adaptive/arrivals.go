@@ -7,8 +7,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// arrivals follows packets to the LIDs of p when there are several lanes. It records by
-// channel which classes of SLs come over it, and on which VLs.
+// arrivals follows packets to the LIDs of p if there are several lanes. It records, by
+// channel, the classes of SLs whose packets come over it, and their VLs.
 type arrivals struct {
 	p    *paths
 	last fabric.PortID // output port for the LIDs at the root switch; port 0 for its own LID
@@ -36,8 +36,8 @@ func newArrivals(x *arrivals, p *paths) *arrivals {
 	return x
 }
 
-// seed sends packets from all switches. It calls turn, which returns true, for each
-// dependency.
+// seed sends packets from all switches. It calls turn for each dependency; turn must
+// return true.
 func (x *arrivals) seed(turn func(a, b int32) bool) {
 	w := x.p.w
 	for _, s := range x.p.queue[1:] {
@@ -49,8 +49,8 @@ func (x *arrivals) seed(turn func(a, b int32) bool) {
 	}
 }
 
-// inject sends by channel c the packets of its switch's own senders. It returns false if
-// turn refuses a dependency or a packet would be dropped.
+// inject sends over channel c the packets that begin at the switch it leaves. It
+// returns false if turn refuses a dependency or a packet would be dropped.
 func (x *arrivals) inject(c int32, turn func(a, b int32) bool) bool {
 	w, ok := x.p.w, true
 	s := w.from[c]

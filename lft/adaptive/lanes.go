@@ -21,8 +21,8 @@ type lanes struct {
 	senders [][]sender        // by switch
 }
 
-// sender stands for an end port, and for all others on its switch that meet the same
-// tables.
+// sender stands for an end port, and for all others on its switch whose packets get
+// the same SLs and VLs.
 type sender struct {
 	end fabric.PortID
 	in  fabric.PortNum // the input port of its packets, 0 for port 0 of a switch

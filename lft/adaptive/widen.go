@@ -109,7 +109,7 @@ type root struct {
 	split, left bool
 }
 
-// portSets numbers the different sets of ports of a switch in the order in which they come.
+// portSets numbers the different sets of ports of a switch in the order of first use.
 type portSets struct {
 	sync.Mutex
 	index map[PortSet]int
@@ -354,8 +354,8 @@ func (w *widener) newPaths() *paths {
 // out returns the channels of a switch: first, and one more than the last.
 func (w *widener) out(s fabric.NodeID) (first, last int32) { return w.first[s], w.first[s+1] }
 
-// load makes the static ports for LIDs of a root the choices. It returns false if a switch has
-// no path for some of them.
+// load takes the static ports for LIDs of a root as the choices. It returns false if a
+// switch has no path for some of them.
 func (p *paths) load(root fabric.NodeID, lids []fabric.LID) bool {
 	w, f := p.w, p.w.Fabric
 	p.root, p.lids = root, lids

@@ -34,8 +34,8 @@ type Axis struct {
 	Unit  string `json:"unit,omitempty"` // such as "ns"; "" for a number without unit
 	// Scale is Linear or a logarithm.
 	Scale Scale `json:"scale"`
-	// Names, for a Y axis, label values: the last one 1, the one before 2. Categories, for an X
-	// axis, label 1, 2 and so on; points are then not joined.
+	// Names, for a Y axis, label its values from 1 on, the last name first.
+	// Categories, for an X axis, label 1, 2 and so on; points are then not joined.
 	Names      []string `json:"names,omitempty"`
 	Categories []string `json:"categories,omitempty"`
 }
@@ -77,7 +77,7 @@ type Point struct {
 
 // Curve is points that belong together, by ascending X.
 type Curve struct {
-	Name   string  `json:"name"` // "" for no line in the legend, if another curve has this Look
+	Name   string  `json:"name"` // "" if the line in the legend is that of another curve with this Look
 	Points []Point `json:"points"`
 	// Look, if not "", gives curves the same colour and marker: for example a scheme in all
 	// panels, or a model and its simulation.
@@ -116,7 +116,8 @@ type Chart struct {
 	Title   string
 	Panels  []Panel
 	Caption string // below all panels
-	// Looks are numbered first, so that a scheme looks the same in several charts.
+	// Looks get the first styles, in this order, so that a scheme looks the same in
+	// several charts.
 	Looks []string
 }
 

@@ -196,7 +196,8 @@ func unplaced(ctx context.Context, in *Input) (*scene, error) {
 	return load(ctx, in, l)
 }
 
-// writeData writes the document and the arrays; their ids end in behind.
+// writeData writes the document and the arrays as scripts, whose ids end in the
+// text behind.
 func (s *scene) writeData(ctx context.Context, b *bytes.Buffer, behind string) error {
 	p := new(packer)
 	doc := s.document(p)

@@ -37,8 +37,8 @@ func distances(f *fabric.Fabric) []int32 {
 // rows has the switches of each level in order.
 type rows struct {
 	rows [][]fabric.NodeID // by level, from the bottom
-	// pods has, by pod and row, the switches of the lowest rows, below in number; nil if
-	// the tree has no pods.
+	// pods has, by pod and row, its switches in the lowest rows; below is the number
+	// of these rows. It is nil if the tree has no pods.
 	pods  [][][]fabric.NodeID
 	below int
 	lower [][]fabric.NodeID // by switch: its neighbours one level down
@@ -259,8 +259,9 @@ func (g *Grouping) with(of []int32) Grouping {
 	return all
 }
 
-// withSwitches adds switches to groups of hosts: those whose hosts, or in a tree whose
-// lower switches, are all in one group. So racks and islands include their leaves.
+// withSwitches adds switches to groups of hosts: a switch joins a
+// group if all its hosts, and in a tree all its lower switches, are
+// in it. So racks and islands include their leaves.
 func (g Grouping) withSwitches(f *fabric.Fabric, hosts [][]fabric.NodeID, level []int32) Grouping {
 	const none, several = -1, -2
 	of := slices.Repeat([]int32{none}, f.NumNodes())

@@ -62,7 +62,7 @@ type Input struct {
 
 	// Base, if not nil, lets the page try changes: it is the data that package session packed.
 	Base []byte
-	// Compiler is the compiler for that: WebAssembly, as gzip.
+	// Compiler is the compiler that runs on Base: WebAssembly, as gzip.
 	Compiler []byte
 
 	// MaxEntries bounds the entries of forwarding tables in a page; 0 means DefaultMaxEntries.

@@ -79,10 +79,11 @@ type arrival struct {
 	share float64
 }
 
-// follow sends packets to a LID out of the ports of from, and on from all places that they
-// reach, hop by hop. It calls take for the channels that they take, and lose for the shares
-// that do not arrive. With once it continues only from places not seen before; else until
-// packets have passed as many switches as there are.
+// follow sends packets to a LID out of the ports in from, and on from all places
+// that they reach, hop by hop. It calls take for the channels that they take,
+// and lose for the shares that do not arrive. With once it continues only from
+// places not seen before; else until packets have passed as many switches as
+// there are.
 func (in *Input) follow(lid fabric.LID, from []arrival, once bool, take func(c Channel), lose func(share float64, format string, args ...any)) {
 	f := in.Fabric
 	var here, next []arrival
@@ -139,8 +140,9 @@ func (in *Input) slOf(src fabric.PortID, lid fabric.LID) fabric.SL {
 	return 0
 }
 
-// exits calls take for each port by which packets for a LID may leave a switch that they
-// entered by port at, with their share. It calls lose for shares that go nowhere.
+// exits calls take for each port by which packets for a LID may leave a switch,
+// with their share; they entered the switch by port at. It calls lose for shares
+// that go nowhere.
 func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric.LID,
 	lose func(share float64, format string, args ...any), take func(out fabric.PortID, share float64),
 ) {
@@ -170,7 +172,7 @@ func (in *Input) exits(at fabric.PortID, share float64, sl fabric.SL, lid fabric
 // Fan is what packets to a LID from all hosts may take.
 type Fan struct {
 	Outs []fabric.PortID // ports that they leave by, of hosts too, ascending
-	Lost int             // number of places where they stop or reach another end
+	Lost int             // number of places where they stop or reach an end port other than the LID's
 	Why  string          // reason of the first loss; "" if none
 }
 

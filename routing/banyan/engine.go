@@ -10,15 +10,18 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// Engine routes banyan networks by destination tags: a packet to the input of a processor
-// leaves the element of stage i by output number bit i of its address.
+// Engine routes banyan networks by destination tags: a packet to the input of a
+// processor leaves the element of stage i by the output numbered as bit i of its
+// address.
 //
-// An element routes forward to an address if forward paths lead to it from outputs of
-// processors and on to the address; all elements of the first stage do. Other elements
-// send packets back towards the first stage, and the first element with a forward path
-// turns them round. So the tags also give the shortest path between any two ports on the
-// side of the inputs. An element sends back by one of its two input ports, chosen by the
-// address and, with LMC, the number of the LID, so that return paths divide.
+// An element routes forward to an address if forward paths lead from
+// outputs of processors to the element and on to the address; all elements
+// of the first stage do. Other elements send packets back towards the first
+// stage, and the first element with a forward path turns them round. So the
+// tags also give the shortest path between any two ports on the side of the
+// inputs. An element sends back by one of its two input ports, chosen by
+// the address and, with LMC, the number of the LID, so that return paths
+// divide.
 //
 // The other LIDs, of the processors' outputs and of switches, are for management. They
 // have the up*/down* routes of updown.Engine on SL 1 and VL 1. Packets by tags have SL 0

@@ -25,9 +25,11 @@ type chains struct {
 	// uplinksOf has, by switch, the uplinks of listUplinks for its digit, nil for missing
 	// ones.
 	uplinksOf [][]*uplink
-	// uplinks is, by level, the greatest number of uplinks of a digit, distinctParents that of
-	// the switches that these lead to. oversubscription is how many hosts of a leaf, or slots
-	// of the level, share one such switch.
+	// uplinks is, by level, the greatest number of uplinks of a digit,
+	// distinctParents that of the switches that these lead to. oversubscription is
+	// how many slots of a switch share one such parent: a leaf has a slot for each
+	// host, a higher switch for each subtree as many as oversubscription of the level
+	// below.
 	uplinks, distinctParents, oversubscription []int
 	// turns is, by level, the least multiple of uplinks that is not less than the number of
 	// slots.
@@ -36,7 +38,8 @@ type chains struct {
 	offsets [][]int
 }
 
-// In a mixed tree over 1/mixedShare of a level's switches are like one before in their subtree.
+// In a mixed tree over 1/mixedShare of a level's switches are like an earlier one
+// of their subtree.
 const mixedShare = 4
 
 // digitUplink describes an uplink that all switches with a digit have.

@@ -54,8 +54,8 @@ func newTree(f *fabric.Fabric, part []fabric.NodeID, level, index []int32) *tree
 // height returns the level of the top.
 func (x *tree) height() int { return len(x.byLevel) - 1 }
 
-// findParts joins switches by the uplinks of levels from to to-1. It returns, by switch, the
-// lowest switch that it is joined to.
+// findParts joins switches by the uplinks of levels from, ..., to-1. It returns, by
+// switch, the lowest switch of those that it is joined with.
 func (x *tree) findParts(from, to int) []int32 {
 	joined := graph.NewUnionFind[int32](len(x.switches))
 	for _, list := range x.byLevel[from:to] {

@@ -60,8 +60,8 @@ func sortByWeight(weight []uint32) []int32 {
 	return list
 }
 
-// fillLayer puts as many paths as it can into layer l, of those that are in no layer of the
-// set done.
+// fillLayer puts into layer l as many paths as it can, of those without a layer in
+// the set done.
 func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, done uint16) {
 	seeded := make([]bool, len(l.set)) // turns of l before, which stay
 	for e := range seeded {
@@ -80,8 +80,8 @@ func (p *assigner) fillLayer(ctx context.Context, l *layer, weight []uint32, don
 	p.addPaths(ctx, l, done)
 }
 
-// addPaths puts the paths from switches with hosts that fit into layer l, of those that are
-// in no layer of the set done.
+// addPaths puts into layer l the paths that fit, of those from switches with hosts
+// without a layer in the set done.
 func (p *assigner) addPaths(ctx context.Context, l *layer, done uint16) {
 	w := p.newWalker()
 	refused := make([]bool, p.countTurns())

@@ -46,7 +46,7 @@ func (p *assigner) listManagementJobs() {
 	}
 }
 
-// takePathsOf gives LIDs on a switch the paths of others there, in turn.
+// takePathsOf gives lids the paths of others, LIDs on the same switch, in turn.
 func (p *assigner) takePathsOf(others, lids []fabric.LID) {
 	for k, lid := range lids {
 		p.sameAs[lid] = others[k%len(others)]

@@ -131,7 +131,8 @@ func (w *walker) readJob(j *job) {
 	}
 }
 
-// loadJob reads the paths of a job, and finds which layers of all have them.
+// loadJob reads the paths of a job, and finds the layers of the set all that have
+// them.
 func (w *walker) loadJob(j *job, set []uint16, all uint16) {
 	w.order = w.sort.FarthestFirst(w.dist.To(j.t))
 	w.readJob(j)
@@ -150,9 +151,9 @@ func (w *walker) loadJob(j *job, set []uint16, all uint16) {
 	}
 }
 
-// weighTurns adds to each turn's weight the sources whose paths make it. It counts only
-// paths that have no layer in done and, unless in is 0, have a layer in in. It returns the
-// number of their sources.
+// weighTurns adds to each turn's weight the sources whose paths make it. It counts
+// only paths without a layer in the set done and, unless the set in is 0, with a
+// layer in that. It returns the number of their sources.
 func (w *walker) weighTurns(j *job, weight []uint32, done, in uint16) (sources uint64) {
 	for _, s := range w.order {
 		clear(w.flow[int(s)*blockLIDs:][:len(j.lids)])

@@ -22,7 +22,7 @@ type turns struct {
 	channel []int32          // by PortID of switches: its channel, or -1
 	turn    []int32          // by channel: its first turn; one more at the end
 	into    []int32          // the channels, sorted by the switch that they lead to
-	intoAt  []int32          // by switch: its part of into; one more at the end
+	intoAt  []int32          // by switch: where its part of into begins; one more at the end
 }
 
 func newTurns(f *fabric.Fabric) *turns {
