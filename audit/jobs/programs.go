@@ -69,8 +69,8 @@ type WorkOptions struct {
 	Reductions []*Reduction
 }
 
-// MostPackets bounds the packets of all jobs if Works chooses the scale; PacketsEach for each
-// message does if that is more.
+// MostPackets bounds the packets of all jobs if Works chooses the scale; if PacketsEach for each
+// message is more, that is the bound.
 const (
 	MostPackets = 1 << 20
 	PacketsEach = 4

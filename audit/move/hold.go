@@ -17,8 +17,8 @@ import (
 //
 // Without these entries no packet loops, whichever cables have been moved. The other entries for
 // such a LID form a tree on the old cables, and none names a new cable. Packets for other LIDs use
-// only cables that stay, and do not return to a switch all of whose cables move, if it gets its new
-// entries before the others.
+// only cables that stay. No packet returns to a switch all of whose cables move, if this gets its
+// new entries before the others.
 
 // holder changes tables so that no packet loops while cables are moved.
 type holder struct {

@@ -124,8 +124,8 @@ func (j *Job) dress(f *fabric.Fabric, guids []fabric.GUID, given map[fabric.GUID
 	j.Nodes, _ = j.Nodes.WithKinds(rules)
 }
 
-// assignLIDs gives new nodes the lowest free LIDs, in the order in which they have a cable in one
-// of states; other nodes keep theirs.
+// assignLIDs gives new nodes the lowest free LIDs, those that have a cable in an earlier one of
+// states first; other nodes keep theirs.
 func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	base, lmc := make([]fabric.LID, j.Nodes.NumPorts()), make([]uint8, j.Nodes.NumPorts())
 	guids := guidsOf(j.before)
