@@ -75,7 +75,7 @@ func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortID, anywhere 
 }
 
 // explains returns true if a missing cable from a to b explains surplus cables in these ports: both
-// have one; or one has, and no missing cable belongs in the far end of that.
+// have one; or one has, and no missing cable belongs in its far end.
 func (m *comparison) explains(a, b fabric.PortID) bool {
 	p, q := m.have[a], m.have[b]
 	switch {

@@ -179,7 +179,7 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	case Mesh, Torus, MixedGrid, Hypercube, Ring, Line:
 		sorted := func(dims []int) []int { return slices.Sorted(slices.Values(dims)) }
 		s = recognizeGrid(f, want.Dims)
-		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // the same dimensions in another order
+		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // Dims in another order
 			s = found
 		}
 		if s != nil && (s.Kind != want.Kind || s.Parallel != want.Parallel) {

@@ -228,7 +228,7 @@ func (c *checker) linksShown() []fabric.Link {
 	return shows
 }
 
-// units returns for each node the first chip of its switch system, or the node itself.
+// units returns for each node the first chip of its system, or the node itself.
 func (c *checker) units() []fabric.NodeID {
 	unit := c.f.Nodes()
 	for _, chips := range c.f.Systems() {

@@ -12,12 +12,11 @@ import (
 
 // A switch of several planes is several chips with one system image GUID and no cable between them;
 // XDR switches have four. A cable has a lane for each chip, on ports of one number, so all planes
-// are cabled alike. Only the cables tell that a system has planes. Its chips are of one model. Of
-// the port numbers that they use, four or more, three quarters lead to one system or adapter from
-// all chips.
+// are cabled alike. Only the cables tell that a system has planes. Its chips are of one model; of
+// the port numbers in use, four or more, three quarters lead from all chips to one system or adapter.
 
-// planes finds chips that a system lacks, other than most of its model, and lanes that a chip lacks,
-// other than its sister planes.
+// planes finds chips that a system lacks and others of its model have, and lanes that one of its
+// planes lacks.
 type planes struct {
 	*checker
 	unit  []fabric.NodeID                   // by node: first chip of its system, or itself

@@ -256,9 +256,8 @@ func (b *block) dropMisfits(x *blockFinder) {
 }
 
 // isRegular returns true if a block lacks at most a quarter of its cables and is large enough to
-// show a rule: it has two switches on each level, after the first round three on one of them. If
-// one level has a single switch, the other needs four; two in the first round if no cable is
-// missing.
+// show a rule: two switches on each level, after the first round three on one of them. If a level
+// has one switch, the other needs four; two in the first round if no cable is missing.
 func (b *block) isRegular(first bool) bool {
 	lacking, all := 0, b.parallel*len(b.cables)
 	for i := range b.lower {
@@ -312,8 +311,8 @@ func (x *blockFinder) describe(s *Shape) {
 }
 
 // findSurplus counts the cables that no block explains. Such a cable is surplus if blocks explain
-// at least half of the cables of each end, and either connect its ends or make parts of them that
-// only few such cables join, as where two fabrics are cabled together.
+// at least half of the cables of each end, and their cables connect its ends, or leave them in two
+// parts that only few such cables join, as in two fabrics.
 func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())

@@ -301,7 +301,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 }
 
-// isUnrouted reports whether no switch has entries for these LIDs, other than that of the LID.
+// isUnrouted reports whether no switch has entries for these LIDs, except for LIDs on itself.
 func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	for _, lid := range lids {
 		own := g.f.Owner(g.f.LIDPort(lid))
@@ -314,7 +314,7 @@ func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	return true
 }
 
-// breaksBlocks reports whether a block of 64 LIDs has entries, but not those that x lacks.
+// breaksBlocks reports whether x.s has some, but not all entries of a block of 64 LIDs.
 func (g *grouper) breaksBlocks(x *loss) bool {
 	row := g.t.Row(x.s)
 	return slices.ContainsFunc(x.lids, func(lid fabric.LID) bool {

@@ -87,8 +87,8 @@ type Step struct {
 }
 
 // Tables are the tables in force while parts are drained, with the checker's results: Compiled on
-// the whole fabric, Rest on the fabric without these parts. Both have the entries that Rest needs.
-// They are one result if nothing is drained.
+// the whole fabric, Rest on the fabric without these parts. Both have the entries that Rest needs,
+// and are one if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
@@ -290,9 +290,9 @@ func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.
 	return err
 }
 
-// Overlay returns the tables of rest for the whole fabric, while what rest lacks is still cabled.
-// Switches without a cable in rest have their entries of from; the others have those for LIDs of
-// ports that rest cuts off. All fabrics have the same nodes.
+// Overlay returns tables for the whole fabric while what rest lacks is still cabled: those of rest,
+// with the entries of from for LIDs that rest cuts off, and on switches that rest cuts off. All
+// fabrics have the same nodes.
 func Overlay(whole *fabric.Fabric, rest, from *lft.Routing) *lft.Routing {
 	r, old := rest.On(whole), from.On(whole)
 	var cut []int // LIDs

@@ -221,8 +221,8 @@ func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) 
 	return slices.Compact(leaves)
 }
 
-// cutOff returns by host true if it is cut off: each connected part of g that it is in has less than
-// half as many hosts as the largest part. g has the nodes of the set's fabric.
+// cutOff returns by host true if each connected part of g that it is in has less than half as many
+// hosts as the largest part. g has the nodes of the set's fabric.
 func (s *Set) cutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size := make([]int, len(parts.List))

@@ -80,9 +80,9 @@ type Part struct {
 type Shared struct {
 	Jobs   [2]string `json:"jobs"`
 	Cables int       `json:"cables"` // each direction counts
-	// Seconds is the longest time of a cable for the bytes of one of the two
-	// jobs, the one with fewer. Worst is that cable; its Jobs are these two
-	// alone, as pairs may be as many as the square of the jobs.
+	// Seconds is the longest time of a cable for the bytes of the job that has
+	// fewer on it. Worst is that cable; its Jobs are these two alone, as pairs
+	// may be as many as the square of the jobs.
 	Seconds float64 `json:"seconds"`
 	Worst   Cable   `json:"worst"`
 }

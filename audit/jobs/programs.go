@@ -69,8 +69,8 @@ type WorkOptions struct {
 	Reductions []*Reduction
 }
 
-// MostPackets bounds the packets of all jobs if Works chooses the scale; if PacketsEach for each
-// message is more, that is the bound.
+// MostPackets bounds the packets of all jobs if Works chooses the scale; PacketsEach for each
+// message is the bound if that is more.
 const (
 	MostPackets = 1 << 20
 	PacketsEach = 4

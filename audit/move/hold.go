@@ -12,8 +12,8 @@ import (
 )
 
 // Drained tables still lead to the LIDs of ports whose cables are about to move. If an entry for
-// such a LID names a switch port that gets another cable, packets go elsewhere once this cable is
-// plugged in, and may come back to where they were.
+// such a LID names a switch port that gets another cable, packets take this cable once it is there,
+// and may come back.
 //
 // Without these entries no packet loops, whichever cables have been moved. The other entries for
 // such a LID form a tree on the old cables, and none names a new cable. Packets for other LIDs use

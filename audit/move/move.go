@@ -104,9 +104,7 @@ type State struct {
 	// cables move, since no tables that reach them are safe. Otherwise they
 	// work until they are unplugged.
 	Cuts bool `json:"cuts_off,omitempty"`
-	// BackCuts is set if the tables of Back cut off hosts and switches that
-	// came, since no tables that reach them are safe. Otherwise they work
-	// until they are unplugged.
+	// BackCuts is the same for Back, and for hosts and switches that came.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
 
 	// Compiled has the tables, on the cables at the time of their writes.

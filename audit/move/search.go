@@ -31,7 +31,7 @@ func (p *planner) search() error {
 	}
 }
 
-// takeSome does a step with as many units, pieces of work, as it can; it returns false if with none.
+// takeSome does a step with as many units of work as it can; it returns false if none can be done.
 func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	for n := len(units); len(units) > 0; n = (n + 1) / 2 {
 		b := p.join(units[:n])

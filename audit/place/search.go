@@ -7,8 +7,8 @@ import (
 )
 
 // search tries to change the best set, tries times: it replaces some hosts of a unit, or as many as
-// it can, by as many of another unit, and keeps a set that is better. The same start always gives
-// the same result. ok is false if no set is better.
+// it can, by as many of another unit, and keeps what is better. The same start has the same result.
+// ok is false if no set is better.
 func (p *placer) search(ctx context.Context, best Set, tries int) (_ Set, ok bool, err error) {
 	random := rand.New(rand.NewPCG(1, uint64(len(best.members))))
 	has := make([]bool, len(p.hosts))

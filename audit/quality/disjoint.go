@@ -122,7 +122,7 @@ type disjointWorker struct {
 	next      []fabric.PortID // by LID of the port and switch; NoPort for not delivered
 	channels  []lidSet        // by PortID: LIDs whose path takes it; empty between pairs
 	switches  []lidSet        // by switch, likewise
-	meets     [2][]lidSet     // by LID: LIDs whose paths share a channel with its own (0), or a switch (1)
+	meets     [2][]lidSet     // by LID: LIDs whose paths share a channel (0) or switch (1) with its path
 
 	pairs int64
 	tally [3]tally // as the Spreads of Disjoint

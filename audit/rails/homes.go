@@ -63,8 +63,8 @@ func (x *finder) findHomes() {
 }
 
 // homeOf returns the leaf where most hosts on the leaves of h have their port
-// of a rail, the first of equal ones; NoNode for none. hosts counts the ports on
-// this leaf, and all those of the same hosts and rail on any leaf.
+// of a rail, the first of equal ones; NoNode for none. hosts counts their ports
+// of the rail on this leaf, and all those on any leaf.
 func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
 	home = fabric.NoNode
 	sum := make(map[fabric.NodeID]int)

@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// kind is a group of hosts, members as in Host.member, whose ports have the same keys.
+// kind is a group of members (see Host.member) whose ports have the same keys.
 type kind struct {
 	keys  []string
 	hosts int

@@ -129,8 +129,8 @@ func (h *hosts) reaches(g *fabric.Fabric, s fabric.NodeID, ports []fabric.PortID
 	return false
 }
 
-// findCutOff returns by host true if it is cut off: each connected part of g that it is in has less
-// than half as many host ports as the largest part.
+// findCutOff returns by host true if each connected part of g that it is in has less than half as
+// many host ports as the largest part.
 func (h *hosts) findCutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size, most := make([]int, len(parts.List)), 0
