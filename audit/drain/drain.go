@@ -324,8 +324,8 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 	}
 }
 
-// countLost sets the hosts of w without a cable in rest. It returns how many more pairs of hosts,
-// outside of w's parts, fail to reach each other in rest than before.
+// countLost sets the hosts of w without a cable in rest. It returns how many more pairs of hosts
+// outside w's parts fail to reach each other in rest than before.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops
