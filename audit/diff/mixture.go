@@ -49,7 +49,7 @@ type mixWorker struct {
 	loops   int                    // components with a loop
 	loopsBy [2]bool                // the layer loops by itself
 	alone   [2]graph.Strong[int32] // the components of each layer by itself
-	mark    []bool                 // for leaves
+	mark    []bool                 // for leaves()
 	state   [2][]uint16            // by layer, switch and SL: VLs of packets that leave, a bit each
 	// found by this goroutine
 	deps      *graph.Rows   // of all packets, or of those between CAs
