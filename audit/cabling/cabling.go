@@ -2,10 +2,10 @@
 // links, cables that are missing, moved or crossed, and nodes that stand alone or share a name. It
 // makes no promise to other modules.
 //
-// The intent is one of three. An expected topology is compared port by port; package plan makes one
-// of a cabling plan. Of a shape, as a generator makes it, the sizes must agree, and deviations are
-// findings. Without either, Recognize guesses the shape; if the guess is certain, deviations are
-// findings.
+// The intent is one of three. An expected topology is compared port by port; package plan makes it
+// from a cabling plan. If a shape is given, the fabric must be of its kind and size, and deviations
+// are findings. Without either, Recognize guesses the shape, and deviations are findings if the
+// guess is certain.
 //
 // Forwarding tables and LIDs are not used.
 package cabling
@@ -25,8 +25,8 @@ type Options struct {
 	// Expected is the topology that the fabric should be; nil for none. If set, Check judges all
 	// cables by it and none by the shape of the fabric.
 	Expected *fabric.Fabric
-	// Invented has the GUIDs of nodes of Expected that a plan names without a GUID.
-	// Findings have no GUID for them.
+	// Invented has the GUIDs that package plan made up for nodes that only Expected
+	// has. Findings do not show them.
 	Invented map[fabric.GUID]bool
 	// Meant is the shape that the fabric should have; nil for any.
 	Meant *Meant
@@ -149,7 +149,7 @@ func (c *checker) checkComponents() {
 		part.Join(ends[0], ends[1])
 		explained[ends[0]], explained[ends[1]] = true, true
 	}
-	size := make([]int, f.NumNodes()) // of parts, by root
+	size := make([]int, f.NumNodes()) // of each part, by its root
 	for _, n := range f.Nodes() {
 		size[part.Find(n)]++
 	}
@@ -164,7 +164,7 @@ func (c *checker) checkComponents() {
 		case !cabled[n]:
 			if !explained[n] {
 				c.add(IsolatedNode, 1, nodeEndpoints(f, n), "%s %q (%s) has no cable", f.Node(n).Type, f.Name(n).Text, f.Node(n).GUID)
-				if len(f.Cables()) == 0 { // captured from a port without a link: this is no fabric
+				if len(f.Cables()) == 0 { // captured from a port without a link
 					c.findings[len(c.findings)-1].Severity = verify.Error
 				}
 			}
@@ -195,7 +195,7 @@ func (c *checker) checkNodes() {
 		}
 	}
 
-	owner := make(map[fabric.GUID]fabric.PortID) // of a port's GUID; for a node's GUID, port 0
+	owner := make(map[fabric.GUID]fabric.PortID) // with this port GUID; port 0 for a node's GUID
 	for _, n := range f.Nodes() {
 		owner[f.Node(n).GUID] = f.PortBase(n)
 	}

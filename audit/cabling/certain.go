@@ -14,7 +14,7 @@ import (
 const (
 	leastFit     = 0.75 // a shape that explains less is dropped
 	fitParts     = 8    // a certain shape deviates in at most one cable in this many, and one switch in this many
-	misfitCables = 3    // a switch with this many cables missing, half of its cables or more, does not fit
+	misfitCables = 3    // a switch that lacks this many cables, and half of its own, does not fit
 )
 
 // setCertainty sets Fit and Certain from the counts of countDeviations.

@@ -111,8 +111,8 @@ func (m *comparison) addStrangers() {
 	}
 }
 
-// addStranger adds a finding about node n of one side, which has that many cables. ports are the
-// far ends of these cables, as ports of f.
+// addStranger adds a finding about node n of one side; cables counts its cables, and ports are their
+// far ends, as ports of f.
 func (m *comparison) addStranger(rule string, side *fabric.Fabric, n fabric.NodeID, cables int, ports []fabric.PortID, format string) {
 	at := verify.EndpointsOf(m.f, ports[:min(len(ports), maxPorts)]...)
 	node := nodeEndpoints(side, n)
@@ -192,8 +192,8 @@ func (m *comparison) addDifferences() {
 
 // addRecabled adds one finding for a path or cycle of ports, along which
 // missing and extra cables alternate. The first, from path[0] to path[1], is
-// missing if missing is set, else extra. An end of a path may be port 0, for
-// an unknown port of the switch: then the finding tells no mend.
+// missing if missing is set, else extra. An end of a path may be port 0, for an
+// unknown port of the switch: the finding then proposes no moves.
 func (m *comparison) addRecabled(path []fabric.PortID, missing, cycle bool) {
 	f := m.f
 	name := func(p fabric.PortID) string { return verify.EndpointOf(f, p).String() }

@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// addDeviations adds findings for what a shape lacks and for surplus cables. Surplus cables, and
-// missing ones that belong in one of their ports, are compared as with an expected topology, which
+// addDeviations adds findings for what a shape lacks and for surplus cables. If a missing cable
+// belongs in the port of a surplus one, it compares the two as with an expected topology, and so
 // finds crossed and moved cables.
 func (c *checker) addDeviations(s *Shape) {
 	f := c.f
@@ -74,8 +74,8 @@ func (m *comparison) portFor(s fabric.NodeID, guessed []fabric.PortID, anywhere 
 	return best
 }
 
-// explains returns true if a missing cable between a and b explains surplus cables in these ports:
-// each has one, or one has, and no missing cable claims its far end.
+// explains returns true if a missing cable from a to b explains surplus cables in these ports: both
+// have one; or one has, and no missing cable belongs in its far end.
 func (m *comparison) explains(a, b fabric.PortID) bool {
 	p, q := m.have[a], m.have[b]
 	switch {

@@ -16,8 +16,8 @@ const maxSteps = 1 << 20
 
 // embed maps the switches of f to different switches of full, such that each
 // cable between switches of f has one of its own in full. It returns nil if
-// there is no such map, or none is found in maxSteps steps. It follows cables
-// from switch to switch, which leaves few places for most.
+// there is no such map, or none is found in maxSteps steps. It follows cables:
+// most switches can only be placed next to one that has its place.
 //
 // If hosts is set, a switch of f must not have more hosts than its place in full.
 func embed(f, full *fabric.Fabric, hosts bool) []fabric.NodeID {
@@ -76,8 +76,8 @@ func adjacency(f *fabric.Fabric) [][]fabric.NodeID {
 }
 
 // embedded returns the shape of f as a part of full, nil if f is no part. What
-// full has and f lacks is missing. A missing cable is guessed in free ports
-// whose numbers mostly lead to switches.
+// full has and f lacks is missing. It guesses a missing cable in free ports
+// whose numbers lead to switches on half of the switches or more.
 func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	place := embed(f, full, hosts)
 	if place == nil {
@@ -115,8 +115,8 @@ func embedded(f, full *fabric.Fabric, hosts bool, kind, name string) *Shape {
 	return s
 }
 
-// towardSwitches counts by port number the switches on which the port leads to a switch; the count
-// is 0 if these are less than half.
+// towardSwitches counts by port number the switches on which the port leads to a switch; a count
+// below half of all switches is set to 0.
 func towardSwitches(f *fabric.Fabric) []int {
 	lead := make([]int, int(fabric.MaxPortNum)+1)
 	for _, p := range f.Channels() {
@@ -130,8 +130,8 @@ func towardSwitches(f *fabric.Fabric) []int {
 	return lead
 }
 
-// recognizeShufflenet recognizes bidirectional (p, k) shufflenets of at least two columns, k
-// p^k switches, with at most an eighth of their cables missing.
+// recognizeShufflenet recognizes bidirectional (p, k) shufflenets, which have k columns of p^k
+// switches; k is at least 2, and at most an eighth of the cables may be missing.
 func recognizeShufflenet(f *fabric.Fabric) *Shape {
 	n, most := f.NumSwitches(), slices.Max(degrees(f))
 	for p := 2; 2*p <= most+1; p++ {
@@ -179,7 +179,7 @@ func (m *Meant) fitShape(f *fabric.Fabric, found *Shape, c *checker) *Shape {
 	case Mesh, Torus, MixedGrid, Hypercube, Ring, Line:
 		sorted := func(dims []int) []int { return slices.Sorted(slices.Values(dims)) }
 		s = recognizeGrid(f, want.Dims)
-		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // in another order
+		if s == nil && slices.Equal(sorted(found.Dims), sorted(want.Dims)) { // Dims in another order
 			s = found
 		}
 		if s != nil && (s.Kind != want.Kind || s.Parallel != want.Parallel) {

@@ -31,10 +31,10 @@ func (c *checker) device(n fabric.NodeID) device {
 // census counts links by width and speed.
 type census map[fabric.Link]int
 
-// usual returns the most common link, without counting one link like but; of
-// equally common ones the slower. If but is below that, and more than
-// fewFaults links, and more than one in share, are like but or slower, it
-// returns but: these are an older generation and no fault.
+// usual returns the most common link, of equally common ones the slower; one
+// link equal to but, the judged one, does not count. If but is slower, and more
+// than fewFaults links and 1/share of all are like but or slower, it returns
+// but: these are an older generation and no fault.
 func (s census) usual(but fabric.Link, share int) fabric.Link {
 	var best fabric.Link
 	most, slow := 0, 0
@@ -55,8 +55,8 @@ func (s census) usual(but fabric.Link, share int) fabric.Link {
 	return best
 }
 
-// fastest returns the greatest width and speed of other and of the census, without counting one
-// link like but.
+// fastest returns the greatest width and speed of other and of the census, where one link equal to
+// but does not count.
 func (s census) fastest(but, other fabric.Link) fabric.Link {
 	for link, n := range s {
 		if link != but || n > 1 {
@@ -98,12 +98,11 @@ func least(a, b fabric.Link) fabric.Link {
 // checkLinks reports slow links: below what the policy wants, what the expected topology has, or
 // what both ends and their neighbours can do.
 //
-// What an end can do shows in its other links of the same kind. A switch, with
-// the other chips of its system, can do what the fastest of these does, and
-// what is usual for the kind in the fabric, unless more than an eighth of the
-// kind is as slow. A host can do what is usual for its kind on its switch if
-// there are three or more, else in the fabric. On one switch up to three
-// hosts, or a quarter, count as slow.
+// What an end can do shows in its other links of the same kind. A switch can do
+// what the fastest such link of its system does, and what is usual for the kind
+// in the fabric, unless more than an eighth of the kind is as slow. A host can
+// do what is usual for its kind: on its switch if there are three or more, else
+// in the fabric. On one switch up to three hosts, or a quarter, count as slow.
 //
 // If more than half of the links, and more than fewFaults, are below what the policy wants, they
 // are one finding.
@@ -111,7 +110,7 @@ func (c *checker) checkLinks(opt Options) {
 	f := c.f
 	shows := c.linksShown()
 	var links [2]int   // of hosts, and between switches
-	var below [2][]int // of each, the indices of findings by LinkBelowRequired
+	var below [2][]int // of hosts, and between switches: indices of their findings
 	for _, x := range f.Cables() {
 		link := slowerEnd(f, x.A, x.B)
 		if link == (fabric.Link{}) {
@@ -130,7 +129,7 @@ func (c *checker) checkLinks(opt Options) {
 		if len(list) <= fewFaults || 2*len(list) <= links[k] {
 			continue
 		}
-		first := &c.findings[list[0]] // the policy is wrong, and not the cables
+		first := &c.findings[list[0]] // one finding: the policy is wrong
 		first.Count = int64(len(list))
 		first.Message = fmt.Sprintf("%s of %s are below what the policy wants; the first: %s", text.Grouped(len(list)),
 			text.CountGrouped(links[k], [...]string{"link of a host", "link between switches"}[k], [...]string{"links of hosts", "links between switches"}[k]), first.Message)
@@ -229,7 +228,7 @@ func (c *checker) linksShown() []fabric.Link {
 	return shows
 }
 
-// units returns for each node the first chip of its system; the node itself if it is no chip.
+// units returns for each node the first chip of its system, or the node itself.
 func (c *checker) units() []fabric.NodeID {
 	unit := c.f.Nodes()
 	for _, chips := range c.f.Systems() {

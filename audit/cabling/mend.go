@@ -19,7 +19,7 @@ type Recabled struct {
 }
 
 // Move takes the plug in port From to port To; if Exchange is set, it swaps the plugs in both.
-// Where plugs are swapped in a ring, one exchange puts the last two right: two Moves are equal.
+// The last exchange of a cycle puts two cables right, so its last two Moves are equal.
 type Move struct {
 	Want, Have [2]fabric.PortID // the expected cable, and the actual one that becomes it
 	From, To   fabric.PortID
@@ -52,8 +52,8 @@ func (r *Recabled) mend(f *fabric.Fabric) string {
 
 // mend finds the moves that turn the cables of a path or cycle of ports into the expected ones; its
 // arguments are those of addRecabled. On a path, each cable moves to a port that is free by then,
-// or that has a cable to an unexpected node. A cycle of k cables takes k-1 exchanges, of plugs at
-// switches if one side has only such. Of two possible directions it takes the cheaper.
+// or that has a cable to an unexpected node. A cycle of k cables takes k-1 exchanges. Of the two
+// directions it takes the one of less cost: plugs at hosts stay if possible.
 func (m *comparison) mend(path []fabric.PortID, missing, cycle bool) Recabled {
 	path = slices.Clone(path)
 	mend := mendPath
@@ -106,8 +106,8 @@ func mendCycle(path []fabric.PortID, _ bool) (r Recabled) {
 	return r
 }
 
-// cost counts the inconvenience of moves: 1 for a plug that goes to another node, and more than all
-// these for each plug at a host.
+// cost counts the inconvenience of moves: 1 for a plug that goes to another node, more than all of
+// those for a plug at a host.
 func (m *comparison) cost(r Recabled) (n int) {
 	for _, x := range r.Moves {
 		if m.f.Owner(x.From) != m.f.Owner(x.To) {

@@ -10,14 +10,13 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// A switch of several planes is several chips with one system image GUID and
-// no cable between them; XDR switches have four. A cable has a lane for each
-// chip, on ports of one number, so all planes are cabled alike. Only the
-// cables tell that a system has planes: its chips are of one model, and of the
-// ports that any of them uses, four or more, three quarters lead from all
-// chips to one system or adapter.
+// A switch of several planes is several chips with one system image GUID and no cable between them;
+// XDR switches have four. A cable has a lane for each chip, on ports of one number, so all planes
+// are cabled alike. Only the cables tell that a system has planes. Its chips are of one model; of
+// the port numbers in use, four or more, three quarters lead from all chips to one system or adapter.
 
-// planes finds chips and lanes that a system lacks and others like it, or sister planes, have.
+// planes finds chips that a system lacks and others of its model have, and lanes that one of its
+// planes lacks.
 type planes struct {
 	*checker
 	unit  []fabric.NodeID                   // by node: first chip of its system, or itself

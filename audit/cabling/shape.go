@@ -124,7 +124,7 @@ func (s *Shape) String() string {
 	return b.String()
 }
 
-// joinFew joins words; of more than nine the first eight, and the number of others as in more.
+// joinFew joins words; of more than nine only eight, and format more with the number of others.
 func joinFew(words []string, between, more string) string {
 	if n := len(words); n > 9 {
 		words = append(words[:8:8], fmt.Sprintf(more, n-8))

@@ -151,7 +151,7 @@ func (x *blockFinder) groupLevel(level int32) []*block {
 		}
 		blocks[best].lower = append(blocks[best].lower, s)
 	}
-	most, chosen := make([]int, n), make([]*block, n) // by upper switch: its block, and how many of it are joined to it
+	most, chosen := make([]int, n), make([]*block, n) // by upper switch: links to its block, its block
 	for _, b := range blocks {
 		joined := make([]int, n)
 		for _, s := range b.lower {
@@ -192,8 +192,8 @@ func (b *block) findCables(x *blockFinder) {
 	b.parallel = mode(have)
 }
 
-// compare counts the cables of the i-th lower and the j-th upper switch: those of the block that
-// the pair lacks and has, and surplus ones.
+// compare counts the cables between the i-th lower and the j-th upper switch: lacks and has add up
+// to the block's usual number, and more is the surplus.
 func (b *block) compare(i, j int) (lacks, has, more int) {
 	n := len(b.cables[i*len(b.upper)+j])
 	has = min(b.parallel, n)
@@ -218,7 +218,7 @@ func (d *deviation) add(lacks, has, more int) {
 func (d deviation) isMisfit() bool {
 	least := misfitCables
 	if d.more {
-		least-- // chance takes cables, and adds none
+		least-- // damage never adds cables
 	}
 	return d.by >= least && d.by > d.has || d.by > misfitCables && d.by == d.has
 }
@@ -255,10 +255,9 @@ func (b *block) dropMisfits(x *blockFinder) {
 	}
 }
 
-// isRegular returns true if a block lacks at most a quarter of its cables and
-// is large enough to show a rule: two switches on each level, three on one of
-// them after the first round. One switch on a level needs four on the other,
-// or two in the first round if nothing is missing.
+// isRegular returns true if a block lacks at most a quarter of its cables and is large enough to
+// show a rule: two switches on each level, after the first round three on one of them. If a level
+// has one switch, the other needs four; two in the first round if no cable is missing.
 func (b *block) isRegular(first bool) bool {
 	lacking, all := 0, b.parallel*len(b.cables)
 	for i := range b.lower {
@@ -312,8 +311,8 @@ func (x *blockFinder) describe(s *Shape) {
 }
 
 // findSurplus counts the cables that no block explains. Such a cable is surplus if blocks explain
-// at least half of the cables of both its ends and join these ends, or only few such cables do, as
-// where two fabrics are cabled together.
+// at least half of the cables of each end, and their cables connect its ends, or leave them in two
+// parts that only few such cables join, as in two fabrics.
 func (x *blockFinder) findSurplus(s *Shape) {
 	f := x.f
 	part := graph.NewUnionFind[fabric.NodeID](f.NumSwitches())
@@ -390,9 +389,9 @@ func (b *block) countPorts(f *fabric.Fabric, i, j int, up, down []int) {
 
 // addDeficits adds the pairs of a block that lack cables and have free ports.
 // It guesses the ports of a missing cable from those by which other switches
-// of the block lead to the same switch. An upper switch alone above its
-// leaves, as on the rails of ibdiagnet2-rails, has no such others: then it
-// takes gaps in the row of its ports.
+// of the block lead to the same switch. If these are too few at the upper
+// switch, as at one alone above its leaves (ibdiagnet2-rails), it takes gaps in
+// the row of ports that this uses.
 func (b *block) addDeficits(s *Shape, f *fabric.Fabric, free []bool) {
 	isFull := func(sw fabric.NodeID) bool { return !slices.Contains(free[f.PortBase(sw)+1:f.PortBase(sw+1)], true) }
 	up := make([]int, int(fabric.MaxPortNum)+1)
@@ -430,8 +429,8 @@ func (b *block) rowPorts(f *fabric.Fabric, j, k int, free []bool) []fabric.PortI
 	return list
 }
 
-// gaps lists the numbers missing in a row of three or more; if none is, the number before the row
-// if that is odd, else the number after it. most bounds the numbers.
+// gaps lists the numbers missing in a row of three or more. If none is missing, it lists the number
+// before the row if that is odd, else the one after it. most bounds the numbers.
 func gaps(row []fabric.PortNum, most fabric.PortNum) []fabric.PortNum {
 	if len(row) < 3 {
 		return nil

@@ -12,7 +12,7 @@ import (
 type model struct {
 	device
 	ports    fabric.PortNum
-	enhanced bool // port 0 is; unmanaged switches of the same chip have a base port 0
+	enhanced bool // of its port 0; unmanaged switches of the same chip have a base port 0
 }
 
 func (c *checker) modelOf(s fabric.NodeID) model {
@@ -20,9 +20,9 @@ func (c *checker) modelOf(s fabric.NodeID) model {
 	return model{c.device(s), n.NumPorts, n.EnhancedPort0}
 }
 
-// eachUnused visits ports without a link. Of the nodes of a class, three
-// quarters or more must use the port with this number: used of nodes. Nodes of
-// class nil are left out.
+// eachUnused visits each port without a link if three quarters or more of the
+// nodes of its node's class use the port of this number: used of nodes do.
+// Nodes of class nil are left out.
 func (c *checker) eachUnused(classOf func(n fabric.NodeID) any, isUsed func(p fabric.PortID) bool, visit func(n fabric.NodeID, p fabric.PortID, used, nodes int)) {
 	f := c.f
 	type use struct {

@@ -10,10 +10,9 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// checkSampled marks rules undecided if path SLs were sampled: those with findings when any path
-// may have any SL, but none with the SLs that were read. It adds a finding for each sampled part of
-// a state, if a rule is undecided for that or packets use several VLs. Errors are those of
-// checkTables.
+// checkSampled marks rules undecided if path SLs were sampled: those without findings, but with some
+// if any path may have any SL. It adds a finding for each sampled part of a state, if this leaves a
+// rule undecided or packets use several VLs. Errors are those of checkTables.
 func checkSampled(ctx context.Context, s *state.State, r *verify.Result, opt verify.Options) error {
 	matters := r.CreditLoops.VLs > 1
 	if s.Sampled[state.SLsOfPaths] != "" {

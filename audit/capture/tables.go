@@ -134,7 +134,7 @@ func nameUnowned(s *state.State, r *verify.Result) {
 			owners[what] = fabric.Printable(port)
 		}
 	}
-	known, stray := true, false // each such LID's port is gone or lacks a LID; some port lacks one
+	known, stray := true, false // all ports of such LIDs are gone or lack a LID; some lack one
 	for i := range r.Findings {
 		x := &r.Findings[i]
 		if x.Rule != verify.StaleEntry || !x.IsRest() && s.Fabric.LIDPort(x.LID) != fabric.NoPort {

@@ -12,8 +12,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// claim is a LID that several ports have. The first of ports keeps it: the one that the tables lead
-// to, else the first by GUID.
+// claim is a LID that several ports have. The first of ports keeps it, see SettleLIDs.
 type claim struct {
 	lid   fabric.LID
 	ports []fabric.PortID

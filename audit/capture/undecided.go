@@ -28,7 +28,7 @@ func Undecided(list []state.Undecided, asked Asked) (undecided []verify.Undecide
 	return undecided
 }
 
-// rulesOn lists the rules that need a part of a state, or its tables of CA and router ports.
+// rulesOn lists the rules that need u.Part, or only its tables of CA and router ports.
 func rulesOn(u state.Undecided, asked Asked) (rules []string) {
 	switch u.Part {
 	case state.Topology:

@@ -14,15 +14,15 @@ const (
 )
 
 // pairCables finds pairs of ports without a cable that were most likely the
-// ends of one. Packets lost at one end must arrive from the switch of the
-// other, or be lost at a third port, and not pass the first switch again. Each
+// ends of one. From the switch of the other end, packets lost at one must
+// arrive, or be lost at a third port, without passing the first switch. Each
 // end must be the nearest such partner of the other.
 func (g *grouper) pairCables(w *walker) {
 	ends := text.Where(g.losses, func(x *loss) bool { return x.fate == noCable })
 	if len(ends) > maxEnds {
 		return
 	}
-	far := make(map[[2]*loss]float64) // of pairs that can be: the sum of their hops
+	far := make(map[[2]*loss]float64) // by possible pair: the sum of its hops
 	for _, a := range ends {
 		for _, b := range ends {
 			there, back := w.hops(a, b), w.hops(b, a)
@@ -59,9 +59,9 @@ func (g *grouper) pairCables(w *walker) {
 }
 
 // hops returns the mean number of switches that packets for the first LIDs
-// lost at b pass after the switch of a. It is -1 if a delivers none, uses its
-// own lost port for one, leads one through the switch of b, or loses one other
-// than at a port without a cable.
+// lost at b pass after the switch of a. It is -1 if a delivers no packet, or
+// sends one out of its own lost port, through the switch of b, or to where it
+// is lost, other than at a port without a cable.
 func (w *walker) hops(a, b *loss) float64 {
 	passed, delivered := 0, 0
 	for _, lid := range b.lids[:min(len(b.lids), maxPaths)] {

@@ -98,7 +98,7 @@ type grouper struct {
 	joint  map[*loss][]*loss // by loss: all with its cause, in order; nil if it is alone
 	list   []verify.Cause
 	at     map[string]int   // by key: index in list
-	by     map[string]*loss // by key: a loss, of causes that are losses
+	by     map[string]*loss // by key of a cause that is a loss: the loss
 }
 
 // add adds a finding to the cause with this key; waived findings have a cause of their own.
@@ -159,7 +159,7 @@ func (g *grouper) groupLosses() {
 			g.add(key, i)
 		}
 	}
-	// Findings name one place where packets for a LID are lost: give other places one too.
+	// A LID's finding names one place where packets are lost: make causes of others too.
 	for _, at := range g.losses {
 		key, rules := g.lossKey(at), lossRules[:hostRules]
 		if at.pairs[verify.LostHosts]+at.pairs[verify.LostAggregation] == 0 {
@@ -301,7 +301,7 @@ func (g *grouper) describe(c *verify.Cause, x *loss) {
 	}
 }
 
-// isUnrouted reports whether no switch has entries for these LIDs, other than for LIDs on it.
+// isUnrouted reports whether no switch has entries for these LIDs, except for LIDs on itself.
 func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	for _, lid := range lids {
 		own := g.f.Owner(g.f.LIDPort(lid))
@@ -314,7 +314,7 @@ func (g *grouper) isUnrouted(lids []fabric.LID) bool {
 	return true
 }
 
-// breaksBlocks reports whether a switch has an entry in a block of 64 LIDs with one that it lacks.
+// breaksBlocks reports whether x.s has some, but not all entries of a block of 64 LIDs.
 func (g *grouper) breaksBlocks(x *loss) bool {
 	row := g.t.Row(x.s)
 	return slices.ContainsFunc(x.lids, func(lid fabric.LID) bool {
@@ -425,8 +425,8 @@ func (g *grouper) goneFrom(x *verify.Finding) string {
 	return ""
 }
 
-// sharesLID reports whether a finding is about ports that share a LID, about one of them that lost
-// its LID for that, or about entries that lead there.
+// sharesLID reports whether a finding is about ports that share a LID, about one that lost its LID
+// to another, or about entries that lead to such a port.
 func (g *grouper) sharesLID(x *verify.Finding) bool {
 	at := verify.Endpoint{Node: x.Switch}
 	switch x.Rule {

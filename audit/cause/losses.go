@@ -23,8 +23,8 @@ const (
 	noPort                 // the entry is a port that it lacks
 	ownPort                // the entry is port 0, which has another LID
 	noCable                // the entry is a port without a cable
-	otherPort              // the entry leads to another end port; that port's own entry leads elsewhere
-	wrongEntry             // the entry leads to another end port, and so does that port's own entry
+	otherPort              // the entry leads to another end port; the entry for that port does not
+	wrongEntry             // the entry leads to another end port; so does the entry for that port
 	loops                  // the entry leads away from the LID, so packets come back
 )
 

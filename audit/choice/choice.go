@@ -64,8 +64,8 @@ const (
 	// always tried, and beyond maxEntries never. Up to maxMeasured the tables
 	// of a given engine are measured.
 	slowEntries, maxEntries, maxMeasured = 1 << 20, 32 << 20, 4 << 20
-	// samples is the number of routes in all bisections, and mostBisections bounds these: the mean
-	// is then right to about a tenth of a point.
+	// samples is the number of routes in all bisections, mostBisections bounds the bisections: the
+	// mean is then right to about a tenth of a point.
 	samples, mostBisections = 1 << 17, 10000
 )
 

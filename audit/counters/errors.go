@@ -49,7 +49,7 @@ type Restart struct {
 	Name   string `json:"name"`
 	Switch bool   `json:"switch"`
 	Links  int    `json:"links"`
-	Times  int    `json:"times"` // downs of the link with fewest, less restarts of its switch
+	Times  int    `json:"times"` // least downs of a link, minus restarts of its switch
 }
 
 // ErrorCounters count errors that cables make, errors on the wire first. A port counts what comes

@@ -10,8 +10,8 @@ import (
 )
 
 // compareChoices compares the ports that adaptive switches may choose, switch
-// by switch. States during the change are not checked: how a subnet manager
-// writes groups is not public.
+// by switch. It does not check states during the change: how a subnet manager
+// writes groups of ports is not public.
 func (c *comparison) compareChoices(ctx context.Context) error {
 	d := &ChoiceChanges{Switches: []ChoiceChange{}}
 	c.r.Adaptive = d

@@ -82,9 +82,9 @@ func (w *mixWorker) startPackets(s int32, in fabric.PortNum, sls uint16) {
 	}
 }
 
-// passPackets passes the packets that leave switch u on, through the next
-// switch, and adds their dependencies. It returns true if the next switch gets
-// packets that were not known there.
+// passPackets takes the packets that leave switch u through the next switch,
+// and adds their dependencies. It returns true if the next switch gets packets
+// that were not known there.
 func (w *mixWorker) passPackets(add func(c, e int32), u int32) (more bool) {
 	for a := range w.next {
 		c, s := w.next[a][u], w.heads[a][u]

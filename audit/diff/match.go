@@ -35,8 +35,8 @@ func MatchGUIDs(old, new *fabric.Fabric) *Match {
 // matchNodes matches nodes by GUID, then replaced nodes: a node with another
 // GUID, of the same kind and in the same place. The place is the same if more
 // than half of the cables of both lead to the same ports of matched nodes. A
-// CA or router must also have the same description, since another host on a
-// switch port is another host.
+// CA or router must also have the same description, since a port may get
+// another host.
 func matchNodes(old, new *fabric.Fabric) *Match {
 	m := MatchGUIDs(old, new)
 	// A replaced node helps to place its neighbours. All nodes of a round are matched together, so
@@ -119,9 +119,8 @@ func (m *Match) SameCable(old, new fabric.PortID) bool {
 	return m.Port[x] == y
 }
 
-// EachMap calls see for the SL-to-VL maps that packets can meet in both states:
-// from port 0, or a port with a cable in both, to a matched port, old and new,
-// with a cable in both.
+// EachMap calls see for the SL-to-VL maps that packets can meet in both states. They leave by port
+// old, now new, which has a cable in both, and enter by port in: 0, or one with a cable in both.
 func (m *Match) EachMap(a, b *lft.SL2VL, see func(in fabric.PortNum, old, new fabric.PortID, was, is *lft.VLMap)) {
 	for in, x := range b.PortPairs() {
 		p := m.BackPort[x]

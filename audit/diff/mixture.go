@@ -49,7 +49,7 @@ type mixWorker struct {
 	loops   int                    // components with a loop
 	loopsBy [2]bool                // the layer loops by itself
 	alone   [2]graph.Strong[int32] // the components of each layer by itself
-	mark    []bool                 // for leaves
+	mark    []bool                 // for leaves()
 	state   [2][]uint16            // by layer, switch and SL: VLs of packets that leave, a bit each
 	// found by this goroutine
 	deps      *graph.Rows   // of all packets, or of those between CAs
@@ -105,7 +105,7 @@ func (c *comparison) newMixture() *mixture {
 	return m
 }
 
-// injection is the CA ports of one switch whose packets have the same VLs from there on.
+// injection is the CA ports of one switch whose packets have the same VLs from it on.
 type injection struct {
 	in    fabric.PortNum
 	live  [2]uint16 // by layer: SLs that the CA's own tables do not drop
@@ -269,11 +269,11 @@ func (w *mixWorker) countLoops() {
 	}
 }
 
-// counts returns true if the dependency of channel c, from switch u to s, on channel e is one of a
-// packet that does not loop. In a component with a loop, a path of one layer counts unless it is on
-// a loop of that layer. A packet that meets entries of both layers counts if the order of writes
-// (see blockOrder.add) allows it: old before new. Without an order, and on a loop of a layer, it
-// counts if other switches can have entries that lead it out of the component.
+// counts returns true if a packet that does not loop can take channel c, from switch u to s, and
+// then channel e. This is so outside of components with a loop. In one, entries of one layer at u
+// and s count unless u is on a loop of this layer. An entry of each layer counts if the order of
+// writes (see blockOrder.add) allows it: old at u, new at s. Without an order, and on a loop of a
+// layer, it counts if entries of other switches can lead the packet out of the component.
 func (w *mixWorker) counts(u, s, c, e int32) bool {
 	in := w.comp[u]
 	if in < 0 || in != w.comp[s] {
@@ -292,8 +292,8 @@ func (w *mixWorker) counts(u, s, c, e int32) bool {
 	return w.leaves(w.to[e], u, s)
 }
 
-// leaves returns true if some mixture leads packets from switch from out of its component, past
-// neither u nor s. O(switches).
+// leaves returns true if some mixture leads packets from switch from out of the component of u
+// without passing u or s. O(switches).
 func (w *mixWorker) leaves(from, u, s int32) bool {
 	if from == u || from == s {
 		return false

@@ -77,8 +77,8 @@ func (c *comparison) compareLinks() {
 	}
 }
 
-// compareLIDs finds the end ports of both states whose LIDs differ. CA ports whose cable came or
-// went are left out: they are among the links.
+// compareLIDs finds the end ports of both states whose LIDs differ. It leaves out CA ports whose
+// cable came or went: LinkChanges has these.
 func (c *comparison) compareLIDs() {
 	if c.Old.MaxLID() == 0 || c.New.MaxLID() == 0 {
 		return

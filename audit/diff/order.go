@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// A switch may get its new entry for a LID once the switch that this entry leads to has its new
-// one. A packet that has met a new entry then meets only new ones, so no state has a loop that is
+// A switch may get its new entry for a LID once the next switch by this entry has its own new
+// entry. A packet that has met a new entry then meets only new ones, so no state has a loop that is
 // neither in the old nor in the new tables. A packet on its way while states change may come to a
 // switch a second time, by new entries after old ones, but no more often. The rule is needed only
 // within strongly connected components of the graph of old and new next hops: every loop is in one.
@@ -97,7 +97,7 @@ func (b *blockOrder) passes(f *fabric.Fabric) []Pass {
 	return passes
 }
 
-// listStages lists by stage the switches that write an entry for one of lids, a bit each.
+// listStages lists by stage the switches that write an entry for one of lids, a bit for each LID.
 func listStages(f *fabric.Fabric, writes []uint64, lids uint64, stage []int32) [][]fabric.GUID {
 	stages := [][]fabric.GUID{}
 	for s, set := range writes {

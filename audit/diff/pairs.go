@@ -179,8 +179,8 @@ func countHops(f *fabric.Fabric, t *lft.Tables, l fabric.LID, forest *lft.Forest
 	}
 }
 
-// findSamePaths finds the switches from which packets take the same cables in both states. It holds
-// only for switches from which they arrive in both.
+// findSamePaths sets w.same. This is right only for switches from which packets arrive in both
+// states.
 func (p *pairCounter) findSamePaths(w *pairWorker, t target) {
 	for i, s := range w.new.Order {
 		out := p.New.Peer(t.port)

@@ -150,7 +150,7 @@ type LIDChange struct {
 // a port in either state is a destination by itself.
 type LFTChanges struct {
 	Entries int64 `json:"entries"` // entries that were compared
-	Changed int64 `json:"changed"` // entries of these that lead elsewhere, NoPath included
+	Changed int64 `json:"changed"` // those that lead elsewhere, NoPath included
 	// Gone and New count entries of these switches, other than NoPath, for destinations that only
 	// the old or only the new state has.
 	Gone int64 `json:"gone"`
@@ -197,8 +197,8 @@ type MapChange struct {
 	New     [16]fabric.VL `json:"new"`
 }
 
-// ChoiceChanges has changed choices of ports, each of an adaptive switch for a destination in a
-// private LFT. Of LFT 0, entries that are static in both states count in LFTChanges.
+// ChoiceChanges has changed choices: the ports that an adaptive switch may choose for a destination
+// in a private LFT. In LFT 0, entries that are static in both states count in LFTChanges.
 type ChoiceChanges struct {
 	ChoiceCounts
 	Switches []ChoiceChange `json:"switches"` // those with a change
@@ -285,8 +285,8 @@ type CreditLoops struct {
 	OldManagement int `json:"old_management"`
 	NewManagement int `json:"new_management"`
 	// Cycles has a short witness for each of Count, at most maxWitnesses; never nil.
-	// ManagementCycles has those of management traffic if Count is 0, and the old and the new
-	// tables have none by themselves.
+	// ManagementCycles has those of Management, only if Count is 0 and neither old nor new tables
+	// have any by themselves.
 	Cycles           [][]MixedHop `json:"cycles"`
 	ManagementCycles [][]MixedHop `json:"management_cycles"`
 }
@@ -330,7 +330,7 @@ type BlockOrder struct {
 }
 
 // Pass is some LIDs of a block, and the stages in which switches get their
-// entries for them.
+// entries for these LIDs.
 type Pass struct {
 	LIDs   []fabric.LID    `json:"lids,omitempty"` // with an entry that changes, ascending; nil for the whole block
 	Stages [][]fabric.GUID `json:"stages"`
@@ -508,7 +508,7 @@ func (r *Result) addFindings() {
 	r.Verdict = r.Worst().Verdict()
 }
 
-// undecided returns true if credit loops during the change depend on path SLs that are missing: no
+// undecided returns true if credit loops during the change may be due to unknown path SLs alone: no
 // state with known SLs has one by itself.
 func (r *Result) undecided() bool {
 	x, y, c := &r.Old, &r.New, &r.Transition.CreditLoops

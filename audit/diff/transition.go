@@ -125,8 +125,8 @@ func (o *blockOrder) add(w *mixWorker) {
 		if c < 0 || !w.changed[s] {
 			continue
 		}
-		// Skip switches that keep their entry: packets leave them as by a new one. They are on no
-		// loop, since the new tables have none.
+		// Skip switches that keep their entry: it is a new one too. This ends, as the new tables
+		// have no loop.
 		d := w.heads[1][s]
 		for d >= 0 && w.comp[d] == c && !w.changed[d] {
 			d = w.heads[1][d]

@@ -75,8 +75,8 @@ type Step struct {
 	Lost   int64   `json:"lost_pairs"`
 	Longer int64   `json:"non_minimal_pairs"`
 	// Verdict is the checker's on the tables with all parts still cabled; at least warnings if
-	// Drain has credit loops. Unplugged is the verdict without the window's parts so far; that
-	// these are cut off is no finding.
+	// Drain has credit loops. Unplugged is the verdict without the window's parts so far; it has no
+	// finding that these are cut off.
 	Verdict   string `json:"verdict"`
 	Unplugged string `json:"verdict_unplugged"`
 	// Drain is the change of tables that drains the part, Back the change that undoes it.
@@ -87,14 +87,14 @@ type Step struct {
 }
 
 // Tables are the tables in force while parts are drained, with the checker's results: Compiled on
-// the whole fabric, Rest on that without these parts. Their entries are the same as far as Rest
-// needs them. Both are one if nothing is drained.
+// the whole fabric, Rest on the fabric without these parts. Both have the entries that Rest needs,
+// and are one if nothing is drained.
 type Tables struct{ Compiled, Rest *compile.Result }
 
 // Load is the greatest load of tables.
 type Load struct {
 	MaxRoutes   int64       `json:"max_routes_per_link"`
-	MaxRelative float64     `json:"max_relative_load"` // on Scale; MaxRoutes if all rates are one
+	MaxRelative float64     `json:"max_relative_load"` // on Scale; MaxRoutes if rates are equal
 	Scale       bound.Scale `json:"-"`                 // that before the drain, for all loads
 	// Groups is nil without Plan.AddGroups.
 	Groups []groups.State `json:"host_groups,omitempty"`
@@ -175,7 +175,7 @@ func (r *refusal) Error() string { return r.reason }
 func Refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
 // Reason returns why something cannot be done, of an error of Refuse or an *lft.DomainError; "" for
-// nil. Any other error it returns as it is.
+// nil. It returns any other error as it is.
 func Reason(err error) (string, error) {
 	if r, ok := errors.AsType[*refusal](err); ok {
 		return r.reason, nil
@@ -220,8 +220,8 @@ func (p *planner) try(w *Window, part *Part) (err error) {
 	return nil
 }
 
-// Next returns the tables that follow t if all but rest is drained: Rest is as
-// of compile --previous on rest, Compiled its Overlay on the whole fabric.
+// Next returns the tables that follow t when all but rest is drained: in Rest
+// those of compile --previous on rest, in Compiled their Overlay on whole.
 // Errors: those of compile.Run.
 func (t Tables) Next(ctx context.Context, whole, rest *fabric.Fabric, route compile.Options) (Tables, error) {
 	e := t.Rest.Engine
@@ -290,9 +290,9 @@ func (p *Plan) AddGroups(ctx context.Context, base *compile.Result, set *groups.
 	return err
 }
 
-// Overlay returns tables for the whole fabric while what rest lacks is still cabled. Switches that
-// rest cuts off keep all their entries in from; others keep those for the LIDs that rest cuts off.
-// All fabrics have the same nodes.
+// Overlay returns tables for the whole fabric while what rest lacks is still cabled: those of rest,
+// with the entries of from for LIDs that rest cuts off, and on switches that rest cuts off. All
+// fabrics have the same nodes.
 func Overlay(whole *fabric.Fabric, rest, from *lft.Routing) *lft.Routing {
 	r, old := rest.On(whole), from.On(whole)
 	var cut []int // LIDs
@@ -325,7 +325,7 @@ func overlay[T any](row, from []T, all bool, lids []int) {
 }
 
 // countLost sets the hosts of w without a cable in rest. It returns how many more pairs of hosts
-// not in w's parts than before do not reach each other in rest.
+// outside w's parts fail to reach each other in rest than before.
 func (p *planner) countLost(w *Window, rest *compile.Result) int64 {
 	f, before, after := p.base.Routing.Fabric, p.base.Verify.Unicast, rest.Verify.Unicast
 	lost := after.Unreachable + after.Loops - before.Unreachable - before.Loops

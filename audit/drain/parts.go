@@ -52,7 +52,7 @@ func Parts(f *fabric.Fabric, switches, cables, groupNames []string, set *groups.
 	return parts, nil
 }
 
-// groupPart returns the part of a group: its hosts, all their cables, and leaves of these alone.
+// groupPart returns the part of a group: its hosts, their cables, and leaves without other hosts.
 func groupPart(f *fabric.Fabric, g *groups.Group) Part {
 	p := Part{Name: fmt.Sprintf("%s, %s", g, text.Count(len(g.Hosts), "host", "hosts")), Nodes: slices.Clone(g.Nodes)}
 	for _, n := range g.Nodes {

@@ -62,7 +62,7 @@ func (c *Change) Writes() string {
 	return fmt.Sprintf("%s on %s", text.CountGrouped(c.Blocks, "block", "blocks"), text.Count(c.Switches, "switch", "switches"))
 }
 
-// OrderText says in which order it writes.
+// OrderText returns the order of writes in words.
 func (c *Change) OrderText() string {
 	switch {
 	case c.CreditLoops > 0:

@@ -125,7 +125,7 @@ type comparison struct {
 // Compare compares the live tables with those that were meant. The fabrics may
 // be one, if a dump does not tell the cables, or two that were found at
 // different times. samples bounds the entries that are listed for each switch
-// and table; all are counted. It takes the entries of all tables, and at most
+// and table; all are counted. It takes O(entries of all tables), and at most
 // twice the time of verify.
 //
 // Errors: ctx's own, and tables that are not of their fabric.

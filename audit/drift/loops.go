@@ -60,7 +60,7 @@ func (c *comparison) findLoops(ctx context.Context) ([]verify.Finding, error) {
 			}
 			if slices.Contains(loopRules, rule) {
 				if looping[x.LID] && x.LID != 0 {
-					continue // unicast and management traffic have one loop
+					continue // unicast and management traffic loop alike
 				}
 				looping[x.LID] = true
 			}

@@ -130,7 +130,7 @@ func (r *JobsRun) AddTrees(ctx context.Context, schemes []string, radix int, lef
 			}
 			_, refused := errors.AsType[*mft.RefusedError](err)
 			if _, short := errors.AsType[*mft.BudgetError](err); refused || short {
-				if !slices.Contains(said, err.Error()) { // with other lanes or choices
+				if !slices.Contains(said, err.Error()) { // of other lanes or choices
 					said = append(said, err.Error())
 					leftOut(fmt.Errorf("left out %s: %w", x.Name(), err))
 				}

@@ -69,7 +69,7 @@ func (s *Setup) config(bytes, vls int) sim.Config {
 	return cfg
 }
 
-// fits returns an error if a VL's buffer cannot hold a packet of such a message, of a worm a flit.
+// fits returns an error if a VL's buffer cannot hold a packet of such a message; for worms, a flit.
 func (s *Setup) fits(bytes, vls int) error {
 	cfg := s.config(bytes, vls)
 	room, most := cfg.FlitBytes*cfg.BufferFlits, s.longest(bytes)+cfg.HeaderBytes

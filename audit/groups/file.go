@@ -114,7 +114,7 @@ type reader struct {
 	names int // number of host names that were read
 }
 
-// checkName refuses an empty name of a grouping or group, NoGroup, and one with a character of not.
+// checkName refuses a name of a grouping or group that is empty, NoGroup, or has a character of not.
 func (r *reader) checkName(n *yaml.Node, not string) error {
 	if n.Value == "" || n.Value == NoGroup || strings.ContainsAny(n.Value, not) {
 		return r.Fail(n, "%q as a name; want one without blanks and colons", n.Value)
@@ -203,7 +203,7 @@ func (r *reader) addHosts(d *definition, list string) error {
 	return err
 }
 
-// joinOthers adds to each group the hosts of the groups that it names, once these have theirs.
+// joinOthers adds to each group the hosts of the groups that it names, after it has joined these.
 func (r *reader) joinOthers() error {
 	byName := make(map[string][]*definition) // by GROUPING:GROUP and GROUPING:*
 	groupings := make(map[*definition]string)
@@ -299,7 +299,7 @@ func eachLine(data []byte, visit func(line int, text string) error) error {
 	return nil
 }
 
-// lineError adds a place to an error; nil for nil.
+// lineError adds file and line to an error; nil for nil.
 func lineError(name string, line int, text string, err error) error {
 	if err == nil {
 		return nil

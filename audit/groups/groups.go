@@ -53,7 +53,7 @@ func (g *Group) name() Name { return Name{g.Grouping, g.Name} }
 // String returns such as "rack r12".
 func (g *Group) String() string { return g.name().String() }
 
-// Part counts the hosts of a group that are among some others.
+// Part counts the hosts of a group that are among given hosts.
 type Part struct {
 	Name
 	Hosts int `json:"hosts"`
@@ -221,8 +221,8 @@ func leavesOf(f *fabric.Fabric, nodes []fabric.NodeID) (leaves []fabric.NodeID) 
 	return slices.Compact(leaves)
 }
 
-// cutOff returns true, by host, if each part of g that it is in has less than half as many hosts as
-// the largest part. g has the nodes of the set's fabric.
+// cutOff returns by host true if each connected part of g that it is in has less than half as many
+// hosts as the largest part. g has the nodes of the set's fabric.
 func (s *Set) cutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size := make([]int, len(parts.List))

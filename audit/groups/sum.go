@@ -212,9 +212,9 @@ func (s *Set) AddFindings(states []State, list []verify.Finding) []State {
 	return all
 }
 
-// groupsOf lists the groups that a finding is about: those of the port with
-// its LID, of its ports and its switch; if there are none of these, of the
-// switches of its witness; of a grouping without such a group, NoGroup.
+// groupsOf lists the groups that a finding is about: those of its switch, its
+// ports and the port with its LID; if it names none, of the switches of its
+// witness. For a grouping without such a group it lists NoGroup.
 func (s *Set) groupsOf(x *verify.Finding) (list []int) {
 	var nodes []fabric.NodeID
 	add := func(g fabric.GUID) {

@@ -57,9 +57,9 @@ type stream struct {
 	weight    float64 // how often it runs
 }
 
-// senders returns, for the port with index dst, the ports that send to it,
-// some several times, and how much to each of its LIDs. Ranks of one host send
-// each other nothing by the fabric.
+// senders returns a function that visits the ports that send to the port with
+// index dst, some several times, and what each sends to each LID of that port.
+// Ranks of one host send each other nothing by the fabric.
 func (t *Traffic) senders(j *flows) func(dst int) iter.Seq2[int, int64] {
 	return func(dst int) iter.Seq2[int, int64] {
 		return func(yield func(int, int64) bool) {

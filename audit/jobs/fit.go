@@ -22,7 +22,7 @@ type Fitting struct {
 	Silent func()
 	Demand *lft.Demand  // result of the last Find; nil without a byte between hosts
 	Bound  *bound.Bound // of the demand; nil if nothing crosses a cut
-	Proven []Proven     // bounds of files of proofs
+	Proven []Proven     // bounds in files of proofs
 	one    sync.Mutex
 	said   bool
 }
@@ -125,7 +125,7 @@ type FitSummary struct {
 	TablesLoad
 	// Before is Seconds with tables that are not for jobs, or with earlier ones that were kept.
 	Before float64 `json:"seconds_before"`
-	// Uniform is the greatest load with one route from each host to each LID, over that before.
+	// Uniform is the greatest load if all hosts send to all LIDs, over that with the former tables.
 	Uniform float64 `json:"uniform"`
 	Why     string  `json:"why,omitempty"` // the tables are not made for the jobs
 }

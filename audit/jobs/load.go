@@ -22,7 +22,7 @@ type Result struct {
 	Jobs       []Job     `json:"jobs"` // in natural order of their names
 	Overlaps   []Overlap `json:"overlaps"`
 	Loads      *LoadsOf  `json:"loads,omitempty"` // nil without tables
-	// Trees are those of switches for all-reduces, if asked for; Meetings are pairs that meet.
+	// Trees of switches add up all-reduces; nil if not asked for. Meetings are pairs that meet.
 	Trees    []*Reduction `json:"trees,omitempty"`
 	Meetings []*Meeting   `json:"meetings,omitempty"`
 }
@@ -80,9 +80,9 @@ type Part struct {
 type Shared struct {
 	Jobs   [2]string `json:"jobs"`
 	Cables int       `json:"cables"` // each direction counts
-	// Seconds is the longest time of a cable for the smaller bytes of the two.
-	// Worst is that cable; its Jobs are these two alone, as pairs may be as
-	// many as the square of the jobs.
+	// Seconds is the longest time of a cable for the bytes of the job that has
+	// fewer on it. Worst is that cable; its Jobs are these two alone, as pairs
+	// may be as many as the square of the jobs.
 	Seconds float64 `json:"seconds"`
 	Worst   Cable   `json:"worst"`
 }
@@ -412,7 +412,7 @@ func (t *Traffic) newCounter(numbers int) *counter {
 }
 
 // count adds up what a job sends to its port with index dst. of returns the number of a sender.
-// Errors: ctx's, and that all that was counted is too much.
+// Errors: ctx's, and a sum that is too great.
 func (c *counter) count(ctx context.Context, j *flows, dst int, of func(src int, amount int64) int32) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -70,7 +70,7 @@ type WorkOptions struct {
 }
 
 // MostPackets bounds the packets of all jobs if Works chooses the scale; PacketsEach for each
-// message does if that is more.
+// message is the bound if that is more.
 const (
 	MostPackets = 1 << 20
 	PacketsEach = 4

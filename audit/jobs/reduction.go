@@ -35,7 +35,7 @@ const MostRadix = 252
 
 // Reduction is the tree of a job, or of a set of its ranks.
 type Reduction struct {
-	Name     string           `json:"tree"`              // of the job, and number of a later set
+	Name     string           `json:"tree"`              // of the job; a later set's has its number too
 	Refused  string           `json:"refused,omitempty"` // why there is no tree
 	Root     *verify.Endpoint `json:"root,omitempty"`    // port 0 of the switch; nil without a tree
 	Levels   int              `json:"levels"`            // of switches

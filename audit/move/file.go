@@ -85,7 +85,7 @@ func Parse(name string, data []byte, old *fabric.Fabric) (*Job, error) {
 	return r.job, nil
 }
 
-// read returns the steps of edits; if the file leaves the order open, one step, not isWritten.
+// read returns the edits by step; under the key edits as one step, with isWritten false.
 func (r *reader) read(root *yaml.Node) (steps [][]edit, isWritten bool, err error) {
 	readStep := func(n *yaml.Node) error {
 		var step []edit

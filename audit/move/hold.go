@@ -11,14 +11,14 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Drained tables still lead to ports whose cables are about to move. If an entry for such a LID
-// names a switch port that gets another cable, its packets go elsewhere once that is plugged in,
-// and may come back to where they were.
+// Drained tables still lead to the LIDs of ports whose cables are about to move. If an entry for
+// such a LID names a switch port that gets another cable, packets take this cable once it is there,
+// and may come back.
 //
-// Without these entries no packet loops, whichever cables have been moved. Packets for other LIDs
-// use only cables that stay. Entries for such a LID form a tree on the old cables, and none names a
-// new cable. Nor do packets return to a switch all of whose cables move, if it gets its new entries
-// before the others.
+// Without these entries no packet loops, whichever cables have been moved. The other entries for
+// such a LID form a tree on the old cables, and none names a new cable. Packets for other LIDs use
+// only cables that stay. No packet returns to a switch all of whose cables move, if this gets its
+// new entries before the others.
 
 // holder changes tables so that no packet loops while cables are moved.
 type holder struct {
@@ -42,11 +42,11 @@ func newHolder(r, rest *lft.Routing, then *fabric.Fabric, next *lft.Tables) *hol
 	return h
 }
 
-// hold returns tables under which no packet loops while cables are moved from those of held to
-// those of then, and switches without a cable in rest get their entries of next. held is
-// drain.Overlay of rest and from.
+// hold returns tables under which no packet loops while the cables of held are changed to those of
+// then, and switches without a cable in rest get their entries of next. held is drain.Overlay of
+// rest and from.
 //
-// Packets for a LID that could loop take the path of those for a neighbour on
+// Packets for a LID that could loop take the path to a neighbour of its port on
 // the same switch. If that is not safe, their entries are taken out and cuts
 // is true: ports are cut off before their cables are unplugged. The error has
 // a drain.Reason if packets could loop for a LID whose port keeps its cable;
@@ -114,7 +114,7 @@ func (h *holder) uses(first, last fabric.LID) bool {
 }
 
 // loops returns true if packets for a LID can loop while each cable is an old or a new one, and
-// switches apart have old or next entries. O(switches).
+// switches that are apart have the entry of r or of next. O(switches).
 func (h *holder) loops(lid fabric.LID) bool {
 	return h.uses(lid, lid) && h.strong.Find(h.then.NumSwitches(), func(i int32) []int32 {
 		h.heads = h.heads[:0]
@@ -145,8 +145,8 @@ func (h *holder) isApart(s fabric.NodeID) bool {
 }
 
 // follow sends packets for a LID over cables that stay, to the switch that its port is on. It
-// copies the entries for an end port that stays there, else for the switch itself. It returns
-// false, and changes nothing, if that switch is apart.
+// copies the entries for an end port that stays on the switch, else for the switch itself. It
+// returns false, and changes nothing, if the switch is apart.
 func (h *holder) follow(lid fabric.LID) bool {
 	x, f := h.r.Fabric, h.rest.Fabric
 	port := x.LIDPort(lid)

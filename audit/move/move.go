@@ -2,9 +2,9 @@
 // unplugged and plugged in, and the forwarding tables for each moment, checked in advance. It makes
 // no promise to other modules.
 //
-// A step unplugs some cables and plugs in others. First these are drained, as
-// in package drain: tables lead around cables that are still there. Then the
-// cables are moved under these tables, which use neither old nor new ones.
+// A step unplugs some cables and plugs in others. First the old ones are
+// drained, as in package drain: tables lead around them while they are there.
+// Then cables are moved under these tables, which use neither old nor new ones.
 // Then other tables use the new ones. So cables change only under tables that
 // are safe with and without them, and tables change only while cables stay.
 package move
@@ -73,7 +73,7 @@ type Step struct {
 	Batch        Batch `json:"-"`
 }
 
-// Nodes is nodes, ascending. Its text is the names of their hosts, with brackets.
+// Nodes is a list of nodes, ascending. Its text is host names, with numbers in brackets.
 type Nodes struct {
 	List  []fabric.NodeID
 	hosts int
@@ -91,11 +91,11 @@ type State struct {
 	Verdict string  `json:"verdict"`
 	// Unplugged is the verdict without the cables that move.
 	Unplugged string `json:"verdict_unplugged,omitempty"`
-	// Write leads to these tables from those before. Back is for the way back:
-	// out of After it leads around the new cables, and out of Drained to the
-	// tables before the step. A switch without a cable when the others got
-	// entries has none: those in WriteFirst or BackFirst get all of theirs
-	// before the order of Write or Back begins.
+	// Write has the writes from the tables before to these. Back is the way
+	// back: in After to tables around the new cables, in Drained to the tables
+	// before the step. Switches in WriteFirst or BackFirst have no entries, as
+	// they had no cable when the others got theirs: they get all before the
+	// order of Write or Back begins.
 	Write      drain.Change  `json:"write"`
 	WriteFirst []fabric.GUID `json:"write_first,omitempty"`
 	Back       drain.Change  `json:"back"`
@@ -104,12 +104,10 @@ type State struct {
 	// cables move, since no tables that reach them are safe. Otherwise they
 	// work until they are unplugged.
 	Cuts bool `json:"cuts_off,omitempty"`
-	// BackCuts is set if the tables of Back cut off hosts and switches that
-	// came, since no tables that reach them are safe. Otherwise they work
-	// until they are unplugged.
+	// BackCuts is the same for Back, and for hosts and switches that came.
 	BackCuts bool `json:"back_cuts_off,omitempty"`
 
-	// Compiled has the tables on the cables that are there when they are written.
+	// Compiled has the tables, on the cables at the time of their writes.
 	Compiled *compile.Result `json:"-"`
 	// Leave has, in After, the tables that lead around the new cables on the way back.
 	Leave *compile.Result `json:"-"`
@@ -199,8 +197,8 @@ func (p *planner) drain(s *Step) (rest *compile.Result, err error) {
 	return d.Rest, nil
 }
 
-// placed returns a routing in whose order only switches with cables have a place, so that engines
-// find one for the others when they come.
+// placed returns r with an Order in which switches without a cable have no place (-1), so that
+// engines find one for them when they come.
 func placed(r *lft.Routing) *lft.Routing {
 	if r.Order == nil {
 		return r

@@ -61,7 +61,7 @@ func (b *builder) isTaken(f *fabric.Fabric, n fabric.NodeID) bool {
 	return taken
 }
 
-// freshGUID returns a GUID above last for a node with that many ports; theirs are free too.
+// freshGUID returns a free GUID above last; as many GUIDs after it as there are ports are free too.
 func (b *builder) freshGUID(last fabric.GUID, ports fabric.PortNum) fabric.GUID {
 	for g := last + 1; ; g++ {
 		free := true
@@ -83,8 +83,8 @@ func (b *builder) addNew(node fabric.Node) error {
 	return err
 }
 
-// finish makes the job of old, without new cables. Nodes that come have the kinds and names of
-// other; guids has the GUIDs that other's nodes have in the job. Both may be nil.
+// finish makes the job, with the cables of old but without New. Nodes that come have the kinds and
+// names of other; guids has the GUIDs of other's nodes in the job. Both may be nil.
 func (b *builder) finish(old, other *fabric.Fabric, guids []fabric.GUID) (*Job, error) {
 	u, err := b.Build()
 	if err != nil {
@@ -111,8 +111,8 @@ func (j *Job) port(f *fabric.Fabric, guids []fabric.GUID, p fabric.PortID) fabri
 	return j.Nodes.Port(n, f.Num(p))
 }
 
-// dress gives nodes the kinds that they have in f, and adds their names there to given. guids has
-// the GUIDs of f's nodes in the job.
+// dress gives nodes of the job the kinds that they have in f, and adds their names in f to given.
+// guids has the GUIDs of f's nodes in the job.
 func (j *Job) dress(f *fabric.Fabric, guids []fabric.GUID, given map[fabric.GUID]string) {
 	var rules []fabric.KindRule
 	for n, guid := range guids {
@@ -124,8 +124,8 @@ func (j *Job) dress(f *fabric.Fabric, guids []fabric.GUID, given map[fabric.GUID
 	j.Nodes, _ = j.Nodes.WithKinds(rules)
 }
 
-// assignLIDs gives new nodes the lowest free LIDs, in the order in which states of the cables have
-// them; other nodes keep theirs.
+// assignLIDs gives new nodes the lowest free LIDs, those that have a cable in an earlier one of
+// states first; other nodes keep theirs.
 func (j *Job) assignLIDs(states ...[]fabric.Cable) error {
 	base, lmc := make([]fabric.LID, j.Nodes.NumPorts()), make([]uint8, j.Nodes.NumPorts())
 	guids := guidsOf(j.before)

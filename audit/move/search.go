@@ -31,7 +31,7 @@ func (p *planner) search() error {
 	}
 }
 
-// takeSome does a step with as many units as it can; it returns false if none can be done.
+// takeSome does a step with as many units of work as it can; it returns false if none can be done.
 func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	for n := len(units); len(units) > 0; n = (n + 1) / 2 {
 		b := p.join(units[:n])
@@ -56,8 +56,8 @@ func (p *planner) takeSome(units []Batch, refused *[]Refusal) (bool, error) {
 	return false, nil
 }
 
-// join puts units together, and adds cables that can be plugged in once theirs are out. It drops
-// cables that reach no switch with a cable, not even over other cables of b.
+// join puts units together, and adds new cables whose ports these make free. It drops new cables
+// that reach no switch with a cable, not even over other cables of b.
 func (p *planner) join(units []Batch) (b Batch) {
 	for _, u := range units {
 		b.Unplug, b.Plug = append(b.Unplug, without(u.Unplug, b.Unplug)...), append(b.Plug, without(u.Plug, b.Plug)...)
@@ -86,9 +86,9 @@ func (p *planner) join(units []Batch) (b Batch) {
 	return b
 }
 
-// arrivals lists the cables to plug in: free those whose ports are free,
-// between switches first; moves the others, with the cables to unplug in their
-// way, two if two cables are swapped.
+// arrivals lists the cables to plug in, each a unit. free has those whose ports
+// are free, between switches first; moves has the others, each with the one or
+// two cables to unplug from its ports.
 func (p *planner) arrivals() (free, moves []Batch) {
 	f, now := p.job.Nodes, p.now.Routing.Fabric
 	var hosts []Batch

@@ -165,11 +165,11 @@ func (c *checker) look(key fabric.PKey) verify.Partition {
 	return verify.Partition{PKey: key, Name: said.Name, Full: len(full), Limited: len(limited), FullHosts: c.hosts(full), LimitedHosts: c.hosts(limited)}
 }
 
-// wanted returns the memberships that the file gives, by index in ends; for one port the last word
-// counts. If self is set each port counts as the subnet manager's.
+// wanted returns the memberships that the file gives, by index in ends: for a port, by the last word
+// about it. If self is set each port counts as the subnet manager's.
 func (c *checker) wanted(p *dump.Partition, self bool) []dump.Membership {
 	as := make([]dump.Membership, len(c.ends))
-	var done [dump.SelfPort + 1]bool // each kind counts once, from the end
+	var done [dump.SelfPort + 1]bool // only the last word of a kind counts
 	for i := len(p.Members) - 1; i >= 0 && !done[dump.AllPorts]; i-- {
 		m := &p.Members[i]
 		if m.Kind == dump.OnePort {
@@ -199,8 +199,8 @@ func agrees(found, wanted dump.Membership) bool {
 	return found == wanted || wanted == dump.Both && found == dump.Full
 }
 
-// compare compares memberships in the tables with those wanted by the file. asSelf is wanted if the
-// subnet manager is at the port.
+// compare compares memberships found in the tables with those wanted by the file; asSelf has those
+// wanted of a port if it is the subnet manager's.
 func (c *checker) compare(said *dump.Partition, found, wanted, asSelf []dump.Membership) {
 	var differ [dump.Both + 1][dump.Both + 1][]int // by membership found and wanted: ends
 	for i, as := range found {

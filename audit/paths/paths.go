@@ -78,9 +78,9 @@ func (x *Finder) Find(src fabric.PortID, lid fabric.LID) Path {
 	return p
 }
 
-// Compare returns the packet to the first LID of dst for which the tables lead through the ports
-// out, which begin at src's node. Without such a LID it returns the packet to the base LID, and a
-// text that tells where out and the tables part.
+// Compare returns the packet to the first LID of dst whose path leaves by the ports out, from src's
+// node on. Without such a LID it returns the packet to the base LID, and a text that tells where
+// its path differs from out.
 func (x *Finder) Compare(src, dst fabric.PortID, out []fabric.PortID) (Packet, string) {
 	f := x.Fabric
 	if src == dst && len(out) == 0 {

@@ -60,8 +60,8 @@ func (p *placer) firstSets(ctx context.Context) ([]Set, error) {
 	return sets, nil
 }
 
-// fewestUnits takes hosts of the units with most free hosts, and the last ones from the unit with
-// the fewest hosts that are enough.
+// fewestUnits takes hosts of the units with most free hosts; the last hosts are of the smallest
+// unit that has enough.
 func (p *placer) fewestUnits() (members []int) {
 	list := slices.Clone(p.units)
 	slices.SortStableFunc(list, func(a, b unit) int { return cmp.Compare(len(b.hosts), len(a.hosts)) })

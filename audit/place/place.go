@@ -55,7 +55,7 @@ type Set struct {
 	Cost    float64 `json:"cost_seconds"`
 	Seconds float64 `json:"seconds"`       // of the job, together with running ones
 	Alone   float64 `json:"alone_seconds"` // of the job without them
-	Ideal   float64 `json:"ideal_seconds"` // on a crossbar: of the busiest cable of its hosts
+	Ideal   float64 `json:"ideal_seconds"` // on a crossbar: for the busiest cable of a host
 	// Delay is the longest additional time that a running job waits, on one cable; Delayed is
 	// its name, "" for none.
 	Delay   float64 `json:"delay_seconds"`

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// search tries that many changes of the best set: it replaces some hosts of a unit, or as many as
-// it can, by as many of another unit, and keeps what is better. The same start has the same end
-// each time. ok is false if no set is better.
+// search tries to change the best set, tries times: it replaces some hosts of a unit, or as many as
+// it can, by as many of another unit, and keeps what is better. The same start has the same result.
+// ok is false if no set is better.
 func (p *placer) search(ctx context.Context, best Set, tries int) (_ Set, ok bool, err error) {
 	random := rand.New(rand.NewPCG(1, uint64(len(best.members))))
 	has := make([]bool, len(p.hosts))
 	for _, h := range best.members {
 		has[h] = true
 	}
-	// sides has by unit the hosts that are members (0) and that are not (1), and units the units
-	// with any.
+	// sides has by unit its hosts that are members (0) and that are not (1); units lists the units
+	// that have any.
 	var sides [2][][]int
 	var units [2][]int
 	divide := func() {

@@ -59,7 +59,7 @@ func (p *Policy) regrade(list []verify.Finding) []verify.Finding {
 	return kept
 }
 
-// applyWaivers excuses findings that a waiver in force matches, by that with the latest day. It
+// applyWaivers excuses findings that a waiver in force matches, by the one with the latest day. It
 // adds findings about the waivers.
 func (p *Policy) applyWaivers(list []verify.Finding, today time.Time) []verify.Finding {
 	var about []verify.Finding

@@ -154,8 +154,8 @@ func parsePlace(s string) (Place, error) {
 	return p, nil
 }
 
-// Parse reads a policy; name is the file's, for errors, which are *fabric.ParseError with the line,
-// and the policy is nil then.
+// Parse reads a policy; name is that of its file, for errors. Errors are *fabric.ParseError with the
+// line, and a nil policy.
 func Parse(name string, data []byte) (*Policy, error) {
 	file, root, err := yamlfile.Parse(name, data, yamlfile.Limit, "a policy", "at least one of topology:, links:, routing:, severities:, kinds: or waivers:")
 	if err != nil {

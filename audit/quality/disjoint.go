@@ -122,7 +122,7 @@ type disjointWorker struct {
 	next      []fabric.PortID // by LID of the port and switch; NoPort for not delivered
 	channels  []lidSet        // by PortID: LIDs whose path takes it; empty between pairs
 	switches  []lidSet        // by switch, likewise
-	meets     [2][]lidSet     // by LID: LIDs whose paths share a channel with its path; or a switch
+	meets     [2][]lidSet     // by LID: LIDs whose paths share a channel (0) or switch (1) with its path
 
 	pairs int64
 	tally [3]tally // as the Spreads of Disjoint
@@ -212,8 +212,8 @@ func (w *disjointWorker) pair(s, to fabric.NodeID, lids int) (cables, switches i
 
 // independent counts members of a set that do not meet each other. It takes
 // the one that meets fewest others, leaves those out, and goes on until none
-// is left. That is the greatest number if, as on trees, all that a member
-// meets meet each other.
+// is left. That is the greatest number if, as on trees, any two members that
+// meet a third meet each other.
 func independent(meets []lidSet, of lidSet) (n int) {
 	for of.len() > 0 {
 		fewest, few := math.MaxInt, 0

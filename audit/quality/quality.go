@@ -1,7 +1,7 @@
 // Package quality measures how well forwarding tables use a fabric: routes on each cable, effective
 // bisection bandwidth, contention of random permutations and of shifts, disjoint paths. It is for
-// comparing routings, and knows no engine; whether routings are right verify tells. It makes no
-// promise to other modules.
+// comparing routings, and knows no engine; package verify tells whether routings are right. It
+// makes no promise to other modules.
 package quality
 
 import (

@@ -14,9 +14,8 @@ const (
 	elsewhere = "half of the usual number of ports, and not on the leaves of their rails"
 )
 
-// findHomes finds for each host and rail the leaf where its port belongs. It leaves out hosts
-// without more than half of the usual number of ports, except those with half of it, all where they
-// belong.
+// findHomes finds for each host and rail the leaf where its port belongs. It leaves out hosts with
+// half of the usual number of ports or less, except those with exactly half, all where they belong.
 func (x *finder) findHomes() {
 	x.votes, x.members = make(map[place]map[fabric.NodeID]int), make([]int, x.f.NumSwitches())
 	for i := range x.Hosts {
@@ -64,8 +63,8 @@ func (x *finder) findHomes() {
 }
 
 // homeOf returns the leaf where most hosts on the leaves of h have their port
-// of a rail, the first of equal ones; NoNode for none. hosts counts these
-// ports, and all counts those on any leaf.
+// of a rail, the first of equal ones; NoNode for none. hosts counts their ports
+// of the rail on this leaf, and all those on any leaf.
 func (x *finder) homeOf(h *Host, rail int) (home fabric.NodeID, hosts, all int) {
 	home = fabric.NoNode
 	sum := make(map[fabric.NodeID]int)

@@ -92,7 +92,7 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 			}
 		}
 		loads.Together = m.load(together)
-		inside = together // at last those of all-to-all
+		inside = together // all-to-all is last
 		l.Patterns = append(l.Patterns, loads)
 	}
 	slices.SortStableFunc(l.Exits, func(a, b Exit) int { return cmp.Compare(b.Flows, a.Flows) })
@@ -111,8 +111,8 @@ func (r *Result) Load(ctx context.Context, t *lft.Tables) (*Loads, error) {
 	return l, nil
 }
 
-// countRoutes counts the routes inside each rail, and makes findings of those that are lost or
-// leave it. allToAll has the loads of all these routes.
+// countRoutes counts the routes inside each rail, and makes findings of routes that are lost or
+// leave the rail. allToAll has by rail the load of all its routes.
 func (r *Result) countRoutes(ctx context.Context, t *lft.Tables, l *Loads, allToAll []Load) error {
 	type count struct {
 		leaving int64

@@ -8,7 +8,7 @@ import (
 	"github.com/ibweave/ibweave/internal/text"
 )
 
-// kind is the members, as in Host.member, whose ports have the same keys.
+// kind is a group of members (see Host.member) whose ports have the same keys.
 type kind struct {
 	keys  []string
 	hosts int
@@ -86,9 +86,9 @@ func (x *finder) findKinds(on map[string]map[fabric.NodeID]int) (kinds []*kind) 
 	return kinds
 }
 
-// railLike finds the rail of the i-th key of a kind, which no other key of the kind has. on has the
-// leaves of the key's ports. It returns the rail with which most of these share leaves, else the
-// i-th of the first rails; 0 for none.
+// railLike finds a rail for the i-th key of a kind, other than the rails of the kind's other keys.
+// on counts the key's ports by leaf. It returns the rail that has ports on the same leaves as most
+// of these, else the i-th of the first rails; 0 for none.
 func (x *finder) railLike(k *kind, i int, on map[fabric.NodeID]int, first, rails int) int {
 	isTaken := func(r int) bool {
 		return slices.ContainsFunc(k.keys, func(key string) bool { return x.rail[key] == r })
@@ -124,8 +124,8 @@ func (x *finder) listNames(rails int) {
 	}
 }
 
-// assign gives rails to the ports of a host. A port without a key gets, of rails that the host
-// lacks, that with most ports on its leaf.
+// assign gives rails to the ports of a host. A port without a key gets the rail with most ports on
+// its leaf, among those that the host lacks.
 func (x *finder) assign(h *Host) {
 	has := make(map[int]bool)
 	for i := range h.Ports {

@@ -5,9 +5,9 @@
 // In a cluster with rails each host has several ports, each cabled to another
 // leaf: port k of hosts near each other to the same one. Ports of the same
 // name, such as mlx5_3, are on one rail on all hosts. If hosts call their
-// adapters differently, names on the same leaves are one rail, else names in
-// the same place of their hosts' order. A port belongs on the leaf where the
-// hosts that share leaves with its host have their port of the rail.
+// adapters differently, ports on the same leaves are one rail, else the k-th
+// ports of all hosts are. A port belongs on the leaf where the hosts that share
+// leaves with its host have their port of the rail.
 package rails
 
 import (
@@ -99,7 +99,7 @@ type Port struct {
 	key        string // name or label that ports of a rail share; "" if several of the host have it
 }
 
-// place is a rail, of hosts on a leaf.
+// place is a rail, for the hosts on a leaf.
 type place struct {
 	leaf fabric.NodeID
 	rail int
@@ -119,8 +119,8 @@ type finder struct {
 
 // Find finds the rails of a fabric. pattern finds the names of a host and its
 // adapter: see names.Split. If hosts count adapters in different orders, one
-// name is on different rails. So if adapters have labels, which are their PCI
-// addresses, Find takes these if fewer ports are misplaced then. It takes
+// name is on different rails. So if adapters have labels (PCI addresses), Find
+// uses labels instead of names if fewer ports are misplaced then. It takes
 // O(ports of hosts x ports of a host). Errors: ErrNoRails, ErrTooMany.
 func Find(f *fabric.Fabric, pattern *regexp.Regexp) (*Result, error) {
 	r, err := find(f, pattern, false)

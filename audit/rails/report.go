@@ -246,7 +246,7 @@ func (x *finder) findMeetings(level []int32) {
 				}
 			}
 		}
-		together := make([]uint64, x.f.NumSwitches()) // by a switch of each part: rails of its leaves
+		together := make([]uint64, x.f.NumSwitches()) // rails of a part's leaves, by its root
 		for _, l := range x.Leaves {
 			together[joins.Find(l.leaf)] |= x.on[l.leaf]
 		}

@@ -347,7 +347,7 @@ func restOf(whole *fabric.Fabric, parts []drained) (*fabric.Fabric, []drained) {
 	return whole.Without(cut...), parts
 }
 
-// drain lists the drained parts with one more.
+// drain lists the drained parts, and adds the one at End at.
 func (x *tried) drain(at End) ([]drained, error) {
 	part, err := x.part(at)
 	if err == nil && slices.ContainsFunc(x.drained, func(d drained) bool { return d.at == at }) {

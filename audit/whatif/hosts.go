@@ -35,7 +35,7 @@ func (x *LostHosts) compare(y *LostHosts) int {
 type hosts struct {
 	routing *lft.Routing
 	ports   [][]fabric.PortID // by host, those of lft.HostPorts
-	// Before any failure: by host, true if cut off; and ports that all switches with hosts reach.
+	// Before any failure: hosts that are cut off; ports that all switches with hosts reach.
 	cutOff  []bool
 	reached map[fabric.PortID]bool
 }
@@ -129,8 +129,8 @@ func (h *hosts) reaches(g *fabric.Fabric, s fabric.NodeID, ports []fabric.PortID
 	return false
 }
 
-// findCutOff returns true, by host, if each part of g that it is in has less than half as many host
-// ports as the largest part.
+// findCutOff returns by host true if each connected part of g that it is in has less than half as
+// many host ports as the largest part.
 func (h *hosts) findCutOff(g *fabric.Fabric) []bool {
 	parts := g.Components()
 	size, most := make([]int, len(parts.List)), 0

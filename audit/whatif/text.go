@@ -41,7 +41,7 @@ func (r *Result) title() string {
 	return said
 }
 
-// Print writes a result for people, with the first top failures in an order.
+// Print writes a result for people: the first failures in an order, at most top.
 func (r *Result) Print(b *text.Sheet, top int, order string) {
 	b.Width = 15
 	t := r.Totals()

@@ -15,8 +15,8 @@ type Totals struct {
 	Refused           int `json:"failures_refused"`
 	CreditLoops       int `json:"failures_with_credit_loops"`
 	RoutedFromScratch int `json:"failures_routed_from_scratch"`
-	// How many failures take all ports of hosts until tables are written, and for good, and the
-	// most hosts for one failure.
+	// How many failures cut hosts off until tables are written, how many for good, and the most
+	// hosts that one cuts off.
 	Away       int `json:"failures_with_hosts_until_written"`
 	CutOff     int `json:"failures_with_hosts_cut_off"`
 	MaxAway    int `json:"max_hosts_until_written"`

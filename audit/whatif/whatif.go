@@ -69,8 +69,8 @@ type Result struct {
 	Depth   int            `json:"depth"`
 	Sample  int            `json:"sample,omitempty"`
 	Seed    uint64         `json:"seed,omitempty"`
-	// Only is "isl" or "hosts" if only these cables fail. At has switches of which all failures
-	// touch one; none for any.
+	// Only is "isl" or "hosts" if only these cables fail. Each failure touches one of the switches
+	// At, or any if there are none.
 	Only   string        `json:"only,omitempty"`
 	At     []fabric.GUID `json:"at,omitempty"`
 	Shard  string        `json:"shard,omitempty"` // "2/5"

@@ -317,8 +317,8 @@ func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
 	return b.inventPort(n, num, "")
 }
 
-// inventPort returns a port of an invented node. For a label it is the port that has it, else num
-// or the next number without a label.
+// inventPort returns a port of an invented node: with a label, the port that has it, else the first
+// port from num on without a label; without a label, port num.
 func (b *binder) inventPort(n fabric.NodeID, num int, label string) (spot, error) {
 	x := b.node(n)
 	if label != "" {
@@ -401,10 +401,9 @@ func (b *binder) guessTypes() {
 	}
 }
 
-// substitute replaces an invented adapter by the one in its place: for a
-// placeholder any, else one of the same host, as in UFM's
-// expected_report.json. That adapter must be cabled to the port that the plan
-// says, and the plan must not name it elsewhere.
+// substitute replaces each end of x that is an invented adapter by the adapter
+// at the other end's port. For a placeholder any will do, else one of the same
+// host, as in UFM's expected_report.json. The plan must not name it elsewhere.
 func (b *binder) substitute(x *bound) {
 	for i, s := range x.ends {
 		p := b.port(x.ends[1-i])

@@ -99,9 +99,9 @@ func (r *reader) csv(data []byte) error {
 	return nil
 }
 
-// separator returns the character between fields: the one in a first line sep=; as Excel reads it,
-// else the most frequent of comma, semicolon, tab and bar in the first lines. rest is the text
-// without a line sep=, and skipped is 1 if there was one.
+// separator returns the character between fields: that of a first line like "sep=;", which Excel
+// reads, else the most frequent of comma, semicolon, tab and bar in the first lines. rest is the
+// text without the sep line; skipped is 1 if there was one.
 func separator(data []byte) (comma rune, rest []byte, skipped int) {
 	const separators = ",;\t|"
 	line, behind, _ := bytes.Cut(data, []byte("\n"))

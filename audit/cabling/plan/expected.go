@@ -28,11 +28,11 @@ type Expected struct {
 }
 
 // Bind finds the nodes and ports of f that a plan names, and makes the fabric
-// that the plan describes. A device is the first of these: a node of that
-// GUID; an adapter that the port names ("HOST ibp11s0f0"); a switch system,
-// whose ports may be on several chips ("Blade 16_Port 2/20" is port 20 of the
-// chip that describes itself as .../L16/U2); a node of that description or
-// name; a host with one adapter; else a node that the fabric lacks.
+// that the plan describes. A device name means the first of these that exists:
+// a node of that GUID; an adapter that the port names ("HOST ibp11s0f0"); a
+// switch system, whose ports may be on several chips ("Blade 16_Port 2/20" is
+// port 20 of the chip that describes itself as .../L16/U2); a node of that
+// description or name; a host with one adapter. Else the fabric lacks it.
 //
 // Errors are *fabric.ParseError: a name that means several nodes, a port that no node of
 // the kind can have, a port with two cables. Bind takes O(nodes + ports + cables).

@@ -78,7 +78,7 @@ func cageNumber(label string) int {
 	if len(n) == 3 && n[0] == 1 {
 		n = n[1:]
 	} else if len(n) == 2 && n[0] == 1 {
-		return n[1] // right for port 1/x in cage 1 too
+		return n[1] // the same if 1 is a cage, not a slot
 	}
 	if len(n) != 2 || n[0] > 32 || n[1] > 2 {
 		return 0
@@ -127,8 +127,8 @@ func (t table) find(name string) []fabric.NodeID {
 	return nil
 }
 
-// withoutDomain cuts the first word of a name at its first dot: node17 mlx5_0 for
-// node17.cluster.example.com mlx5_0.
+// withoutDomain cuts the first word of a name at its first dot: "node17.example.com mlx5_0" gives
+// "node17 mlx5_0".
 func withoutDomain(name string) string {
 	word, rest, blank := strings.Cut(name, " ")
 	host, domain, _ := strings.Cut(word, ".")

@@ -13,9 +13,9 @@ import (
 //	   P1 -> MTS3600 SW-2 P19
 //	   P2 -4x-10G-> MT25418 H-1 P1
 //
-// The reader ignores width and speed, and CFG: after a name, which lists the boards that the
-// system lacks. Names have no blanks. Ports are those of the front panel, with Ln/ before
-// those of leaf card n and Sn/ before those of spine card n.
+// The reader ignores width and speed, and a list of missing boards: CFG: after a system's name.
+// Names have no blanks. Ports are those of the front panel, with Ln/ before those of leaf card n
+// and Sn/ before those of spine card n.
 var (
 	topoCable  = regexp.MustCompile(`^\s*(\S+)\s+-(?:\S*-)?>\s+(\S+)\s+(\S+)\s+(\S+)\s*$`)
 	topoSystem = regexp.MustCompile(`^\s*(\S+)\s+(\S+)\s*(?:CFG:.*)?$`)
@@ -23,7 +23,7 @@ var (
 	topoArrow  = regexp.MustCompile(`\s-(?:\S*-)?>\s`)
 )
 
-// recognizeTopo returns true for a .topo file: an arrow comes before any line like CSV.
+// recognizeTopo returns true for a .topo file: a line with an arrow comes before any like CSV.
 func recognizeTopo(data []byte) bool {
 	n := 0
 	for line := range bytes.Lines(data) {

@@ -54,8 +54,8 @@ func (w *writer) name(p fabric.PortID) End {
 	return w.first(p, append(tries, End{Device: name, Port: byNumber}), byNumber, "\r\n", strings.TrimSpace)
 }
 
-// first returns the first end, with its device cleaned, that names p when read back and whose
-// device has no character of without; if there is none, the GUID and port.
+// first cleans the device of each of tries, and returns the first whose device has no character of
+// without and which means p when read back; if there is none, node GUID and port.
 func (w *writer) first(p fabric.PortID, tries []End, port, without string, clean func(string) string) End {
 	for _, e := range tries {
 		if e.Device = clean(e.Device); e.Device != "" && !strings.ContainsAny(e.Device, without) && w.means(e, p) {
@@ -163,7 +163,8 @@ func (w *writer) topoName(p fabric.PortID) End {
 	return w.first(p, append(tries, End{Device: name, Port: port}), port, `/#,;>"`, func(s string) string { return strings.Join(strings.Fields(s), "_") })
 }
 
-// topoType returns the type of a node's system: a switch's described model, else such as HCA2.
+// topoType returns the type of p's system: a switch's model if described, else node type and number
+// of ports, as HCA2.
 func (w *writer) topoType(p fabric.PortID) string {
 	n := w.f.Owner(p)
 	x := w.f.Node(n)
