@@ -125,7 +125,7 @@ func Kinds() (list []state.Part) {
 	return list
 }
 
-// recognizeWithin bounds, in bytes, where Recognize looks for marks behind the first line.
+// recognizeWithin is how far into a text Recognize looks for marks behind the first line, in bytes.
 const recognizeWithin = 64 << 10
 
 // Recognize returns the form of a (decompressed) text; data is the text or its

@@ -107,7 +107,7 @@ func appendPortHeads(b []byte, last int) []byte {
 		for p := range last + 1 {
 			tens := byte(' ')
 			if p%10 == 0 {
-				tens = '0' + byte(p/10) // : for 100, and so on
+				tens = '0' + byte(p/10) // the character : for 10, as in port 100
 			}
 			b = append(b, tens, ' ')
 		}

@@ -3,8 +3,8 @@
 // then have, and compares entry by entry. It makes no promise to other modules.
 //
 // Package subnet reads what is compared, by SMPs to switches and ports, and
-// knows nothing of the files or of OpenSM. Only the plugin brings in multicast
-// tables.
+// knows nothing of the files or of OpenSM. Multicast tables are compared only
+// with the plugin.
 package rehearse
 
 import (
@@ -398,9 +398,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// file provides a file for OpenSM at path to: a copy of base in Dir with the
-// twin's GUIDs, or, without Dir, what write writes. It returns the path to use,
-// which may be that in Dir itself; "" if Dir lacks the file and it is not needed.
+// file provides a file for OpenSM. At path to it writes a copy of Dir's base with the
+// twin's GUIDs or, without Dir, what write writes. It returns the path to use, maybe
+// that in Dir itself; "" if Dir lacks the file and it is not needed.
 func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
 	if r.opt.Dir == "" {
 		return to, files.Write(to, write)
