@@ -162,8 +162,9 @@ func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
 	return greater(c.both(k, p))
 }
 
-// both returns two values of a counter: short from PortCounters, wide of 64 bits. If wide is
-// Wrapped and short equals the last bits of wide, short wrapped with it and becomes unknown.
+// both returns two values of a counter: short from PortCounters, wide of 64
+// bits. If wide is Wrapped and short equals the last bits of wide, short
+// wrapped with it and becomes unknown.
 func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
 	if c.short[k] != nil {
 		short = c.short[k][p]
@@ -200,8 +201,9 @@ func (c *Counters) Has(p fabric.PortID) bool {
 // Counts returns true if counter k may be known for any port.
 func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
-// Value converts the raw value of a counter that has the given number of bits. With fewer than 64
-// it is Full at the greatest value; with 64, Wrapped from minWrapped on, unknown from noCounter on.
+// Value converts the raw value of a counter that has the given number of
+// bits. With fewer than 64 it is Full at the greatest value; with 64, Wrapped
+// from minWrapped on, unknown from noCounter on.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	v := CounterValue{Count: raw, wide: bits == 64}
 	if k.Info().Words {
@@ -410,10 +412,11 @@ func (r *perfReader) readField(line string) error {
 	return nil
 }
 
-// Since returns the counts between before, an earlier reading, and c, both of f. A counter that is
-// less in c was reset in between: its value in c is a lower bound then, and resets is the number
-// of ports with such a counter. If a counter in before was at its greatest value, the lower bound
-// is 0. Values that only one reading has are left out; Lines are those of c.
+// Since returns the counts between before, an earlier reading, and c, both of
+// f. A counter that is less in c was reset in between: its value in c is a
+// lower bound then, and resets is the number of ports with such a counter. If a
+// counter in before was at its greatest value, the lower bound is 0. Values
+// that only one reading has are left out; Lines are those of c.
 func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
 	d = &Counters{Lines: c.Lines}
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -432,8 +435,9 @@ func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, reset
 	return d, resets
 }
 
-// since returns the difference of a counter: the greater of two if both readings have both widths.
-// But a wide counter that is now above the short one has not stopped, and is used alone.
+// since returns the difference of a counter: the greater of two if both
+// readings have both widths. But a wide counter that is now above the short
+// one has not stopped, and is used alone.
 func (c *Counters) since(before *Counters, k Counter, p fabric.PortID) CounterValue {
 	short, wide := c.both(k, p)
 	shortBefore, wideBefore := before.both(k, p)

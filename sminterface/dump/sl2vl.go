@@ -256,8 +256,9 @@ var (
 
 const portsIn = "ports: in "
 
-// parseSL2VLRow reads a row: begin, input port, behindIn, output port, behindOut, and 16 VLs, each
-// with behindVL (the last without, if that is a blank). An error is wrong, or names a VL above 15.
+// parseSL2VLRow reads a row: begin, input port, behindIn, output port,
+// behindOut, and 16 VLs, each with behindVL (the last without, if that
+// is a blank). It returns the error wrong, or one for a VL above 15.
 func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte, wrong error) (row sl2vlRow, err error) {
 	s := topology.Line{Text: line}
 	number := func(behind string) int {

@@ -26,10 +26,10 @@ type counterDraft struct {
 	seen []int // by PortID: the line of its row, 0 for none
 }
 
-// ReadCounters reads the counters of the ports of f from section PM_INFO of a db_csv, and the data
-// of dump.Line from PHY_DB16 and CABLE_INFO. The rest takes no memory. If a counter is there in 64
-// bits and as in PortCounters, the greater value counts. f may be from another source. name is for
-// messages.
+// ReadCounters reads the counters of the ports of f from section PM_INFO of a
+// db_csv, and the data of dump.Line from PHY_DB16 and CABLE_INFO. The rest takes
+// no memory. If a counter is there in 64 bits and as in PortCounters, the greater
+// value counts. f may be from another source. name is for messages.
 //
 // Errors are as those of Read: no section PM_INFO, nodes and ports that f does not have, a
 // second row of a port, and numbers that are invalid or have too many bits. With Options.Lenient

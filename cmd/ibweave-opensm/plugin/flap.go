@@ -37,9 +37,9 @@ func hasWire(f *fabric.Fabric, w wire) bool {
 // whose ports have LIDs, and no cable that alone joins some switches to others.
 type flaps struct {
 	config FlapConfig
-	before *fabric.Fabric // the last, with the cables held back
+	before *fabric.Fabric // of the last call of damp, cables held back included
 	lost   map[wire]*losses
-	next   time.Time // when the first of them may be used, zero for none
+	next   time.Time // when the first cable held back may be used, zero for none
 	held   int       // cables held back
 }
 
@@ -169,8 +169,8 @@ func (p *Plugin) isDue() bool {
 	return p.flaps.held > 0 && !time.Now().Before(p.flaps.next)
 }
 
-// tryAll routes s with the cables that are held back, too, since the others
-// do not suffice. It returns nil if there are none, or if that fails, too.
+// tryAll routes s with all cables, since those that are not held back do not
+// suffice. It returns nil if none is held back, or if that fails, too.
 func (p *Plugin) tryAll(engine int, s *Snapshot) *Tables {
 	p.routing.Lock()
 	var held []*losses

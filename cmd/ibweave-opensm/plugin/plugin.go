@@ -171,7 +171,7 @@ type Plugin struct {
 	jobsFileError, jobsError string
 
 	before *Tables // the last that Written was called with, nil for none
-	// A goroutine waits until watched is prepared, nil for none. ownSweeps
+	// A goroutine waits until watched is prepared; nil if none waits. ownSweeps
 	// counts the sweeps that it has asked for since the subnet changed.
 	watched   *compile.Incremental
 	ownSweeps int
@@ -261,7 +261,7 @@ func (p *Plugin) Close() error {
 	return p.close()
 }
 
-// offered is an engine and a name of it in routing_engine, less Prefix; nil for autoName.
+// offered is an engine, nil for autoName, and one of its names without Prefix.
 type offered struct {
 	name string
 	*compile.Engine
@@ -284,8 +284,8 @@ func (p *Plugin) offer() {
 	p.engines = append(append(p.engines, offered{autoName, nil}), counterparts...)
 }
 
-// Engines returns OpenSM's names of our engines, those of counterparts
-// last. Methods take an engine by its index in this list.
+// Engines returns OpenSM's names of our engines; last, their names after those of
+// OpenSM that they replace. Methods take an engine by its index in this list.
 func (p *Plugin) Engines() []string {
 	return text.Each(p.engines, func(e offered) string { return Prefix + e.name })
 }
@@ -301,7 +301,7 @@ type Settings struct {
 }
 
 // Setup is called for each of our engines that OpenSM's routing_engine names. ignored names
-// options of OpenSM that are set and do not affect our engines. It has logged an *Error.
+// options of OpenSM that are set and do not affect our engines. An *Error is in the log already.
 func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
 		// It is in the log already.
@@ -383,7 +383,7 @@ func (p *Plugin) tell(line string) {
 
 // Route computes and verifies the tables of an engine,
 // and keeps them for SL2VL, PathSL and Masks. An *Error
-// has already been logged. After one the earlier tables
+// has already been logged. After it the earlier tables
 // are kept, though OpenSM is about to use another engine.
 func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if p.failed != nil {
