@@ -44,7 +44,7 @@ type CounterInfo struct {
 	Name  string // in IBA, and in what infiniband-diags and ibdiagnet print
 	Unit  string
 	Bits  uint8 // in PortCounters, where it stops at its greatest value
-	Words bool  // it counts words of four bytes; values here are in bytes
+	Words bool  // it counts words of four bytes; a CounterValue counts bytes
 }
 
 // counterInfos is the table of counters, by Counter.

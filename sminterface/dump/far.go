@@ -161,8 +161,8 @@ type farEntry struct {
 }
 
 // ReadFAR reads adaptive routing from ibdiagnet's far: the groups and private LFTs of
-// each switch. name is the file's, for messages. Select is nil, since this form lacks
-// it; ReadPLFTMap reads it. A private LFT has NoPath for a LID without a row. One with a
+// each switch. name is the file's, for messages. The result has no Select, which far
+// lacks and ReadPLFTMap reads. A private LFT has NoPath for a LID without a row. One with a
 // number above 0 is Lacking on switches whose section has no line with that number.
 //
 // Switches are matched by node GUID, and one without a section is a Missing Problem.

@@ -56,7 +56,7 @@ type Info struct {
 	Name  string // the file or the tool
 	Kind  state.Part
 	From  string // who writes or prints it
-	Lacks string // facts of its kind that it does not have, "" for none
+	Lacks string // facts about its Kind that it does not have; "" for none
 }
 
 // lacksOfLists names the facts that all lists of ports and links lack.

@@ -313,7 +313,7 @@ func (r *mftReader) readMFTLine(sec *section, at int, line []byte) (row mftRow, 
 	return r.readMFTRow(sec, line)
 }
 
-// readMFTEnd reads the last line of a section behind count, its number of rows.
+// readMFTEnd reads the rest of a section's last line, behind its count of rows.
 func readMFTEnd(sec *section, at, count int, s topology.Line) error {
 	s.Skip("valid ")
 	if s.Want("mlids dumped"); !s.AtEnd() {

@@ -98,8 +98,8 @@ type Oddity struct {
 	Text string
 }
 
-// maxPartitionsLine bounds a line of OpenSM's in bytes: it reads
-// a longer one as several (osm_prtn_config.c, with fgets).
+// maxPartitionsLine is the longest line that OpenSM reads as one,
+// in bytes (osm_prtn_config.c, with fgets).
 const maxPartitionsLine = 4094
 
 // maxPartitionName is the number of bytes of a name that OpenSM keeps.

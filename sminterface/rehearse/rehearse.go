@@ -47,8 +47,8 @@ type Options struct {
 	// PathSLs has the SLs of paths that the plugin returns; if it is nil, none are compared.
 	PathSLs *lft.PathSLs
 	Paths   int // greatest number of paths to ask for; 0: 500,000
-	// NotCarried is why files cannot carry what the proof of the
-	// tables needs; "" if they can. It counts as a difference.
+	// NotCarried is why files cannot bring OpenSM all that the proof of
+	// the tables needs; "" if they can. It counts as a difference.
 	NotCarried string
 	// Samples is the number of differences of each kind that the report lists; 0 means 20.
 	Samples int

@@ -101,7 +101,7 @@ func listFolder(dir string) (*contents, error) {
 }
 
 // gather sets Files to the dumps in a folder (of OpenSM, pull or ibdiagnet, or filled
-// by hand) or archive. It recognizes them by content. said lists them in one line.
+// by hand) or archive. It recognizes them by content. said is a line that lists them.
 func (in *Input) gather(dir string, tables bool) (said string, err error) {
 	c, err := in.list(dir)
 	if err != nil {

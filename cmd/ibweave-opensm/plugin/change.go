@@ -32,7 +32,7 @@ func changeBetween(old, now *fabric.Fabric) change {
 	return c
 }
 
-// samePort returns the port of g with the node GUID and number of p, a port of f; or false.
+// samePort returns the port of g with the node GUID and number of port p of f; false if none.
 func samePort(f, g *fabric.Fabric, p fabric.PortID) (fabric.PortID, bool) {
 	n, ok := g.NodeByGUID(f.Node(f.Owner(p)).GUID)
 	if !ok || f.Num(p) > g.Node(n).NumPorts {

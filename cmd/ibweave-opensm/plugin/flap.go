@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// FlapConfig says when a cable between switches that comes and goes is held back.
+// FlapConfig says when a cable between switches comes and goes too often to be used.
 type FlapConfig struct {
 	// A cable lost Count times within Window is unused until up for Hold. Count 0 turns this off.
 	Count        int
@@ -162,7 +162,7 @@ func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	return f
 }
 
-// isDue returns true if the fabric must be routed again, as a cable's time is over.
+// isDue returns true if a cable has been held back long enough: OpenSM must route again.
 func (p *Plugin) isDue() bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()

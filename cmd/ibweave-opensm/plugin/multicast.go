@@ -277,9 +277,9 @@ func (m *masks) mesh() *mesh.Grid {
 }
 
 // scheme makes the named scheme, once for each routing. groups
-// are those that it is first made for. For combScheme, it chooses
-// trunks by the declared groups, as the compiler does; if there
-// are none, or that fails, by groups.
+// are those that it is first made for. For combScheme it chooses the
+// trunk, a row of the grid, by the declared groups, as the compiler
+// does; if there are none, or that fails, by groups.
 func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mft.Scheme, error) {
 	if s := m.schemes[name]; s != nil {
 		return s, nil

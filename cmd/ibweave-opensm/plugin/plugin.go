@@ -95,8 +95,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // maxLine bounds a line of a log, in bytes: it may quote what is in a file.
 const maxLine = 2000
 
-// oneLine joins the lines of a message, as OpenSM's log has a line for each, and makes them
-// printable.
+// oneLine joins the lines of a message, as OpenSM's log has one line for a message, and
+// makes them printable.
 func oneLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i := range lines {
@@ -185,8 +185,8 @@ type Plugin struct {
 	manyIdle   bool
 }
 
-// refusal is a subnet that an engine failed to route. The engine
-// need not try again at every sweep while OpenSM uses its next one.
+// refusal is a subnet that an engine failed to route. The engine need
+// not try again at every sweep while OpenSM uses its next engine.
 type refusal struct {
 	snapshot *Snapshot
 	failure  *Error
@@ -677,8 +677,8 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables 
 	return &next, false
 }
 
-// stepFailed logs why tables could not be kept. They were then routed from
-// scratch, so OpenSM needs no other engine; a bug is a line in its log, too.
+// stepFailed logs why tables could not be kept. New ones were made from
+// scratch, so OpenSM needs no other engine. A panic is in its log, too.
 func (p *Plugin) stepFailed(engine string, err error) {
 	failed := p.guard(engine, func() error { return err })
 	if failed.Code == Panicked { // our log has the stack
