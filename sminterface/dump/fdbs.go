@@ -150,7 +150,7 @@ func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
 // appendFDBs appends the section of switch s.
 func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.NodeID) []byte {
 	least, ports := h.least(s), h.f.Node(s).NumPorts
-	var paths []int // entries by port, counted when needed
+	var paths []int // number of entries by port; nil until needed
 	b = fmt.Appendf(b, "%s%s\nLID    : Port : Hops : Optimal\n", dumpRoutes, h.f.Node(s).GUID)
 	for l, port := range t.Row(s) {
 		if l == 0 {

@@ -125,7 +125,8 @@ func Kinds() (list []state.Part) {
 	return list
 }
 
-// recognizeWithin is how far into a text Recognize looks for marks behind the first line, in bytes.
+// recognizeWithin is how far into a text Recognize looks for
+// marks behind the first line, in bytes.
 const recognizeWithin = 64 << 10
 
 // Recognize returns the form of a (decompressed) text; data is the text or its

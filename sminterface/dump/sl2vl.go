@@ -95,7 +95,7 @@ type sl2vlReader struct {
 	textReader
 	f      *fabric.Fabric
 	s      *lft.SL2VL
-	given  [][]bool                      // by PortID of the output port, then by input port: it has a row
+	given  [][]bool                      // by PortID of the output port, then input port: true with a row
 	byGUID map[fabric.GUID]fabric.PortID // CA and router ports with a cable
 
 	// The section that is being read.

@@ -275,7 +275,7 @@ type run struct {
 	live   map[mft.MGID]fabric.LID // MLIDs of OpenSM's groups
 }
 
-// stage runs a part of the rehearsal. It tells the user its name, and adds up its time.
+// stage runs a part of the rehearsal, announces its name, and adds up its time.
 func (r *run) stage(name string, part func() error) error {
 	if err := r.ctx.Err(); err != nil {
 		return context.Cause(r.ctx)

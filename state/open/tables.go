@@ -146,7 +146,7 @@ func (in *Input) Multicast() (err error) {
 		return err
 	}
 	m.Trees = []mft.Tree{}
-	number := make(map[string]int) // by name, a group's first entry; it has one for each MLID
+	number := make(map[string]int) // by name: first entry of a group, which has one for each MLID
 	for i := range groups {
 		g := &groups[i]
 		if g.MLID == 0 {

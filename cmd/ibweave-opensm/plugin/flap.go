@@ -47,7 +47,7 @@ type flaps struct {
 type losses struct {
 	at         []time.Time // the last Count times
 	up         time.Time   // since when it is up again, if it is
-	hold, told bool        // keep it back until it has been up for Hold; the logs have it
+	hold, told bool        // hold it back until it has been up for Hold; the logs name it
 }
 
 // damp returns f without the cables that are held back, and lines about them for the logs.
@@ -162,7 +162,8 @@ func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	return f
 }
 
-// isDue returns true if a cable has been held back long enough: OpenSM must route again.
+// isDue returns true if a cable has been held back long
+// enough: OpenSM must route again.
 func (p *Plugin) isDue() bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()

@@ -300,8 +300,9 @@ type Settings struct {
 	DumpsTables bool // OpenSM writes its lid matrix and the like (-D 0x40)
 }
 
-// Setup is called for each of our engines that OpenSM's routing_engine names. ignored names
-// options of OpenSM that are set and do not affect our engines. An *Error is in the log already.
+// Setup is called for each of our engines that OpenSM's routing_engine
+// names. ignored names options of OpenSM that are set and do not affect our
+// engines. An *Error is in the log already.
 func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
 		// It is in the log already.
