@@ -52,7 +52,7 @@ type State struct {
 	// from port 0 of a switch from that switch's row. If PathSLs is nil, a port
 	// may send with each SL that its own SL-to-VL table does not drop (port 0
 	// of a switch: the table of input port 0). But if UnknownSLs is set, paths
-	// have SLs that were not read. Without SL2VL, neither matters.
+	// have SLs that were not read. Without SL2VL, PathSLs has no effect.
 	PathSLs    *lft.PathSLs
 	UnknownSLs bool
 	// Sampled states what was read of each sampled part, and what is assumed of the rest.

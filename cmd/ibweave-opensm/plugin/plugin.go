@@ -284,8 +284,8 @@ func (p *Plugin) offer() {
 	p.engines = append(append(p.engines, offered{autoName, nil}), counterparts...)
 }
 
-// Engines returns OpenSM's names of our engines; last, their names after those of
-// OpenSM that they replace. Methods take an engine by its index in this list.
+// Engines returns OpenSM's names of our engines; the last are named like engines
+// of OpenSM that they replace. Methods take an engine by its index in this list.
 func (p *Plugin) Engines() []string {
 	return text.Each(p.engines, func(e offered) string { return Prefix + e.name })
 }

@@ -61,7 +61,7 @@ const maxNotes = 5
 // fabric makes the model of the subnet. It leaves out cables between
 // switches with a sick port, as OpenSM's own engines do, and ports
 // of CAs without LIDs, for which nothing is written; notes say so.
-// Errors: a switch without a LID, and what OpenSM's subnet cannot be.
+// Errors: a switch without a LID, and data that OpenSM cannot have.
 func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, err error) {
 	b := modelBuilder{Snapshot: s, labels: labels}
 	b.model.Grow(len(s.Nodes), len(s.Ports))
