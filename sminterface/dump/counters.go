@@ -178,7 +178,7 @@ func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
 	return short, wide
 }
 
-// greater returns the greater value; of equal ones, the one that is a lower bound.
+// greater returns the greater of two values; of equals, one that is a lower bound.
 func greater(short, wide CounterValue) CounterValue {
 	v := short
 	if wide.Known && (!short.Known || wide.N > short.N || wide.N == short.N && !short.Full) {

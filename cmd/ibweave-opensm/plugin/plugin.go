@@ -642,8 +642,8 @@ func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Eng
 }
 
 // rebalance is for a subnet that has not changed since t was made. Once
-// the next step is prepared, it moves a few blocks towards balanced
-// tables; it returns nil for no step, with stuck if tables from scratch
+// the next step is prepared, it changes a few blocks towards balanced
+// tables. It returns nil for no step; stuck is then true if new tables
 // are to follow. After a panic t stays in force and is not moved again.
 func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables *Tables, stuck bool) {
 	p.routing.Lock()
