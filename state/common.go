@@ -2,7 +2,7 @@ package state
 
 import "cmp"
 
-// TakeFrom fills each table that s lacks with that of other, a state of the same cables.
+// TakeFrom gives s those tables of other, a state of the same cables, that s lacks.
 func (s *State) TakeFrom(other *State) {
 	s.Tables = cmp.Or(s.Tables, other.Tables)
 	s.SL2VL = cmp.Or(s.SL2VL, other.SL2VL)
@@ -11,7 +11,7 @@ func (s *State) TakeFrom(other *State) {
 	s.Adaptive = cmp.Or(s.Adaptive, other.Adaptive)
 }
 
-// LimitTo sets to nil the tables of s that other lacks.
+// LimitTo removes from s the tables that other lacks.
 func (s *State) LimitTo(other *State) {
 	limit(&s.Tables, other.Tables)
 	limit(&s.SL2VL, other.SL2VL)

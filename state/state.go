@@ -47,11 +47,12 @@ type State struct {
 	Adaptive *adaptive.Tables // port choices of adaptive switches
 	// SL2VL has the VL of each hop; nil puts everything on one VL.
 	SL2VL *lft.SL2VL
-	// PathSLs has the SL of each path. Packets from a CA or router port take it from
-	// the row of the switch that the port is cabled to, packets from port 0 of a switch
-	// from that switch's row. If it is nil, a port may send with each SL that its own
-	// SL-to-VL table does not drop (a switch's is that of input port 0); but with
-	// UnknownSLs, paths have SLs that were not read. Without SL2VL it has no effect.
+	// PathSLs has the SL of each path. Packets from a CA or router port take
+	// their SL from the row of the switch that the port is cabled to, packets
+	// from port 0 of a switch from that switch's row. If PathSLs is nil, a port
+	// may send with each SL that its own SL-to-VL table does not drop (port 0
+	// of a switch: the table of input port 0). But if UnknownSLs is set, paths
+	// have SLs that were not read. Without SL2VL, PathSLs has no effect.
 	PathSLs    *lft.PathSLs
 	UnknownSLs bool
 	// Sampled states what was read of each sampled part, and what is assumed of the rest.
@@ -60,7 +61,7 @@ type State struct {
 	// MLID of a group. Trees is nil if no groups were read.
 	Multicast *mft.Plan
 	// MFTCapacity has, by NodeID, the number of MLIDs that a switch's
-	// multicast table can hold, 0 if unknown; nil if all are.
+	// multicast table can hold, 0 if unknown; nil if all are unknown.
 	MFTCapacity []int
 	// Order is the rank of each switch by NodeID, 0 on top; nil if none was read.
 	Order []int32

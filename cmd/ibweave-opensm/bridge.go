@@ -104,8 +104,8 @@ func dataVLs(code uint8) uint8 {
 }
 
 // ibweaveSetup returns a negative number if OpenSM is not to use the
-// engine. Else bit 0 is set if OpenSM should ask for multicast trees, bit 1
-// if it routes with another engine. ignored names options without effect.
+// engine. Else bit 0 is set if OpenSM should ask for multicast trees, bit 1 if
+// OpenSM installs another engine's tables. ignored names options without effect.
 //
 //export ibweaveSetup
 func ibweaveSetup(handle C.uintptr_t, engine C.int, s *C.struct_ibw_settings, ignored *C.char) C.int {

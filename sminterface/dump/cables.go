@@ -15,10 +15,11 @@ import (
 // Lid=0x00a4 GUID=0x.. Port Name=leaf1/U1/P1.
 const cablePort = "Port="
 
-// ReadCables adds data of modules from ibdiagnet's cables to the Lines of the counters of f: the
-// temperature of each port's module, and the difference in light between its lanes. name is the file's,
-// for messages. Other lines of a module are ignored. Errors are *fabric.ParseError: a line Port= that
-// cannot be read, or whose port the fabric does not have; with Options.Lenient these are Problems.
+// ReadCables reads ibdiagnet's file of cables into c.Lines, by the ports of f:
+// the temperature of each port's module, and the difference in light between
+// its lanes. name is the file's, for messages. Other lines of a module are
+// ignored. Errors are *fabric.ParseError: a line Port= that cannot be read, or
+// whose port the fabric does not have; with Options.Lenient these are Problems.
 func (c *Counters) ReadCables(name string, data []byte, f *fabric.Fabric, opt Options) ([]fabric.Problem, error) {
 	r := newTextReader(name, data, opt)
 	c.readCables(&r, f)

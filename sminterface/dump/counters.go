@@ -44,7 +44,7 @@ type CounterInfo struct {
 	Name  string // in IBA, and in what infiniband-diags and ibdiagnet print
 	Unit  string
 	Bits  uint8 // in PortCounters, where it stops at its greatest value
-	Words bool  // it counts words of four bytes; values here are in bytes
+	Words bool  // it counts words of four bytes; a CounterValue counts bytes
 }
 
 // counterInfos is the table of counters, by Counter.
@@ -92,8 +92,8 @@ type CounterValue struct {
 	Count uint64  // N with all its digits
 	Known bool
 	Full  bool // N is a lower bound: the counter reached its greatest value, or was reset
-	// Wrapped is set if the counter of 64 bits is minWrapped or more: a difference that
-	// went below zero, and no count. N is then the value in PortCounters, if Known.
+	// Wrapped is set if the counter of 64 bits has a value from minWrapped on, which is a
+	// difference below zero and no count. N is then the value in PortCounters, if Known.
 	Wrapped bool
 
 	wide  bool // a value of 64 bits
@@ -162,8 +162,9 @@ func (c *Counters) Get(k Counter, p fabric.PortID) CounterValue {
 	return greater(c.both(k, p))
 }
 
-// both returns the value of a counter in PortCounters and that of 64 bits. If the wide one
-// wrapped and the short one equals its last bits, the short one wrapped with it and is unknown.
+// both returns two values of a counter: short from PortCounters, wide of 64
+// bits. If wide is Wrapped and short equals the last bits of wide, short
+// wrapped with it and becomes unknown.
 func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
 	if c.short[k] != nil {
 		short = c.short[k][p]
@@ -177,7 +178,7 @@ func (c *Counters) both(k Counter, p fabric.PortID) (short, wide CounterValue) {
 	return short, wide
 }
 
-// greater returns the greater value; of equal ones, the one that is a lower bound.
+// greater returns the greater of two values; of equals, one that is a lower bound.
 func greater(short, wide CounterValue) CounterValue {
 	v := short
 	if wide.Known && (!short.Known || wide.N > short.N || wide.N == short.N && !short.Full) {
@@ -200,8 +201,9 @@ func (c *Counters) Has(p fabric.PortID) bool {
 // Counts returns true if counter k may be known for any port.
 func (c *Counters) Counts(k Counter) bool { return c.short[k] != nil || c.wide[k] != nil }
 
-// Value converts the raw value of a counter of some number of bits. It is Full at the greatest
-// value; one of 64 bits never is, but Wrapped from minWrapped on, and unknown from noCounter on.
+// Value converts the raw value of a counter that has the given number of
+// bits. With fewer than 64 it is Full at the greatest value; with 64, Wrapped
+// from minWrapped on, unknown from noCounter on.
 func (k Counter) Value(raw uint64, bits uint8) CounterValue {
 	v := CounterValue{Count: raw, wide: bits == 64}
 	if k.Info().Words {
@@ -256,8 +258,8 @@ type perfReader struct {
 // ReadCounters reads the counters of ports: what perfquery prints for one port after the
 // other, with -x or without it, or what ibqueryerrors prints. name is the file's, for
 // messages. If perfquery prints a port in both ways, the greater value of each counter
-// counts. In text of ibqueryerrors, a value of more bits than PortCounters has is one of
-// 64, and sums of all ports are ignored.
+// counts. In text of ibqueryerrors, a value too great for PortCounters is taken for one of
+// 64 bits, and sums of all ports are ignored.
 //
 // Errors are *fabric.ParseError, and the counters are then nil. With Options.Lenient these
 // are Problems instead: LIDs, nodes and ports that the fabric does not have, the sum of
@@ -410,10 +412,11 @@ func (r *perfReader) readField(line string) error {
 	return nil
 }
 
-// Since returns the counts between an earlier reading and this one, both of f. A counter that
-// is less than before was reset in between: its value is then a lower bound, and resets is the
-// number of ports with such a counter. If a counter was at its greatest value before, the lower
-// bound is 0. Values that only one reading has are left out; Lines are those of this reading.
+// Since returns the counts between before, an earlier reading, and c, both of
+// f. A counter that is less in c was reset in between: its value in c is a
+// lower bound then, and resets is the number of ports with such a counter. If a
+// counter in before was at its greatest value, the lower bound is 0. Values
+// that only one reading has are left out; Lines are those of c.
 func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, resets int) {
 	d = &Counters{Lines: c.Lines}
 	for p := range fabric.PortID(f.NumPorts()) {
@@ -432,8 +435,9 @@ func (c *Counters) Since(f *fabric.Fabric, before *Counters) (d *Counters, reset
 	return d, resets
 }
 
-// since returns the difference of a counter: the greater one if both readings have both widths. If
-// the wide counter is now greater than the short one, it has not stopped, and it alone is used.
+// since returns the difference of a counter: the greater of two if both
+// readings have both widths. But a wide counter that is now above the short
+// one has not stopped, and is used alone.
 func (c *Counters) since(before *Counters, k Counter, p fabric.PortID) CounterValue {
 	short, wide := c.both(k, p)
 	shortBefore, wideBefore := before.both(k, p)

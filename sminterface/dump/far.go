@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// The fixed lines of ibdiagnet's far. Heads of columns are compared without regard to blanks.
+// The fixed lines of far, ibdiagnet's adaptive routing. In heads of columns, blanks do not count.
 // No file of a real fabric is public: the grammar is that of a published parser
 // (CrackedPoly/Rapimt, ibfar.pest).
 const (
@@ -161,9 +161,9 @@ type farEntry struct {
 }
 
 // ReadFAR reads adaptive routing from ibdiagnet's far: the groups and private LFTs of
-// each switch. name is the file's, for messages. Select is nil, since this form lacks
-// it; ReadPLFTMap reads it. A private LFT has NoPath for a LID without a row. Each
-// but number 0 is Lacking on switches whose section has no line with its number.
+// each switch. name is the file's, for messages. The result has no Select, which far
+// lacks and ReadPLFTMap reads. A private LFT has NoPath for a LID without a row. One with a
+// number above 0 is Lacking on switches whose section has no line with that number.
 //
 // Switches are matched by node GUID, and one without a section is a Missing Problem.
 // Lines between the first line of a section and its groups are not understood; one
@@ -365,7 +365,7 @@ func (x *farSection) readEntry(line []byte) error {
 	return nil
 }
 
-// findSettings notes how many lines were not understood.
+// findSettings notes how many lines before the groups were not understood.
 func (r *farReader) findSettings() {
 	n, first := 0, -1
 	for i := range r.read {

@@ -112,9 +112,9 @@ func parseFDBsRow(line []byte) (lid uint64, port int, ok bool) {
 // WriteFDBs writes opensm.fdbs as osm_dump.c does after opensm has
 // loaded what WriteLFTs and WriteLIDMatrix write for these tables. Hops
 // is the lid matrix's hop count through the entry's port to the switch
-// with the LID; if a CA or router has it, to the switch that it is on,
-// and one more. Optimal is yes if that is the least hop count, else the
-// row names a better port. HOPS UNKNOWN means that the matrix has no
+// with the LID. For the LID of a CA or router it is the count to the
+// switch at its cable, plus 1. Optimal is yes if no port has fewer, else
+// the row names a better port. HOPS UNKNOWN means that the matrix has no
 // path through the port. Options are as for WriteLFTs; Lean changes nothing.
 func WriteFDBs(w io.Writer, f *fabric.Fabric, t *lft.Tables, opt WriteOptions) error {
 	if err := lft.CheckFabric(f, t, nil, nil); err != nil {
@@ -150,7 +150,7 @@ func newLIDTargets(f *fabric.Fabric, maxLID fabric.LID) []lidTarget {
 // appendFDBs appends the section of switch s.
 func appendFDBs(b []byte, h *Hops, t *lft.Tables, lids []lidTarget, s fabric.NodeID) []byte {
 	least, ports := h.least(s), h.f.Node(s).NumPorts
-	var paths []int // entries by port, counted when needed
+	var paths []int // number of entries by port; nil until needed
 	b = fmt.Appendf(b, "%s%s\nLID    : Port : Hops : Optimal\n", dumpRoutes, h.f.Node(s).GUID)
 	for l, port := range t.Row(s) {
 		if l == 0 {

@@ -56,7 +56,7 @@ type Info struct {
 	Name  string // the file or the tool
 	Kind  state.Part
 	From  string // who writes or prints it
-	Lacks string // facts of its kind that it does not have, "" for none
+	Lacks string // facts about its Kind that it does not have; "" for none
 }
 
 // lacksOfLists names the facts that all lists of ports and links lack.
@@ -125,7 +125,8 @@ func Kinds() (list []state.Part) {
 	return list
 }
 
-// recognizeWithin bounds, in bytes, where Recognize looks for marks behind the first line.
+// recognizeWithin is how far into a text Recognize looks for
+// marks behind the first line, in bytes.
 const recognizeWithin = 64 << 10
 
 // Recognize returns the form of a (decompressed) text; data is the text or its

@@ -159,7 +159,7 @@ func (r *pathPairReader) portsOf(guid fabric.GUID) []fabric.PortID {
 	return list
 }
 
-// addPath sets the SL of the paths from the ports of a line to a LID.
+// addPath sets the SL of the paths from the ports r.from to a LID.
 func (r *pathPairReader) addPath(dlid uint64, sl int) error {
 	switch {
 	case dlid > uint64(r.f.MaxLID()) || r.f.LIDPort(fabric.LID(dlid)) == fabric.NoPort:

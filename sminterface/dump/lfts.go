@@ -150,8 +150,8 @@ func (r *lftReader) checkLast() {
 	}
 }
 
-// findShort notes sections without faults that have fewer
-// rows than the highest LID of all sections.
+// findShort notes sections without faults that should have a row for
+// each LID, but have fewer rows than the highest LID in any section.
 func (r *lftReader) findShort() {
 	most := 0
 	for i := range r.sections {

@@ -107,7 +107,7 @@ func appendPortHeads(b []byte, last int) []byte {
 		for p := range last + 1 {
 			tens := byte(' ')
 			if p%10 == 0 {
-				tens = '0' + byte(p/10) // : for 100, and so on
+				tens = '0' + byte(p/10) // the character : for 10, as in port 100
 			}
 			b = append(b, tens, ' ')
 		}
@@ -313,7 +313,7 @@ func (r *mftReader) readMFTLine(sec *section, at int, line []byte) (row mftRow, 
 	return r.readMFTRow(sec, line)
 }
 
-// readMFTEnd reads the last line of a section behind count, its number of rows.
+// readMFTEnd reads the rest of a section's last line, behind its count of rows.
 func readMFTEnd(sec *section, at, count int, s topology.Line) error {
 	s.Skip("valid ")
 	if s.Want("mlids dumped"); !s.AtEnd() {

@@ -83,8 +83,8 @@ var broadcastMGID = netip.MustParseAddr("ff12:401b:ffff::ffff:ffff")
 // is not valid or that two trees have.
 //
 // A partitions.conf has no MLIDs: OpenSM gives groups the lowest free ones in the order
-// of the file, from mft.MinMLID+1 on. Groups are written in the order of their MLIDs,
-// so that they get these if no MLID is left out or shared; otherwise a comment has the
+// of the file, from mft.MinMLID+1 on. Groups are written in the order of their MLIDs: each
+// gets its own if the trees leave out and share no MLID; otherwise a comment has the
 // MLID that the group will get. A group that OpenSM does not create from the file has
 // only a comment: its MGID is one that only the subnet administrator assigns, or has
 // scope 0, or is that of an IPoIB group with the P_Key of another partition. IPoIB

@@ -16,7 +16,7 @@ import (
 // Membership is the kind of a port's membership in a partition.
 type Membership uint8
 
-// The memberships. OpenSM makes those of Both full members, unless it has allow_both_pkeys.
+// The memberships. OpenSM makes Both full, unless its option allow_both_pkeys is set.
 const (
 	NoMember Membership = iota
 	Limited
@@ -98,8 +98,8 @@ type Oddity struct {
 	Text string
 }
 
-// maxPartitionsLine bounds a line of OpenSM's in bytes: it reads
-// a longer one as several (osm_prtn_config.c, with fgets).
+// maxPartitionsLine is the longest line that OpenSM reads as one,
+// in bytes (osm_prtn_config.c, with fgets).
 const maxPartitionsLine = 4094
 
 // maxPartitionName is the number of bytes of a name that OpenSM keeps.
@@ -113,8 +113,8 @@ var errRefused = errors.New("OpenSM refuses the whole file for that, and all por
 //
 // A definition is "name=key,flag,..:" in one line, then ports or one mgid with its flags in
 // each line, up to a semicolon. Words may be cut short: OpenSM compares as many letters as
-// there are. A partition without a key has that of the partition of its name, else the
-// lowest free one. All ports are in the default partition as limited members, and the subnet
+// there are. A partition without a key has that of an earlier one with its name, else the
+// lowest free key. All ports are in the default partition as limited members, and the subnet
 // manager as a full one, before the file is looked at; of several words for one port of a
 // partition the last counts. A file without any definition counts as none: all ports are
 // full members then.
@@ -303,8 +303,8 @@ func (r *confReader) make(pkey fabric.PKey, name string, line int) int {
 		return i
 	}
 	name = name[:min(len(name), maxPartitionName)]
-	// OpenSM sorts partitions by P_Key in network byte order, and
-	// finds the first with a name.
+	// OpenSM sorts partitions by P_Key in network byte order; of
+	// several with one name it finds the first.
 	if other := r.names[name]; name != "" && (other == 0 || bits.ReverseBytes16(uint16(pkey)) < bits.ReverseBytes16(uint16(other))) {
 		r.names[name] = pkey
 	}
@@ -335,7 +335,7 @@ func isGroupFlag(word string) bool {
 func (r *confReader) readFlag(flag string) {
 	word, value, has := cutToken(flag)
 	switch {
-	case isGroupFlag(word), strings.HasPrefix("ipoib", word), word == "indx0": // of groups, and of the order in tables
+	case isGroupFlag(word), strings.HasPrefix("ipoib", word), word == "indx0": // flags of groups, and of the order in P_Key tables
 	case strings.HasPrefix("defmember", word):
 		if m, known := memberOf(value); has && known {
 			r.member = m
@@ -349,7 +349,7 @@ func (r *confReader) readFlag(flag string) {
 
 // readMember reads a port specifier.
 func (r *confReader) readMember(p *Partition, word, value string, has bool) error {
-	if strings.HasPrefix("NONE", word) { // and the empty word
+	if strings.HasPrefix("NONE", word) { // true for the empty word, too
 		return nil
 	}
 	m := Member{As: r.member, Line: r.line}

@@ -37,9 +37,9 @@ const arbitrationWeight = 64
 // the order of lft.SL2VL.PortPairs, that need different maps in one option.
 //
 // OpenSM programs no map without "qos TRUE" (or -Q), none for a base port 0
-// as output and, in 3.3.23, none for ports without cables. It then masks
-// each VL with the operational VLs of the port (lft.SL2VL.CheckVLs reports
-// if that changes any) and keeps VL 15.
+// as output and, in 3.3.23, none for ports without cables. In other maps
+// it masks each VL but VL 15 with the operational VLs of the port;
+// lft.SL2VL.CheckVLs reports if that changes any VL.
 //
 // OpenSM's default VL arbitration has VL 0 alone in the tables of high
 // priority, which would starve the others, so these options have all VLs in

@@ -120,7 +120,7 @@ type findings struct {
 	failed  bool // a strict reader must stop
 	faults  []fault
 	more    int  // faults beyond maxFaults
-	harm    bool // one of them is more than a Contradiction
+	harm    bool // one beyond maxFaults is no Contradiction
 }
 
 // add records a fault of a line; beyond maxFaults it only counts it.
@@ -133,7 +133,7 @@ func (x *findings) add(at int, kind fabric.ProblemKind, err error) {
 	x.leaveOut(kind)
 }
 
-// note records a fault of a rare kind, beyond maxFaults, too.
+// note records a fault even beyond maxFaults; it is for rare kinds.
 func (x *findings) note(at int, kind fabric.ProblemKind, err error) {
 	x.failed = x.failed || !x.lenient && isFatal(kind)
 	x.faults = append(x.faults, fault{at: at, kind: kind, err: err})

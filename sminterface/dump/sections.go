@@ -127,7 +127,7 @@ func (sec *section) readSwitchName(text []byte) (fabric.GUID, error) {
 	return guid, nil
 }
 
-// guidHead returns a readHead for first lines with begin and the GUID of a switch alone.
+// guidHead returns a readHead for first lines that consist of begin and a switch's GUID.
 func guidHead(begin string) func(*section, []byte) (fabric.GUID, error) {
 	return func(_ *section, line []byte) (fabric.GUID, error) {
 		s := topology.Line{Text: bytes.TrimSpace(line)}

@@ -70,8 +70,8 @@ func appendSL2VLRow(b []byte, in, out fabric.PortNum, m *lft.VLMap) []byte {
 }
 
 // sl2vlPorts lists the ports that have sections, in OpenSM's order: ports 0 of
-// switches, and CA and router ports with a cable; with only, just the ports 0
-// of these switches.
+// switches, and CA and router ports with a cable. If only is not nil, it lists
+// just the ports 0 of the switches in only.
 func sl2vlPorts(f *fabric.Fabric, only []fabric.NodeID) ([]fabric.PortID, error) {
 	list, err := switchesToWrite(f, only)
 	if err != nil {
@@ -95,7 +95,7 @@ type sl2vlReader struct {
 	textReader
 	f      *fabric.Fabric
 	s      *lft.SL2VL
-	given  [][]bool                      // by PortID of the output port, then by input port: it has a row
+	given  [][]bool                      // by PortID of the output port, then input port: true with a row
 	byGUID map[fabric.GUID]fabric.PortID // CA and router ports with a cable
 
 	// The section that is being read.
@@ -105,7 +105,7 @@ type sl2vlReader struct {
 	rulers int
 }
 
-// ReadSL2VL reads SL-to-VL tables: opensm-sl2vl.dump, what smpquery
+// ReadSL2VL reads SL-to-VL tables: opensm-sl2vl.dump, or what smpquery
 // sl2vl prints when it is given LIDs, one output after the other. The
 // form is recognized by content. name is the file's, for messages.
 //
@@ -256,8 +256,9 @@ var (
 
 const portsIn = "ports: in "
 
-// parseSL2VLRow reads a row: begin, input port, behindIn, output port, behindOut, and 16 VLs, each
-// with behindVL (the last without, if it is a blank). err is wrong, or names a VL above 15.
+// parseSL2VLRow reads a row: begin, input port, behindIn, output port,
+// behindOut, and 16 VLs, each with behindVL (the last without, if that
+// is a blank). It returns the error wrong, or one for a VL above 15.
 func parseSL2VLRow(line []byte, begin, behindIn, behindOut string, behindVL byte, wrong error) (row sl2vlRow, err error) {
 	s := topology.Line{Text: line}
 	number := func(behind string) int {

@@ -61,11 +61,11 @@ type traceReader struct {
 	node   fabric.NodeID // where the trace has arrived
 	open   bool          // a trace has begun and not ended
 	broken bool          // it is left out
-	began  bool          // an end of a trace was read
+	began  bool          // a line From or To was read
 }
 
-// readLine reads a line. It ignores those of shells and
-// libraries, and hops of -v before a trace.
+// readLine reads a line. It ignores lines of shells and
+// libraries, and hops that -v prints before a trace.
 func (r *traceReader) readLine(at int, line []byte) error {
 	end, hop := traceEnd.FindSubmatch(line), traceHop.FindSubmatch(line)
 	switch {

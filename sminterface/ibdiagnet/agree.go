@@ -25,7 +25,7 @@ func Disagreements(f, g *fabric.Fabric, first, second string) []fabric.Problem {
 	return c.list
 }
 
-// comparison looks for what fabric from has and other lacks.
+// comparison compares two fabrics: it looks for what from has and other lacks.
 type comparison struct {
 	names       [2]string // of the files of f and g
 	from, other *fabric.Fabric
@@ -57,7 +57,7 @@ func (c *comparison) same(kind string, node fabric.GUID, port fabric.PortNum, wh
 	return here == there
 }
 
-// node compares a node that has a cable; files that list cables lack the others.
+// node compares node n if it has a cable: files that list cables lack other nodes.
 func (c *comparison) node(n fabric.NodeID) {
 	f, g := c.from, c.other
 	guid, here, there := f.Node(n).GUID, c.names[c.side], c.names[1-c.side]
@@ -89,7 +89,7 @@ func (c *comparison) node(n fabric.NodeID) {
 			continue
 		}
 		if other := g.Peer(q); f.Num(peer) != g.Num(other) || f.Node(f.Owner(peer)).GUID != g.Node(g.Owner(other)).GUID {
-			if c.side == 0 { // told once
+			if c.side == 0 { // not again from the other side
 				c.differ("end", guid, num, "the cable of %s leads to %s in %s, and to %s in %s", f.PortName(p), f.PortName(peer), here, g.PortName(other), there)
 			}
 			continue

@@ -335,8 +335,8 @@ func (b *builder) makeDatabase(f *fabric.Fabric) *Database {
 	return d
 }
 
-// withVirtual returns f with the LIDs that only virtual ports have, given
-// to the ports that these are on; count is the number of those LIDs.
+// withVirtual returns f with the LIDs that only virtual ports have, count in number:
+// each goes to the port that its virtual port is on.
 func (b *builder) withVirtual(f *fabric.Fabric, ports []VPort) (g *fabric.Fabric, count int) {
 	owner := map[fabric.LID]fabric.PortID{}
 	for i := range ports {

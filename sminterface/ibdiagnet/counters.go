@@ -26,14 +26,14 @@ type counterDraft struct {
 	seen []int // by PortID: the line of its row, 0 for none
 }
 
-// ReadCounters reads the counters of the ports of f, which may come from another source: section
-// PM_INFO, and the data of dump.Line in PHY_DB16 and CABLE_INFO. The rest takes no memory. If a
-// counter is there in 64 bits and as in PortCounters, the greater value counts. name is for
-// messages.
+// ReadCounters reads the counters of the ports of f from section PM_INFO of a
+// db_csv, and the data of dump.Line from PHY_DB16 and CABLE_INFO. The rest takes
+// no memory. If a counter is there in 64 bits and as in PortCounters, the greater
+// value counts. f may be from another source. name is for messages.
 //
 // Errors are as those of Read: no section PM_INFO, nodes and ports that f does not have, a
-// second row of a port, and numbers that are invalid or have too many bits; with Options.Lenient
-// these but the first are Problems. Unreadable rows of the other sections are always Problems.
+// second row of a port, and numbers that are invalid or have too many bits. With Options.Lenient
+// all but the first are Problems. Unreadable rows of the other sections are always Problems.
 func ReadCounters(name string, from io.Reader, f *fabric.Fabric, opt Options) (*Reading, error) {
 	d := newDraft(name, opt)
 	d.counters = &counterDraft{f, &dump.Counters{}, make([]int, f.NumPorts())}
@@ -102,7 +102,7 @@ func (d *draft) readBER(r *row) {
 }
 
 // readModule reads the temperature of a cable's module, and
-// counts its kinds of alarms: cells that are more than zeros.
+// counts its alarms: one for each cell that is not all zeros.
 func (d *draft) readModule(r *row) {
 	p, ok := d.portOf(r)
 	if !ok {

@@ -92,7 +92,7 @@ func (d *Database) NodeLine(g fabric.GUID) int { return d.nodeLines[g] }
 // PortLine returns the line of the row of a port's cable in LINKS, 0 if there is none.
 func (d *Database) PortLine(p fabric.PortID) int { return d.portLines[p] }
 
-// Port has data of a port that the fabric model lacks.
+// Port has what the fabric model lacks about a port.
 type Port struct {
 	State PortState // logical
 	OpVLs uint8     // data VLs in operation: 1, 2, 4, 8 or 15; 0 unknown
@@ -111,7 +111,7 @@ const (
 	Active PortState = 4
 )
 
-// Switch has data of a switch that the fabric model lacks.
+// Switch has what the fabric model lacks about a switch.
 type Switch struct {
 	MCastFDBCap   int // MLIDs; 0 unknown
 	EnhancedPort0 bool

@@ -6,9 +6,10 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Notice lists faults of the fabric that a database reports: warnings and errors of ibdiagnet,
-// one for each kind in a section; more than one master; cables whose ends are set up differently.
-// file is for messages. A Problem stands for Count of its kind, and names the first.
+// Notice lists faults of the fabric that a database reports: warnings and errors
+// of ibdiagnet, one for each kind in a section; more than one master; cables
+// whose ends are set up differently. file is for messages. A Problem stands for
+// all Count faults of its kind, and names the first.
 func (d *Database) Notice(file string) []fabric.Problem {
 	list := d.events(file)
 	if masters := d.Masters(); len(masters) > 1 {

@@ -259,7 +259,7 @@ func (d *draft) readNode(r *row) {
 	}
 }
 
-// port reads a node GUID and a port number, the first two cells of many sections.
+// port reads a node GUID and a port number, the first cells of rows in many sections.
 func (r *row) port() portAt {
 	return portAt{r.guid(0), fabric.PortNum(r.number(1, uint64(fabric.MaxPortNum)))}
 }

@@ -180,8 +180,9 @@ func counterColumns() []column {
 	return list
 }
 
-// isNeeded returns true if a section makes up the fabric, or has the counters that were
-// asked for. Other sections differ between versions; their unreadable rows are left out.
+// isNeeded returns true if the fabric is made of this section, or if it
+// has the counters to read. Other sections differ between versions;
+// their unreadable rows are left out.
 func isNeeded(section string) bool {
 	return section == "NODES" || section == "PORTS" || section == "LINKS" || section == counterSection
 }

@@ -182,8 +182,8 @@ func unixAddress(socket, name string) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixgram", Name: "@" + socket + ":" + name + "\x00"}
 }
 
-// bind makes the sockets of a client and gives it a number:
-// libumad2sim.so uses its process id, ours are above those.
+// bind makes the sockets of a client, and gives it a number above
+// all process ids, which libumad2sim.so uses as numbers.
 func (c *Client) bind(socket string) (number uint32, err error) {
 	for range 100 {
 		number = 1<<30 | rand.Uint32N(1<<30)

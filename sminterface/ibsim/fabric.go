@@ -17,13 +17,13 @@ import (
 // and NodeIDs, and all ports their LIDs, so tables are the same in both, by
 // switch and LID. Other things differ where ibsim has limits:
 //
-//   - Port p of a CA or router has GUID+p, whatever the text says. Captures of
+//   - Port p of a CA or router gets the node's GUID plus p. Captures of
 //     real fabrics mostly have port GUIDs that equal the node's.
 //   - Where that would give a GUID to two ports, the later CA gets a GUID of
 //     its own, from 0x1b51000000000000 on.
 //   - Descriptions lose characters that ibsim's reader trips over, and are cut.
 //   - Nodes without ports have one.
-//   - Widths and speeds that it does not know become the nearest it knows.
+//   - Widths and speeds that ibsim lacks become the nearest that it has.
 type Twin struct {
 	Fabric *fabric.Fabric
 	guids  map[fabric.GUID]fabric.GUID // port GUIDs, old to new
@@ -78,8 +78,8 @@ func NewTwin(f *fabric.Fabric) (*Twin, error) {
 	return t, nil
 }
 
-// nextSpare returns the next GUID for a CA that no node has,
-// and whose ports would get GUIDs that no port has yet.
+// nextSpare returns a GUID for a CA, from spare on: no node has
+// it, and the CA's ports get GUIDs that no port has yet.
 func (t *Twin) nextSpare(spare fabric.GUID, nodes map[fabric.GUID]struct{}, ports fabric.PortNum) fabric.GUID {
 	for ; ; spare += 256 {
 		if _, used := nodes[spare]; !used && t.free(spare, ports) {
@@ -122,7 +122,7 @@ func (t *Twin) free(node fabric.GUID, ports fabric.PortNum) bool {
 	return true
 }
 
-// Has reports whether g is the GUID of an end port of the fabric that this is the twin of.
+// Has reports whether g is the GUID of an end port of the original fabric.
 func (t *Twin) Has(g fabric.GUID) bool {
 	_, has := t.guids[g]
 	return has

@@ -38,8 +38,8 @@ var errStopped = errors.New("stopped")
 // are every ten seconds, unless cfg.Options has another sweep_interval.
 //
 // Errors: a *MissingError, an *ExitError, ctx's own, and one that wraps
-// ErrNotUp and has OpenSM's last error message. In these cases OpenSM is
-// nil, or has ended, and Run returns its outcome.
+// ErrNotUp and has OpenSM's last error message. With an error, the *OpenSM
+// is nil, or it has ended and its Run returns the outcome.
 func StartOpenSM(ctx context.Context, s *Sim, cfg OpenSMConfig) (*OpenSM, error) {
 	// Otherwise OpenSM keeps its log in a buffer until it ends.
 	cfg.Options = append([]string{"force_log_flush TRUE"}, cfg.Options...)

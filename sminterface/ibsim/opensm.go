@@ -29,9 +29,9 @@ type OpenSMConfig struct {
 	// its cache in Dir/cache. It is created if needed. The default is the
 	// folder opensm in the Sim's.
 	//
-	// When it starts, OpenSM takes LIDs from the guid2lid in its cache, with
-	// and without honor_guid2lid_file, which is for coming out of standby.
-	// Ports that are not in it keep theirs if they can (osm_lid_mgr.c).
+	// When it starts, OpenSM takes LIDs from the guid2lid in its cache. (Option
+	// honor_guid2lid_file matters only when it comes out of standby.) Ports
+	// that are not in guid2lid keep their LIDs if they can (osm_lid_mgr.c).
 	Dir string
 	// LFTs and LIDMatrix are the files for -U and -M; empty for none.
 	LFTs, LIDMatrix string
@@ -152,7 +152,7 @@ func prepareOpenSM(ctx context.Context, s *Sim, cfg *OpenSMConfig) (cmd *exec.Cm
 
 // qosPolicy is where OpenSM looks for its QoS policies. With qos TRUE it does not
 // complain if this file is missing, but logs ERR AC01 if one in another place is.
-// A file of ours would have to give the default SL, which is the engine's.
+// A file of ours would have to state the default SL, which the engine sets.
 const qosPolicy = "/etc/opensm/qos-policy.conf"
 
 // openSMConf makes the file of options. For files that OpenSM would

@@ -56,8 +56,8 @@ func (p *process) kill() {
 	}
 }
 
-// lineCutter cuts the text that is added into lines, without their ends. It keeps
-// the beginning of lines longer than 64 KiB. It is not safe for concurrent use.
+// lineCutter cuts what add gets into lines, without their ends. Of a line
+// above 64 KiB it keeps the beginning. It is not safe for concurrent use.
 type lineCutter struct {
 	each    func(line []byte) // called for every complete line
 	partial []byte

@@ -176,7 +176,7 @@ func (t *LinearForwardingTable) Unmarshal(b *Data) {
 // MLIDBlock is the number of MLIDs in one MulticastForwardingTable attribute.
 const MLIDBlock = 32
 
-// PortsPerMask is the number of ports in one of its masks.
+// PortsPerMask is the number of ports in a mask of that attribute.
 const PortsPerMask = 16
 
 // MulticastForwardingTable is attribute 0x001b (IBA 14.2.5.12): the masks

@@ -33,7 +33,7 @@ const (
 )
 
 // PluginName is OpenSM's name of the plugin (event_plugin_name), and LibraryName
-// the file that it loads for it.
+// the file that OpenSM loads by that name.
 const (
 	PluginName  = "ibweave-opensm"
 	LibraryName = "lib" + PluginName + ".so"
@@ -213,7 +213,7 @@ const groupsFile = "groups.json"
 func (r *run) preparePlugin() error {
 	groups := ""
 	if r.opt.MFT != nil {
-		// The plugin finds guid2lid, with the twin's GUIDs, beside it.
+		// The plugin finds guid2lid, with the twin's GUIDs, beside groups.json.
 		dir := filepath.Join(r.dir, "groups")
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err

@@ -3,8 +3,8 @@
 // then have, and compares entry by entry. It makes no promise to other modules.
 //
 // Package subnet reads what is compared, by SMPs to switches and ports, and
-// knows nothing of the files or of OpenSM. Only the plugin brings in multicast
-// tables.
+// knows nothing of the files or of OpenSM. Multicast tables are compared only
+// with the plugin.
 package rehearse
 
 import (
@@ -47,8 +47,8 @@ type Options struct {
 	// PathSLs has the SLs of paths that the plugin returns; if it is nil, none are compared.
 	PathSLs *lft.PathSLs
 	Paths   int // greatest number of paths to ask for; 0: 500,000
-	// NotCarried is why files cannot carry what the proof of the
-	// tables needs; "" if they can. It counts as a difference.
+	// NotCarried is why files cannot bring OpenSM all that the proof of
+	// the tables needs; "" if they can. It counts as a difference.
 	NotCarried string
 	// Samples is the number of differences of each kind that the report lists; 0 means 20.
 	Samples int
@@ -275,7 +275,7 @@ type run struct {
 	live   map[mft.MGID]fabric.LID // MLIDs of OpenSM's groups
 }
 
-// stage runs a part of the rehearsal. It tells the user its name, and adds up its time.
+// stage runs a part of the rehearsal, announces its name, and adds up its time.
 func (r *run) stage(name string, part func() error) error {
 	if err := r.ctx.Err(); err != nil {
 		return context.Cause(r.ctx)
@@ -398,9 +398,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// file provides a file for OpenSM at path to: a copy of base in Dir with the
-// twin's GUIDs, or, without Dir, what write writes. It returns the path to use,
-// which may be that in Dir itself; "" if Dir lacks the file and it is not needed.
+// file provides a file for OpenSM. At path to it writes a copy of Dir's base with the
+// twin's GUIDs or, without Dir, what write writes. It returns the path to use, maybe
+// that in Dir itself; "" if Dir lacks the file and it is not needed.
 func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
 	if r.opt.Dir == "" {
 		return to, files.Write(to, write)

@@ -19,8 +19,8 @@ type PullOptions struct {
 	LFT, MFT, SL2VL bool
 	// MaxMLID is the highest MLID whose masks are read. With 0, Pull reads up to the first
 	// block of 32 MLIDs without a mask at any switch, since MLIDs are given out from the
-	// lowest on. For each block beyond, it asks some switches: if one has a mask, all are
-	// read up to there. A switch that keeps a MulticastFDBTop is not read beyond it.
+	// lowest on. For each block beyond, it asks some switches: if one has a mask, it reads all
+	// switches up to that block. A switch that keeps a MulticastFDBTop is not read beyond that.
 	MaxMLID fabric.LID
 	// SomeMaps reads two SL-to-VL maps for each output port of a switch, from
 	// different input ports; only one if the switch has the optimized form, which

@@ -108,8 +108,9 @@ type agent struct {
 	qpn                  uint8
 }
 
-// register registers an agent, which gets no requests of others, and returns its
-// number. Kernels from 3.18 on know the request.
+// register registers an agent, which gets answers but no requests
+// from others, and returns its number. Kernels have this ioctl from
+// version 3.18 on.
 func register(d Device, a agent) (uint32, error) {
 	var b [sizeRegister2]byte
 	n := binary.NativeEndian

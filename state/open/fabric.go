@@ -61,7 +61,7 @@ func (in *Input) Fabric() (*fabric.Fabric, error) {
 	return f, nil
 }
 
-// UseFabric makes f the State's fabric, with what a db_csv tells of P_Keys, manager and MFT sizes.
+// UseFabric makes f the State's fabric, and takes P_Keys, manager and MFT sizes from Database.
 func (in *Input) UseFabric(f *fabric.Fabric) {
 	in.State.Name, in.State.Fabric, in.State.Manager = in.Topology, f, fabric.NoPort
 	if in.Database == nil {
@@ -117,7 +117,7 @@ func (in *Input) fabricOf(d *ibdiagnet.Database) (*fabric.Fabric, error) {
 	in.State.Sources = append(in.State.Sources, state.Source{Part: state.Topology, File: in.Topology, Form: dump.Database.String(), SHA256: in.Sums[in.Topology]})
 	in.leave(state.Topology, d.Problems)
 	in.tell(f, d.Problems...)
-	for _, p := range d.Notice(in.Topology) { // tell each in a call of its own
+	for _, p := range d.Notice(in.Topology) { // one call of tell for each
 		in.tell(f, p)
 	}
 	in.compareRun(f)

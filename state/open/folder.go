@@ -101,7 +101,7 @@ func listFolder(dir string) (*contents, error) {
 }
 
 // gather sets Files to the dumps in a folder (of OpenSM, pull or ibdiagnet, or filled
-// by hand) or archive. It recognizes them by content. said lists them in one line.
+// by hand) or archive. It recognizes them by content. said is a line that lists them.
 func (in *Input) gather(dir string, tables bool) (said string, err error) {
 	c, err := in.list(dir)
 	if err != nil {
@@ -154,7 +154,7 @@ func Find(dir string, form dump.Form) (path string, err error) {
 	return path, nil
 }
 
-// choose lists the files of a kind, the one to read first. Two files in the best form are an error.
+// choose lists the files of a kind: first the one to read. Two files in the best form are an error.
 func (c *contents) choose(kind state.Part) (names []string, err error) {
 	for _, form := range dump.Forms(kind) {
 		list := ownName(outermost(unpacked(c.files[form])))
@@ -245,8 +245,9 @@ func formOf(name string) (form dump.Form, head []byte, err error) {
 	return dump.Recognize(head), head, nil
 }
 
-// outermost keeps the names in an archive with the fewest
-// folders: as in a folder, files in subfolders do not count.
+// outermost keeps those names of an archive's files
+// that have the fewest folders: files in subfolders do
+// not count, as in a folder.
 func outermost(names []string) []string {
 	depth := func(name string) int { return strings.Count(name, "/") }
 	if len(names) == 0 {

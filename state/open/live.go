@@ -33,8 +33,9 @@ type Device struct {
 	subnet.Options
 }
 
-// Dial connects to a live fabric; to names the port or
-// node. A port that this machine lacks is a *NoDeviceError.
+// Dial connects to a live fabric, and returns the name
+// of the port or node. If this machine lacks the port,
+// the error is a *NoDeviceError.
 func Dial(ctx context.Context, d Device) (c *subnet.Client, to string, err error) {
 	if d.Umad == "" {
 		conn, err := ibsim.Dial(ctx, ibsim.ClientConfig{Socket: d.Socket, Node: d.Node})

@@ -96,8 +96,9 @@ func (in *Input) databaseAt(path string) (*ibdiagnet.Database, error) {
 	return d, err
 }
 
-// preferWhole moves a file of names to the front: the first that is whole, or else the first that
-// has a fabric. If ibdiagnet wrote it, compareRun will compare its other files in that folder.
+// preferWhole moves one of names to the front: the first that is whole, or
+// else the first with a fabric. If ibdiagnet wrote it, compareRun will
+// compare ibdiagnet's other files in that folder.
 func (in *Input) preferWhole(c *contents, names []string) ([]string, error) {
 	best := -1
 	for i, name := range names {
@@ -176,7 +177,7 @@ func (in *Input) compareRun(f *fabric.Fabric) {
 		default:
 			problems = append(problems, ibdiagnet.Disagreements(f, g, in.Topology, path)...)
 		}
-		for _, p := range problems { // tell each in a call of its own
+		for _, p := range problems { // one call of tell for each
 			in.tell(f, p)
 		}
 	}

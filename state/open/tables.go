@@ -30,8 +30,8 @@ func (in *Input) All(ctx context.Context) (*state.State, error) {
 	return &in.State, nil
 }
 
-// Tables reads the fabric, adaptive tables and forwarding
-// tables, which default to those of PLFT 0.
+// Tables reads the fabric, adaptive tables and forwarding tables.
+// If there is no file of these, they are those of adaptive PLFT 0.
 func (in *Input) Tables() error {
 	f, err := in.Fabric()
 	if err != nil {
@@ -49,7 +49,7 @@ func (in *Input) Tables() error {
 	t, err := read(in, state.ForwardingTables, in.LFTs, func(name string, text []byte, f *fabric.Fabric, opt dump.Options) (*lft.Tables, []fabric.Problem, error) {
 		in.State.LostRows = dump.Recognize(text) == dump.LFTs
 		t, problems, err := dump.ReadLFTs(name, text, f, opt)
-		return t, slices.DeleteFunc(problems, func(p fabric.Problem) bool { // without those that are known
+		return t, slices.DeleteFunc(problems, func(p fabric.Problem) bool { // private tables that were read are no problem
 			private, ok := p.Err.(dump.PrivateTablesError)
 			return ok && in.State.Adaptive != nil && private.In(in.State.Adaptive)
 		}), err
@@ -70,7 +70,7 @@ func (in *Input) readAdaptive(f *fabric.Fabric) (err error) {
 	return err
 }
 
-// sampledMark begins a dump that was read in part. Its line goes on with State.Sampled.
+// sampledMark begins a dump that was read in part. Behind it is the text for State.Sampled.
 const sampledMark = "# sampled: "
 
 // read parses the file of part p for State.Fabric, and records its source and problems.
@@ -146,7 +146,7 @@ func (in *Input) Multicast() (err error) {
 		return err
 	}
 	m.Trees = []mft.Tree{}
-	number := make(map[string]int) // by name, a group's first entry; it has one for each MLID
+	number := make(map[string]int) // by name: first entry of a group, which has one for each MLID
 	for i := range groups {
 		g := &groups[i]
 		if g.MLID == 0 {

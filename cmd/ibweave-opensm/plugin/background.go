@@ -152,8 +152,8 @@ func (w *lastWriter[T]) close() {
 	w.trouble = nil
 }
 
-// readFile reads a regular file of at most limit bytes, if
-// there is memory to parse it: at most times its size.
+// readFile reads a regular file of at most limit bytes. It fails if there
+// is no memory to parse the file: its size multiplied by times.
 func readFile(name string, limit, times int64) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {

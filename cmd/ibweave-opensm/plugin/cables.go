@@ -14,9 +14,10 @@ import (
 // maxSlow is the most slow cables that our log names.
 const maxSlow = 20
 
-// cables logs cables slower than their peers, and a finding that many cables are
-// idle: all of it in our log, one line for each of the two in OpenSM's. It logs
-// nothing as long as the same cables are slow, and as long as many are idle.
+// cables logs cables slower than their peers, and a finding that many
+// cables are idle: all of it in our log, one line for each of the two
+// in OpenSM's. It does so only if others are slow than before, or if
+// the finding is new or gone.
 func (p *Plugin) cables(t *Tables) {
 	if p.cablesOf == t.snapshot {
 		return

@@ -32,7 +32,8 @@ func changeBetween(old, now *fabric.Fabric) change {
 	return c
 }
 
-// samePort returns the port of g with the node GUID and number of p, a port of f; or false.
+// samePort returns the port of g with the node GUID and
+// number of port p of f; false if none.
 func samePort(f, g *fabric.Fabric, p fabric.PortID) (fabric.PortID, bool) {
 	n, ok := g.NodeByGUID(f.Node(f.Owner(p)).GUID)
 	if !ok || f.Num(p) > g.Node(n).NumPorts {
@@ -41,7 +42,8 @@ func samePort(f, g *fabric.Fabric, p fabric.PortID) (fabric.PortID, bool) {
 	return g.Port(n, f.Num(p)), true
 }
 
-// missing names the nodes of f that g lacks, switches first, and lost cables between others.
+// missing names the nodes of f that g lacks, switches first,
+// then cables that eachLostCable yields.
 func missing(f, g *fabric.Fabric) (list []string) {
 	kinds := map[fabric.NodeType]string{fabric.Switch: "switch", fabric.CA: "host", fabric.Router: "router"}
 	for n := range fabric.NodeID(f.NumNodes()) {

@@ -59,8 +59,8 @@ type Config struct {
 	Labels string
 	// Shadow makes OpenSM route with its next engine; our tables go to a folder.
 	Shadow bool
-	// Incremental changes only what a change of the subnet requires of
-	// the last tables. So tables depend on earlier states of the subnet.
+	// Incremental keeps the last tables, except what a change of the subnet
+	// requires. So tables depend on earlier states of the subnet.
 	Incremental bool
 	// Rebalance is lft.Options.Rebalance.
 	Rebalance float64
@@ -80,7 +80,7 @@ type MulticastConfig struct {
 	// Groups is the groups.json of a compiled directory, "" for none.
 	Groups string
 	// Balance divides trees over links. Then a group's tree depends on who
-	// joined before: another OpenSM, or this one after a restart, makes another.
+	// joined before: another OpenSM, or this one after a restart, makes another tree.
 	Balance bool
 }
 

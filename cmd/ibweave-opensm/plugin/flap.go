@@ -9,7 +9,7 @@ import (
 	"github.com/ibweave/ibweave/internal/graph"
 )
 
-// FlapConfig says when a cable between switches that comes and goes is held back.
+// FlapConfig says when a cable between switches comes and goes too often to be used.
 type FlapConfig struct {
 	// A cable lost Count times within Window is unused until up for Hold. Count 0 turns this off.
 	Count        int
@@ -37,9 +37,9 @@ func hasWire(f *fabric.Fabric, w wire) bool {
 // whose ports have LIDs, and no cable that alone joins some switches to others.
 type flaps struct {
 	config FlapConfig
-	before *fabric.Fabric // the last, with the cables held back
+	before *fabric.Fabric // of the last call of damp, cables held back included
 	lost   map[wire]*losses
-	next   time.Time // when the first of them may be used, zero for none
+	next   time.Time // when the first cable held back may be used, zero for none
 	held   int       // cables held back
 }
 
@@ -47,7 +47,7 @@ type flaps struct {
 type losses struct {
 	at         []time.Time // the last Count times
 	up         time.Time   // since when it is up again, if it is
-	hold, told bool        // keep it back until it has been up for Hold; the logs have it
+	hold, told bool        // hold it back until it has been up for Hold; the logs name it
 }
 
 // damp returns f without the cables that are held back, and lines about them for the logs.
@@ -162,15 +162,16 @@ func (p *Plugin) holdBack(f *fabric.Fabric) *fabric.Fabric {
 	return f
 }
 
-// isDue returns true if the fabric must be routed again, as a cable's time is over.
+// isDue returns true if a cable has been held back long
+// enough: OpenSM must route again.
 func (p *Plugin) isDue() bool {
 	p.routing.Lock()
 	defer p.routing.Unlock()
 	return p.flaps.held > 0 && !time.Now().Before(p.flaps.next)
 }
 
-// tryAll routes s with the cables that are held back, too, since the others
-// do not suffice. It returns nil if there are none, or if that fails, too.
+// tryAll routes s with all cables, since those that are not held back do not
+// suffice. It returns nil if none is held back, or if that fails, too.
 func (p *Plugin) tryAll(engine int, s *Snapshot) *Tables {
 	p.routing.Lock()
 	var held []*losses

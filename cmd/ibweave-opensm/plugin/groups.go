@@ -177,8 +177,9 @@ func (g *declaredGroup) sends(m *Member) bool {
 	return i < len(g.senders) && g.senders[i] == m.Port
 }
 
-// whole returns the groups as compile was given them, with the ports that t
-// has: for some, the file has several trees of one name, each with its MGID.
+// whole returns the groups that compile was given, with those ports
+// that t has. It joins entries of one name: compile divides some
+// groups into trees, each with its MGID.
 func (d *declaredGroups) whole(t *Tables) []mft.Group {
 	if d == nil {
 		return nil

@@ -54,7 +54,7 @@ type measured struct {
 		CAPorts     int     `json:"ca_ports"`
 		Links       int     `json:"links"`
 		MaxLID      uint16  `json:"max_lid"`
-		MaxRelative float64 `json:"max_relative_load"` // on meter.scale; MaxRoutes where all cables have one rate
+		MaxRelative float64 `json:"max_relative_load"` // by meter.scale; it is MaxRoutes if all cables have one rate
 		Undecided   int     `json:"undecided_rules"`
 		Lost        int     `json:"lost_nodes_and_cables"` // since the routing before: a node with all its cables, or a cable
 		New         int     `json:"new_nodes_and_cables"`

@@ -143,11 +143,11 @@ func (p *Plugin) Masks(box Box, boxes func() []Box) []SwitchPort {
 	return m.switchPorts(x.ports)
 }
 
-// renew drops what belongs to an older routing. Masks planned
-// while ports joined and left may depend on the order in which
-// they did; these are planned again when OpenSM sweeps, and so
-// asks for all boxes. So after each sweep masks depend only on
-// the subnet and its members, and another OpenSM has the same.
+// renew drops what belongs to an older routing than t. It also
+// drops masks that were planned while ports joined and left, once
+// OpenSM sweeps and so asks for all boxes: they may depend on the
+// order of events. So after each sweep masks depend only on the
+// subnet and its members, and another OpenSM has the same.
 //
 // Only the first call after a routing is part of a sweep. Later ones are about groups that ports
 // join and leave, and the masks of all other groups stay.
@@ -233,9 +233,10 @@ const (
 // in it need one MLID for a group, which is what OpenSM gives.
 var multicastSchemes = []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
 
-// steps lists the schemes to try for a box, in order: those that it was compiled
-// with and that the configuration names, and the compiler's defaults, as far as
-// they need one MLID for the group. Masks of the last two are taken as they are.
+// steps lists the schemes to try for a box, in order: the one that its
+// group was compiled with, that of the configuration, the compiler's
+// defaults. Schemes that need several MLIDs for a group are left out.
+// Masks of the last two steps are used even if they have errors.
 func (m *masks) steps(w *wish) []string {
 	r := m.tables.Routing
 	var list []string
@@ -275,9 +276,10 @@ func (m *masks) mesh() *mesh.Grid {
 	return m.grid
 }
 
-// scheme makes a scheme, once for each routing. groups are those that
-// it is first made for. Trunks of combs depend on the declared groups,
-// as the compiler's do; if there are none, they depend on groups.
+// scheme makes the named scheme, once for each routing. groups
+// are those that it is first made for. For combScheme it chooses the
+// trunk, a row of the grid, by the declared groups, as the compiler
+// does; if there are none, or that fails, by groups.
 func (m *masks) scheme(ctx context.Context, name string, groups []mft.Group) (mft.Scheme, error) {
 	if s := m.schemes[name]; s != nil {
 		return s, nil

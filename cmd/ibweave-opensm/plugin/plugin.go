@@ -95,8 +95,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // maxLine bounds a line of a log, in bytes: it may quote what is in a file.
 const maxLine = 2000
 
-// oneLine joins the lines of a message, as OpenSM's log has a line for each, and makes them
-// printable.
+// oneLine joins the lines of a message, as OpenSM's log has one line for a message, and
+// makes them printable.
 func oneLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	for i := range lines {
@@ -171,7 +171,7 @@ type Plugin struct {
 	jobsFileError, jobsError string
 
 	before *Tables // the last that Written was called with, nil for none
-	// A goroutine waits until watched is prepared, nil for none. ownSweeps
+	// A goroutine waits until watched is prepared; nil if none waits. ownSweeps
 	// counts the sweeps that it has asked for since the subnet changed.
 	watched   *compile.Incremental
 	ownSweeps int
@@ -185,8 +185,8 @@ type Plugin struct {
 	manyIdle   bool
 }
 
-// refusal is a subnet that an engine failed to route. The engine
-// need not try again at every sweep while OpenSM uses its next one.
+// refusal is a subnet that an engine failed to route. The engine need
+// not try again at every sweep while OpenSM uses its next engine.
 type refusal struct {
 	snapshot *Snapshot
 	failure  *Error
@@ -261,7 +261,7 @@ func (p *Plugin) Close() error {
 	return p.close()
 }
 
-// offered is an engine and a name of it in routing_engine, less Prefix; nil for autoName.
+// offered is an engine, nil for autoName, and one of its names without Prefix.
 type offered struct {
 	name string
 	*compile.Engine
@@ -284,8 +284,8 @@ func (p *Plugin) offer() {
 	p.engines = append(append(p.engines, offered{autoName, nil}), counterparts...)
 }
 
-// Engines returns OpenSM's names of our engines, those of counterparts
-// last. Methods take an engine by its index in this list.
+// Engines returns OpenSM's names of our engines; the last are named like engines
+// of OpenSM that they replace. Methods take an engine by its index in this list.
 func (p *Plugin) Engines() []string {
 	return text.Each(p.engines, func(e offered) string { return Prefix + e.name })
 }
@@ -300,8 +300,9 @@ type Settings struct {
 	DumpsTables bool // OpenSM writes its lid matrix and the like (-D 0x40)
 }
 
-// Setup is called for each of our engines that OpenSM's routing_engine names. ignored names
-// options of OpenSM that are set and do not affect our engines. It has logged an *Error.
+// Setup is called for each of our engines that OpenSM's routing_engine
+// names. ignored names options of OpenSM that are set and do not affect our
+// engines. An *Error is in the log already.
 func (p *Plugin) Setup(engine int, s Settings, ignored string) error {
 	if p.failed != nil {
 		// It is in the log already.
@@ -383,7 +384,7 @@ func (p *Plugin) tell(line string) {
 
 // Route computes and verifies the tables of an engine,
 // and keeps them for SL2VL, PathSL and Masks. An *Error
-// has already been logged. After one the earlier tables
+// has already been logged. After it the earlier tables
 // are kept, though OpenSM is about to use another engine.
 func (p *Plugin) Route(engine int, s *Snapshot) (*Tables, error) {
 	if p.failed != nil {
@@ -641,8 +642,8 @@ func (p *Plugin) compileBy(ctx context.Context, f *fabric.Fabric, e *compile.Eng
 }
 
 // rebalance is for a subnet that has not changed since t was made. Once
-// the next step is prepared, it moves a few blocks towards balanced
-// tables; it returns nil for no step, with stuck if tables from scratch
+// the next step is prepared, it changes a few blocks towards balanced
+// tables. It returns nil for no step; stuck is then true if new tables
 // are to follow. After a panic t stays in force and is not moved again.
 func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables *Tables, stuck bool) {
 	p.routing.Lock()
@@ -677,8 +678,8 @@ func (p *Plugin) rebalance(ctx context.Context, t *Tables, s *Snapshot) (tables 
 	return &next, false
 }
 
-// stepFailed logs why tables could not be kept. They were then routed from
-// scratch, so OpenSM needs no other engine; a bug is a line in its log, too.
+// stepFailed logs why tables could not be kept. New ones were made from
+// scratch, so OpenSM needs no other engine. A panic is in its log, too.
 func (p *Plugin) stepFailed(engine string, err error) {
 	failed := p.guard(engine, func() error { return err })
 	if failed.Code == Panicked { // our log has the stack

@@ -11,10 +11,10 @@ func (t *Tables) NeedsQoS() bool { return t.Routing.SL2VL != nil }
 // HasPathSLs returns true if OpenSM should ask for the SLs of paths.
 func (t *Tables) HasPathSLs() bool { return t.Routing.PathSLs != nil }
 
-// SL2VL returns the SL-to-VL table from port in to port out of a node;
-// for CAs and routers in is 0. It is packed as on the wire: SL 0 in
+// SL2VL returns the SL-to-VL table of a node from its port in, 0 for a
+// CA or router, to its port out. It is packed as on the wire: SL 0 in
 // the upper half of the first byte (IBA 14.2.5.8). ok is false if the
-// routing has no tables or lacks the node: then OpenSM's own stays.
+// routing has no tables or lacks the node: OpenSM's own then stays.
 func (t *Tables) SL2VL(node fabric.GUID, in, out fabric.PortNum) (table [lft.NumSLs / 2]uint8, ok bool) {
 	if t == nil || t.Routing.SL2VL == nil {
 		return table, false

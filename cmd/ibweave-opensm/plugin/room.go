@@ -35,8 +35,9 @@ func (e *noRoomError) Error() string {
 		e.what, files.Size(e.need), files.Size(e.room))
 }
 
-// fits returns an error if this process may not take need bytes more, for what. Go ends a
-// process that gets no memory, and this one is OpenSM: code that takes much memory asks first.
+// fits returns an error, with what as the purpose, if this process may not
+// take need more bytes. Go ends a process that gets no memory, and this one
+// is OpenSM: code that takes much asks first.
 func fits(need int64, what string) error {
 	if room := room(); room < need {
 		return &noRoomError{what, need, room}
@@ -51,7 +52,7 @@ func room() int64 {
 	for _, class := range []string{"free", "released"} {
 		s := []metrics.Sample{{Name: "/memory/classes/heap/" + class + ":bytes"}}
 		if metrics.Read(s); s[0].Value.Kind() == metrics.KindUint64 {
-			available += min(int64(s[0].Value.Uint64()), math.MaxInt64-available) // available may be no limit at all
+			available += min(int64(s[0].Value.Uint64()), math.MaxInt64-available) // MaxInt64 if no limit is known
 		}
 	}
 	return available

@@ -22,8 +22,8 @@ type Snapshot struct {
 	// command of its console, and so will not ask for masks.
 	Reroute bool
 	// Found has the LFTs that OpenSM read from switches, by index in
-	// Nodes and then by LID, as long as a table may be; nil for nodes
-	// that were not read. All of it is nil if OpenSM knows the tables.
+	// Nodes and then by LID, at most up to MaxLID; nil for nodes that
+	// were not read. Found itself is nil if OpenSM knows the tables.
 	Found [][]fabric.PortNum
 	// Took is how long taking the snapshot took.
 	Took time.Duration
@@ -61,7 +61,7 @@ const maxNotes = 5
 // fabric makes the model of the subnet. It leaves out cables between
 // switches with a sick port, as OpenSM's own engines do, and ports
 // of CAs without LIDs, for which nothing is written; notes say so.
-// Errors are a switch without a LID, and what OpenSM cannot have.
+// Errors: a switch without a LID, and data that OpenSM cannot have.
 func (s *Snapshot) fabric(labels nodeLabels) (f *fabric.Fabric, notes []string, err error) {
 	b := modelBuilder{Snapshot: s, labels: labels}
 	b.model.Grow(len(s.Nodes), len(s.Ports))

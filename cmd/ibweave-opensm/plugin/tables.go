@@ -16,7 +16,7 @@ import (
 
 // Tables is a verified routing, for OpenSM to write.
 type Tables struct {
-	Engine  string // OpenSM's name of the engine, for auto of the chosen one
+	Engine  string // OpenSM's name of the engine; for auto, of the chosen one
 	Fabric  *fabric.Fabric
 	Routing *lft.Routing
 	Verify  *verify.Result
@@ -135,12 +135,12 @@ func verdict(v *verify.Result) error {
 }
 
 // HopRow writes a row of OpenSM's lid matrix into hops,
-// for Tables that WantsLIDMatrix: at i, the hops from
-// switch s to switch to by port i of s, 255 if that does
-// not lead there; at 0, the least of them.
+// for Tables that WantsLIDMatrix: hops[i] is the count
+// from switch s by its port i to the second switch, 255
+// if that port does not lead there; hops[0] is the least.
 //
-// By a port it is one more than the tables' path from the neighbour there, as in the dump of a
-// compiled directory.
+// A count is one more than the length of the tables' path from the
+// neighbour on the port, as in the dump of a compiled directory.
 func (t *Tables) HopRow(s, to fabric.NodeID, hops []uint8) { t.hops.Row(s, to, hops) }
 
 // ErrSwitches means that OpenSM's table of switches differs from the

@@ -13,8 +13,8 @@ import (
 )
 
 // SADump returns groups and their members in the form of opensm-sa.dump
-// (osm_sa.c, sa_dump_one_mgrp). With the option sa_db_file, OpenSM loads
-// it when it becomes the master: then the groups have these MLIDs and
+// (osm_sa.c, sa_dump_one_mgrp). OpenSM loads the file of its option
+// sa_db_file when it becomes the master: then groups have these MLIDs and
 // members before any host joins. Senders that do not receive are send-only
 // members. Groups without receivers are marked as well known, since OpenSM
 // would forget them otherwise. The MTU is 2048 bytes, the rate 10 Gb/s.
