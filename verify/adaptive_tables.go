@@ -58,7 +58,7 @@ func newCollector(list *[]Finding, limit int) *Collector {
 
 // CompareStatic compares the static ports of private LFT 0 with the forwarding tables of f in
 // ports, by the rule AdaptiveStaticDiffers. A switch without entries in t takes over those in
-// ports. It returns at most limit findings, in the order of switches; 0 stands for DefaultFindings.
+// ports. Results are as of CheckAdaptiveTables.
 func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []Finding {
 	var list []Finding
 	c := newCollector(&list, limit)
@@ -242,7 +242,7 @@ func (x *tableCheck) compareGroups() {
 // compareAlike compares the choices of switches whose cables lead to the same switches.
 func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 	best := make([]int, len(x.home))
-	most := make([]fabric.NodeID, len(best)) // a switch with best choices
+	most := make([]fabric.NodeID, len(best)) // by LID: a switch with the most choices
 	counts := make([][]int, len(list))
 	for k := range x.t.PLFTs {
 		clear(best)

@@ -126,7 +126,7 @@ func newSharedGraph(c *channels) *sharedGraph {
 func (g *sharedGraph) take(ch int) { addBits(g.taken, ch>>6, 1<<(ch&63)) }
 
 // depend records that packets hold channel ch while they wait for a channel of the switch where ch
-// ends, given by its bit in rows.
+// ends, given by its bit in the row of ch.
 func (g *sharedGraph) depend(ch, bit int) { addBits(g.Bits, ch*g.words+bit>>6, 1<<(bit&63)) }
 
 // finish returns the graph, with used set.
@@ -229,7 +229,8 @@ func (g *dependencyGraph) order() (list []int32, ok bool) {
 	return list, true
 }
 
-// first returns the lowest channel of a set, by words of all switches, on which ch depends, or -1.
+// first returns the lowest channel of a set, as bit has it, on which ch depends, or
+// -1.
 func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	u := g.head(ch)
 	if u < 0 {

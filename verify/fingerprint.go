@@ -37,7 +37,7 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	}
 }
 
-// perLID are the rules with one finding for each LID; its switch is an example.
+// perLID are the rules with one finding for each LID, whose switch is a mere example.
 var perLID = []string{
 	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
 	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry, UnownedLIDLoop,
@@ -51,13 +51,13 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 	switch {
 	case x.more:
 		return b.String() + " more"
-	case x.Rule == NonMinimal: // there is one, with an example
+	case x.Rule == NonMinimal: // one finding, with an example
 		return b.String()
 	case len(x.Ports) > 0:
 		ports := make([]string, len(x.Ports))
 		for i, e := range x.Ports {
 			ports[i] = fmt.Sprintf(" %s/%d", e.Node, e.Port)
-			if e.Node == 0 { // a plan has its name and no GUID
+			if e.Node == 0 { // a node of a plan, without GUID
 				ports[i] += " " + strings.ToLower(e.Name.Text)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 
 // IncrementalChecker checks tables repeatedly while the fabric and the tables change, with the
 // guarantee of Check. Each time it checks what changed since the last time. The zero value knows no
-// tables yet.
+// tables yet. A slot numbers a switch for good, see fabric.StableIndex.
 //
 // It keeps a copy of the last tables without fault, and how many routes and LIDs make each
 // channel dependency. It compares new tables with the copy, so it need not trust anyone
@@ -54,7 +54,7 @@ type IncrementalChecker struct {
 // pairUse counts what goes from one port of a switch to another.
 type pairUse struct {
 	sent uint32 // delivered pairs of CAs
-	lids uint16 // LIDs with packets from the switch behind the former port
+	lids uint16 // LIDs with packets from the switch behind the input port
 }
 
 // checkerScratch is the scratch space of an update.
@@ -202,7 +202,7 @@ func (w *IncrementalChecker) countDependency(in, out int32, first bool, sent, ro
 	}
 }
 
-// pair returns the index in pairs of two ports of a switch.
+// pair returns the index in w.pairs of a pair of ports of a switch.
 func (w *IncrementalChecker) pair(in, out int32) int {
 	x := w.now.Index
 	s := x.Owner[in]

@@ -466,8 +466,8 @@ func (w *mcWorker) strays(do func(p fabric.PortID)) {
 type mcState struct{ arc, vl int32 }
 
 // addDependencies adds the channels that a tree's packets take, and the dependencies between them.
-// It leaves out packets of loopers, which are another error. Where a copy goes depends only on
-// where it entered, so each arc is followed once for each VL.
+// It leaves out packets of loopers, another error. Where a copy goes depends only on where it
+// entered, so each arc is followed once for each VL.
 func (w *mcWorker) addDependencies(t *mft.Tree) {
 	vls := w.graph.vls
 	n := len(w.ports) * vls

@@ -38,11 +38,11 @@ func (e *DependencyError) Error() string {
 		lid, e.in, number(e.In), e.out, number(e.Out))
 }
 
-// Check proves the certificate against the static tables of a state, with its SL-to-VL tables,
-// path SLs and multicast tables: the certificate must be of this fabric, and its numbers must
-// increase along every dependency that the covered traffic makes. It trusts nothing, and finds
-// the dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL
-// tables for each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
+// Check proves the certificate against the static tables of a state, with its SL-to-VL
+// tables, path SLs and multicast tables: the certificate must be of this fabric, and its
+// numbers must increase along every dependency of the covered traffic. It finds the
+// dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL tables
+// for each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
 // switch). It returns a *DependencyError for a dependency along which the number does not
 // increase.
 //
@@ -51,7 +51,8 @@ func (e *DependencyError) Error() string {
 // independently: no certificate covers that.
 //
 // Packets that are dropped and unicast packets that loop make no dependency; no certificate holds
-// for multicast packets that loop. Tables with other faults, which [Check] finds, may have one.
+// for multicast packets that loop. Tables with other faults, which [Check] finds, may have a
+// certificate.
 func (c *Certificate) Check(s *state.State, copying Copying) error {
 	if s.Tables.Switches() != s.Fabric.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", s.Tables.Switches(), s.Fabric.NumSwitches())
@@ -123,7 +124,7 @@ type recheckStop struct {
 	in      fabric.PortNum // one of the input ports
 	plft    int            // -1 for any
 	senders []recheckSender
-	rows    [][]fabric.SL // rows of the senders; a row of several in sequence once
+	rows    [][]fabric.SL // path SLs of the senders; a row of several in sequence is there once
 	top     int32         // the greatest number of CAs' channels to it; math.MaxInt32 if one has none
 
 	// For one LID: whether packets come here, and can arrive; the ways on; the stops with a way to
@@ -310,8 +311,8 @@ func (k *recheck) findStops() {
 // sends returns true if a port sends packets for the LID with the SL.
 func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// anySends returns true if a sender of a stop sends. Mostly the first does, or none if all have one
-// row.
+// anySends returns true if some sender of a stop sends such packets. Mostly the first does, or none
+// does if all have one row.
 func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {

@@ -414,8 +414,8 @@ func (r *Result) Worst() Severity {
 	return worst
 }
 
-// Fails returns true if a finding that is not waived has severity at or above at,
-// or if something is undecided.
+// Fails returns true if a finding that is not waived is as grave as severity at or graver, or if
+// something is undecided.
 func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
 
 // Leave adds undecided rules, and updates the verdict.
@@ -506,7 +506,7 @@ func (r *Result) updateVerdict() {
 	}
 }
 
-// leaveUnowned leaves rules undecided if lids, ascending, have entries but no port of the topology.
+// leaveUnowned leaves rules undecided if there are lids: ascending, with entries, but on no port.
 func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
 	if len(lids) == 0 {
 		return
@@ -528,8 +528,8 @@ func countFindings(list []Finding, rule string) (n int64) {
 	return n
 }
 
-// keepDoubts leaves each of the rules undecided of which r has fewer findings than any, the Result
-// if packets of unknown SL may have any SL.
+// keepDoubts leaves a rule undecided if r has fewer findings of it than the Result named any, for
+// which packets of unknown SL may have any SL.
 func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
 	for _, rule := range rules {
 		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {

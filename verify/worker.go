@@ -79,8 +79,8 @@ func (l *loads) add(o *loads) {
 	}
 }
 
-// detour is a pair that passes most switches more than needed, the one of
-// lowest LID and switch.
+// detour is the pair that passes the most switches beyond those needed; among equals the one of
+// lowest LID, then switch.
 type detour struct {
 	extra int32
 	lid   fabric.LID
@@ -211,8 +211,8 @@ const (
 	maxSources = noLoad - 1
 )
 
-// weigh returns what the sources on switch s add to its cell for a destination, except the
-// destination itself if it counts for no load.
+// weigh returns what the sources on switch s add to its cell for a destination. A destination that
+// counts for no load is no source.
 func (p *plan) weigh(s int32, d *dest) uint32 {
 	hosts, others := p.hosts[s], p.sources[s]-p.hosts[s]
 	if !d.loads {
@@ -227,8 +227,8 @@ func (p *plan) weigh(s int32, d *dest) uint32 {
 	return hosts
 }
 
-// load sends the packets of all sources down the trees of CA LIDs on one switch, whose cells are
-// set. order has the switches of the trees without the root; in each tree a switch comes before its
+// load sends the packets of all sources down the trees of CA LIDs on one switch. Cells must be set.
+// order has the switches of the trees without the root; in each tree a switch comes before its
 // next.
 func (w *worker) load(dests []dest, order []int32) {
 	g, words, stride, cells := len(dests), w.words, w.own.stride(), w.cells
