@@ -100,8 +100,8 @@ const (
 )
 
 // Choice is how a switch chooses the output port of a packet whose adaptive entry is
-// Free. It compares the static port and those ports of the group that have a cable
-// and a VL for the packet. Among ports equal in both measures it takes the static
+// Free. It compares the static port and those ports of the group that have a cable and
+// a VL for the packet. Among ports with equal queues and credits it takes the static
 // port, or else the next port above the static one, and after the highest port the
 // lowest.
 //
@@ -172,11 +172,11 @@ type Config struct {
 }
 
 // PortBuffer is the bytes of buffer that a switch port has by Defaults, for all VLs
-// together: 1024 credits. It is an estimate, since vendors publish no sizes. The closest
-// public figure is Mellanox's own model of its switches, the InfiniBand Flit Level Model for
-// OMNeT++ (2004-2013): modules.ini gives an input buffer of InfiniScale IV 1000 flits in
-// all, and examples set ibuf.totalBufferSize to 1000 credits a port, which lanes share. A
-// credit is 64 bytes (IBA 7.9). Its authors warn that parameters are not exactly those of
+// together: 1024 credits. It is an estimate: vendors publish no sizes. The closest is
+// Mellanox's model of its switches, the InfiniBand Flit Level Model for OMNeT++
+// (2004-2013): modules.ini gives an input buffer of InfiniScale IV 1000 flits in all, and
+// examples set ibuf.totalBufferSize to 1000 credits a port, which lanes share. A credit is
+// 64 bytes (IBA 7.9). The model's authors warn that parameters are not exactly those of
 // products.
 const PortBuffer = 64 << 10
 

@@ -218,7 +218,8 @@ func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
 	return p, nil
 }
 
-// count adds a part's messages to out, and their bytes to bytes, by port sent and received.
+// count adds a part's messages and their bytes to out, and to bytes what each port sends and
+// receives.
 func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
 	add := func(port fabric.PortID, way int, n int64) {
 		if bytes[port] == nil {
@@ -273,7 +274,7 @@ func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 	n := len(d.noise.hosts)
 	d.noise.sent, d.noise.stands = make([]int, n), make([]bool, n)
 	if d.Background > 0 && n > 1 {
-		least := Time(0) // no link carries more
+		least := Time(0) // time of a message on the slowest link
 		for _, p := range d.noise.hosts {
 			least = max(least, takes(int32(d.noise.bytes+s.cfg.HeaderBytes), s.ports[p].rate))
 		}
@@ -323,7 +324,7 @@ func (d *jobsDriver) send(s *Sim, host int) {
 	d.next(s, host)
 }
 
-// sl returns the SL of the next message of a port.
+// sl returns the SL of the next message of a rank at port p.
 func (d *jobsDriver) sl(p fabric.PortID, rank int) fabric.SL {
 	if d.SLs == 0 {
 		return PathSL

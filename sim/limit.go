@@ -86,7 +86,7 @@ type limits struct {
 	s       *Sim
 	hosts   []fabric.PortID
 	from    Time
-	busy    []Time // by port, when sampling began
+	busy    []Time // by port: Load.Busy when sampling began
 	samples int
 	step    Time // between samples
 	// Time of all hosts together, by samples.
@@ -348,7 +348,7 @@ const (
 	freeLooks     = 1 << 22
 )
 
-// isCostly returns true if samples have looked at too many packets since it last did.
+// isCostly returns true if samples have looked at too many packets since it last returned true.
 func (w *waitCounter) isCostly() bool {
 	events := w.s.counts.Events
 	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {

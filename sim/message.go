@@ -40,8 +40,8 @@ type Reordering struct {
 	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows with packets out of order
 	// Behind is the most places that a packet was behind the highest place arrived in its flow.
 	Behind int64 `json:"max_behind"`
-	// Late has, for each packet out of order, how long its flow had missed a packet when it arrived:
-	// so long a receiver that wants order held packets back.
+	// Late is how long, for each packet out of order, its flow had missed a packet when it arrived:
+	// the time for which a receiver that wants order holds packets back.
 	Late *Summary `json:"late_ns,omitempty"`
 }
 

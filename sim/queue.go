@@ -31,7 +31,7 @@ const (
 	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a can keep up with its port from now on
 	evFree                       // port a has sent a packet, and branches wait for the port
-	evCredit                     // output channel b gets a more flits of room
+	evCredit                     // output channel b gets room for more flits, a in number
 	evArbitrate                  // port a chooses a branch
 	evDeliver                    // packet a has arrived at port b
 	evWake                       // for the driver: a and b are the halves of its id
@@ -65,7 +65,7 @@ type queue struct {
 	free  int32                // first unused node
 	nodes []linked             // pool
 	far   graph.Heap[later]    // events a turn or more ahead
-	seq   uint64               // of the last push to it
+	seq   uint64               // of the last push to far
 	full  [buckets / 64]uint64 // a bit for each bucket that has events
 	last  [buckets]int32       // by bucket: its events, the last pushed first
 }

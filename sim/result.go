@@ -81,9 +81,9 @@ type JobWaits struct {
 	Packets float64 `json:"packets"`
 }
 
-// JobResult returns the result of job k. It compares it with the job alone and with the first
-// routing; alone and first are nil if there are none. m and alone are nil if the run ended with a
-// deadlock. names are as for WaitsOf.
+// JobResult returns the result of job k, compared with the job alone and with the first routing;
+// alone and first are nil without these. m and alone are nil if the run ended with a deadlock.
+// names are as for WaitsOf.
 func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *JobsDone, first []JobResult) JobResult {
 	j := JobResult{Job: names[k], By: []WaitedBy{}}
 	if m != nil {

@@ -218,8 +218,8 @@ func (s *Sim) sendFrom(m Message) error {
 		m.Bytes = min(left, size)
 		i := s.packets.get()
 		bytes := m.Bytes + s.cfg.HeaderBytes
-		// We set fields one by one, here and elsewhere: a composite literal is first made
-		// on the stack and then copied in larger pieces, for which the processor waits.
+		// Fields are set one by one, here and elsewhere: a composite literal is made on the stack, then
+		// copied in larger pieces, for which the processor waits.
 		p := &s.packets.items[i]
 		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Flow, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Flow, m.Bytes, m.Tag
 		p.bytes, p.flits = int32(bytes), int32(s.cfg.flits(bytes))

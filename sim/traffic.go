@@ -316,7 +316,7 @@ func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 	return int64(k)
 }
 
-// send sends a message of host i, which copies receivers get.
+// send sends a message of host i; copies is the number of its receivers.
 func (o *open) send(s *Sim, m Message, i, copies int) {
 	if o.SLs > 0 {
 		h := &o.sources[i]
