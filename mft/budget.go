@@ -96,7 +96,8 @@ func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
 	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
-// add gives MLIDs to the trees of a group, once for each; why has reasons of earlier schemes.
+// add gives an MLID to each tree of a group; call it once for a group. why has reasons of earlier
+// schemes.
 func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)
@@ -221,7 +222,7 @@ type steps struct {
 	level int
 	made  int // the level of trees, -1 if there are none
 	trees []draft
-	mlids int      // at least; exact once trees are made
+	mlids int      // a lower bound; exact once trees are made
 	why   []string // why schemes refused it
 }
 
@@ -388,7 +389,7 @@ func (b *budget) stepping(n int) string {
 
 // notesOfSteps tells how many groups stepped down, to which scheme and why.
 func (b *budget) notesOfSteps() []string {
-	below := make([]int, len(b.schemes)) // groups that stepped down from it
+	below := make([]int, len(b.schemes)) // by scheme: groups that stepped down from it
 	for _, x := range b.steps {
 		for k := x.first; k < x.level; k++ {
 			below[k]++
