@@ -144,8 +144,8 @@ func (a *assembly) plan() *Plan {
 // most MLIDs, and among equals the last in the list. If the last scheme,
 // which should take one MLID for a group, still takes too many, groups share
 // MLIDs: first those whose packets then reach the fewest end ports besides
-// their own receivers. Equal receivers cost nothing, as a host drops packets
-// of other MGIDs. If there would be more stray copies than opt.MaxStray, the
+// their own receivers. Equal receivers cost nothing: a host drops packets of
+// other MGIDs. If there would be more stray copies than opt.MaxStray, the
 // groups with the fewest receivers get no MLID and are left to repeated
 // unicast. Plan.Notes tells what was done.
 //

@@ -97,8 +97,8 @@ func (s *Sim) enter(c, to, flits int32) {
 	in.tail = c
 }
 
-// makeRoom frees flits of the buffer of channel in, and sends the credit to the sender at time
-// at.
+// makeRoom frees flits of the buffer of channel in; the
+// credit for the sender leaves at time at.
 func (s *Sim) makeRoom(in, flits int32, at Time) {
 	o := &s.channels[in]
 	o.used -= flits

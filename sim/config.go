@@ -72,7 +72,7 @@ const (
 	// one, as they become free. verify does not check it, and a check for
 	// Wormhole is not enough: a worm that holds a channel and waits for another
 	// may close cycles that Wormhole cannot. Tables without findings for
-	// verify's Wormhole and for its LockStep have never deadlocked here
+	// verify's Wormhole and LockStep have never deadlocked here
 	// (TestRandomRoutings), which is no proof.
 	GreedyWormhole
 )

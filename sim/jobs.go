@@ -50,7 +50,7 @@ type Jobs struct {
 
 // JobsDone is the result of RunJobs.
 type JobsDone struct {
-	Jobs []JobDone // as in Jobs
+	Jobs []JobDone // in the order given
 	// Waits tells how long packets of jobs waited and for what, from samples at many moments, in the
 	// order of job, port and By. It is nil with flits.
 	Waits []Waited

@@ -38,7 +38,7 @@ type Reordering struct {
 	Share           float64 `json:"share"`
 	Flows           int64   `json:"flows"`              // flows with packets
 	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows with packets out of order
-	// Behind is the most places that a packet was behind the highest place arrived in its flow.
+	// Behind is the most places by which a packet came after a later packet of its flow.
 	Behind int64 `json:"max_behind"`
 	// Late is how long, for each packet out of order, its flow had missed a packet when it arrived:
 	// the time for which a receiver that wants order holds packets back.

@@ -466,12 +466,12 @@ func (o *open) shares(warm Time) {
 	}
 }
 
-// Burst measures a closed loop: at time 0 every host sends the given number of
-// messages, and the measurement ends when all have arrived. Messages are as in open
-// loop, except that a host takes the groups to which it may send in turn. Hosts
-// begin in the order of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one
-// message it is one multicast, and Measured.Time is how long the last receiver waits
-// for it.
+// Burst measures a closed loop: at time 0 every host sends the given number
+// of messages, and the measurement ends when all have arrived. Messages are
+// as in open loop, except that a host takes the groups to which it may send
+// in turn. Hosts begin in the order of Traffic.Hosts. With
+// Traffic.Multicast 1, Sources 1 and one message it is one multicast, and
+// Measured.Time the wait of the last receiver.
 //
 // Latencies count from time 0. Offered and Accepted are the bytes that were sent and that arrived
 // as shares of what the hosts' links carry in the whole time. maxTime, if not 0, ends what would

@@ -182,8 +182,8 @@ func permutation(n int, seed uint64) Pattern {
 	return fromOne("permutation", func(_, dst int) int { return senders[dst] })
 }
 
-// ToStorage has the last ranks, few in number, receive from each other rank; the data is what a
-// rank sends.
+// ToStorage has all other ranks send to each of the last few; the data is what a rank
+// sends.
 func ToStorage(few int) Operation {
 	toLast := Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
 		if dst < n-few {

@@ -163,7 +163,7 @@ func (w *searcher) choose(x int32) (ok bool) {
 		}
 	}
 	if tables > 1 {
-		copy(bind, set) // which PLFT's static port a packet is offered is not known
+		copy(bind, set) // it is not known which PLFT's static port packets are offered
 	}
 	return w.filter(x, set, bind) && ok && tables > 0
 }

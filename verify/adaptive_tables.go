@@ -123,7 +123,7 @@ func (x *tableCheck) isUp(s fabric.NodeID, p fabric.PortNum) bool {
 	return p > 0 && p <= x.f.Node(s).NumPorts && x.f.Peer(x.f.Port(s, p)) != fabric.NoPort
 }
 
-// checkGroups checks the groups of a switch that entries use.
+// checkGroups checks those groups of a switch that entries use.
 func (x *tableCheck) checkGroups(s fabric.NodeID) {
 	var empty, single []int // numbers
 	var down adaptive.PortSet
@@ -191,7 +191,7 @@ func (x *tableCheck) checkStatic(s fabric.NodeID) {
 	}
 }
 
-// checkSelected finds private LFTs of a switch that no packets take.
+// checkSelected finds the private LFTs that no packets take at a switch.
 func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	var selected [256]bool
 	for in := range int(x.f.Node(s).NumPorts) + 1 {

@@ -184,11 +184,11 @@ func (g *dependencyGraph) union(o *dependencyGraph) {
 	}
 }
 
-// order lists the channels of cables so that each comes after those that depend on it; ok is
-// false if a cycle makes that impossible. It is a depth-first search with sets of channels
-// as bits: one AND finds the next channels to visit, so it takes O(channels x words).
-// graph.TopologicalOrder would look at every dependency; in a fat tree a channel has some
-// 50.
+// order lists the channels of cables so that each comes after those that depend on
+// it; ok is false if a cycle makes that impossible. It is a depth-first search
+// with sets of channels as bits: one AND finds the next channels to visit, so it
+// takes O(channels x words). graph.TopologicalOrder would look at every
+// dependency, in a fat tree some 50 a channel.
 func (g *dependencyGraph) order() (list []int32, ok bool) {
 	unseen, open := make([]uint64, g.f.NumSwitches()*g.words), make([]uint64, g.f.NumSwitches()*g.words)
 	for ch := range int32(g.count()) {

@@ -14,9 +14,9 @@ import (
 type Options struct {
 	// Copying is how switches copy a multicast packet to several ports.
 	Copying Copying
-	// Complete means that the fabric has all ports. Otherwise LIDs with entries
-	// but without a port leave rules undecided, as the topology may lack their
-	// ports.
+	// Complete means that the fabric has all ports. Otherwise LIDs with
+	// entries but without a port, which the topology may lack, leave rules
+	// undecided.
 	Complete bool
 	// Buffer is the room of switches for packets; the zero value means unknown.
 	Buffer Buffer

@@ -311,8 +311,8 @@ func (k *recheck) findStops() {
 // sends returns true if a port sends packets for the LID with the SL.
 func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// anySends returns true if some sender of a stop sends such packets. Mostly the first does, or none
-// does if all have one row.
+// anySends returns true if sends holds for some sender of a stop. Mostly it holds for
+// the first, or for none if all have one row.
 func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {

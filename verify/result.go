@@ -258,8 +258,8 @@ type Partition struct {
 // LoadBound compares the greatest relative load of tables with proven lower bounds: it shows how
 // much better other tables could be.
 type LoadBound struct {
-	// Load is the most routes on a channel between switches; routes on slower cables count times the
-	// rate of the fastest over theirs. It is 0 if tables do not deliver all pairs, and without tables.
+	// Load is the most routes on a channel between switches; each counts as the rate of the fastest
+	// cable over that of its own. It is 0 if tables do not deliver all pairs, and without tables.
 	Load float64 `json:"load"`
 	// Fastest is the rate of the fastest channel, on which Load and bounds count routes; "" if all
 	// rates are equal.
@@ -414,8 +414,8 @@ func (r *Result) Worst() Severity {
 	return worst
 }
 
-// Fails returns true if a finding that is not waived is as grave as severity at or graver, or if
-// something is undecided.
+// Fails returns true if a finding that is not waived has the given severity or a
+// graver one, or if something is undecided.
 func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
 
 // Leave adds undecided rules, and updates the verdict.

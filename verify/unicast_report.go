@@ -355,9 +355,9 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 	return p.witness(text.Each(cycle, func(s int32) pathStep { return pathStep{s: s, port: p.entry(s, lid)} }), lid)
 }
 
-// leaveGap leaves rules undecided if there is a gap: the text of the tables may lack its row.
-// Pairs of CA ports whose packets end there are errors anyway; with the row, other packets might
-// loop.
+// leaveGap leaves rules undecided if there is a gap: the text of the tables
+// may lack its row. Pairs of CA ports whose packets end there are errors
+// anyway; with the row, other packets might loop.
 func (p *plan) leaveGap(r *Result, g gap) {
 	if g.lid == 0 {
 		return
@@ -420,9 +420,9 @@ func (p *plan) firstOut(source fabric.PortID, lid fabric.LID) fabric.PortID {
 	return p.f.Port(n, e)
 }
 
-// slsOf lists the SLs that packets from a port for a LID may have, one of each class: SL 0 on one
-// VL, and the lowest if the port's own table drops all. The forwarding tables must lead to the
-// LID.
+// slsOf lists the SLs that packets from a port for a LID may have, one of
+// each class: SL 0 on one VL, and the lowest if the port's own table drops
+// all. The forwarding tables must lead to the LID.
 func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	l := p.lanes
 	if l == nil {

@@ -32,11 +32,11 @@
 // The same sum is the sum of the lengths of the counted routes' paths, which is at least
 // N.
 //
-// C does not fall as L grows, so there is a least L with C(L) >= N: this is the
-// bound. It is a rational number, because C changes only where some L r(c) / (g F)
-// is an integer. All numbers are integers, lengths too, and no proof rests on
-// floating point. Any lengths prove a bound; rounding them may make it worse, and
-// never wrong.
+// C does not fall as L grows, so there is a least L with C(L) >= N:
+// this is the bound. It is a rational number: C changes only where
+// some L r(c) / (g F) is an integer. All numbers are integers, and no
+// proof rests on floating point. Any lengths prove a bound; rounding
+// them may make it worse, and never wrong.
 //
 // Instead there may be one source, a gate, which need not have hosts. Then h(s) is, for each t, the
 // hosts that reach t through s alone: those of s, and those that are not joined to t without s.

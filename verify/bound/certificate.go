@@ -131,7 +131,7 @@ func (r *Lines) Fail(name string, err error) error {
 	return &fabric.ParseError{File: name, Line: r.line, Text: r.Text, Err: err}
 }
 
-// Next reads a line. what describes the line for the error at the end of the text.
+// Next reads a line; what names it in the error if the text has ended.
 func (r *Lines) Next(what string) error {
 	text, rest, ok := bytes.Cut(r.Rest, []byte("\n"))
 	r.line++

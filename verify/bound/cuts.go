@@ -85,7 +85,7 @@ func (w *network) partitions() []*partition {
 const maxGroups = 8
 
 // commonNeighbors counts, for each pair of neighbors on one level, lower NodeID first, the
-// neighbors that they share. numbers has the least maxGroups counts, without 0, ascending.
+// neighbors that they share. numbers has the maxGroups least counts, without 0, ascending.
 func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]int, numbers []int) {
 	common = make(map[[2]fabric.NodeID]int)
 	near := make([][2]fabric.NodeID, w.f.NumSwitches()) // by switch: the last pair of whose first switch it is a neighbor
