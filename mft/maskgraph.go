@@ -174,8 +174,8 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 }
 
 // isForest returns true if the links in the masks, regardless of direction, have no cycle. Then
-// there is at most one path from a sender to a receiver. Since copies never turn back, no packet
-// loops or arrives twice, whichever its sender, and even if some ports are left out of the masks.
+// there is at most one path from a sender to a receiver. Since copies never turn back, no packet of
+// any sender loops or arrives twice, even if masks lack some ports.
 func (w *maskGraph) isForest() bool {
 	w.joined = resize(w.joined, len(w.ports))
 	w.joined.Reset()

@@ -65,7 +65,7 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 // turnSet is the channel dependencies of unicast packets between CAs.
 type turnSet struct {
 	words int
-	bits  []uint64 // by PortID of a switch: bits of output ports of the next switch that packets take
+	bits  []uint64 // by PortID of a switch: the output ports that packets take at the next switch, as bits
 }
 
 func newTurnSet(r *lft.Routing) *turnSet {

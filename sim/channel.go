@@ -146,8 +146,8 @@ func (s *Sim) overdrawn(o *channel) {
 	s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
 }
 
-// collectCredits adds the credits that have arrived by now. If the channel still has fewer than
-// need, later credits get events, as a packet waits for them.
+// collectCredits adds the credits that have arrived by now. If the channel still has fewer credits
+// than need, later ones get events, as a packet waits for them.
 func (s *Sim) collectCredits(channel, need int32) {
 	o := &s.channels[channel]
 	for o.dueFlits != 0 {

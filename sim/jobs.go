@@ -21,7 +21,7 @@ type Job struct{ Parts []Part }
 type Part struct {
 	Program *traffic.Program
 	Ports   []fabric.PortID // by rank; ranks may share a port
-	Hosts   []int32         // by rank: ranks of one host exchange messages in no time, without the fabric
+	Hosts   []int32         // by rank: its host; ranks of one host exchange messages in no time, without the fabric
 	// Nodes is how many ranks, the last ones, are switches. Such a rank sends by its port, among the
 	// packets that the switch forwards, and receives at port 0, at any rate.
 	Nodes int
@@ -41,8 +41,8 @@ type MulticastTo struct {
 type Jobs struct {
 	Jobs []Job
 	// Background is the bytes that all ports of CAs and routers with a LID send to each other, in
-	// packets of an MTU at random times. The rate is such that they take as long as the slowest job
-	// does on a crossbar, but at most that of links. It lasts until all jobs are done.
+	// packets of an MTU at random times. The rate is such that the bytes take as long as the slowest
+	// job on a crossbar, but at most the rate of links. It lasts until all jobs are done.
 	Background float64
 	Seed       uint64 // of Background
 	SLs        int    // as in Traffic

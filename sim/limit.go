@@ -341,8 +341,8 @@ type waitCounter struct {
 	looked, events int64
 }
 
-// Samples may look at one packet for each event, which is about a third of a simulation's work, and
-// at 4 million more. Beyond that the step grows.
+// Samples may look at one packet for each event, about a third of a simulation's work, and at 4
+// million more. Beyond that the step grows.
 const (
 	looksPerEvent = 1
 	freeLooks     = 1 << 22

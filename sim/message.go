@@ -57,7 +57,7 @@ type flowKey struct {
 type flow struct {
 	sent, arrived int64
 	next          int64 // 1 + the highest place that arrived
-	gap           Time  // since when arrived has been below next
+	gap           Time  // time since which arrived is below next
 	late          bool  // some packet was out of order
 }
 

@@ -11,10 +11,10 @@
 // Switches with adaptive tables choose among the ports of a group: see Choice.
 // Hosts send from one queue for each VL, and receive at any rate.
 //
-// Times are integers, in picoseconds. Events of one moment come in the order in
-// which they were made, so a simulation depends on its input alone. Nothing is
-// allocated once the arrays have grown to the number of packets that are under
-// way.
+// Times are integers, in picoseconds. Events of one moment come
+// in the order in which they were made, so a simulation depends
+// on its input alone. Nothing is allocated once the arrays have
+// grown to the number of packets under way.
 package sim
 
 import (
@@ -285,10 +285,10 @@ func (s *Sim) inject(i int32) {
 	}
 }
 
-// Run handles all events up to the time until, which then is Now. It returns
-// a *DeadlockError if packets wait for each other in a cycle, which ends the
-// simulation, a *ConservationError if the simulator itself is wrong, or ctx's
-// error.
+// Run handles all events up to time until, and sets Now to it. It
+// returns a *DeadlockError if packets wait for each other in a
+// cycle, which ends the simulation, a *ConservationError if the
+// simulator itself is wrong, or ctx's error.
 func (s *Sim) Run(ctx context.Context, until Time) error {
 	if s.broken != nil {
 		return s.broken
@@ -345,7 +345,7 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 	}
 }
 
-// end is called when no event is left up to until. It finds a deadlock, or counts all again.
+// end is called when no event is left up to time until. It finds a deadlock, or counts all again.
 func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)

@@ -15,9 +15,9 @@ import (
 type Operation struct {
 	// Pattern returns the pattern of n ranks, or why n ranks cannot have one.
 	Pattern func(n int) (Pattern, error)
-	// Share is the part of the data in one unit of the pattern of n ranks. Data is counted as in
-	// nccl-tests: in an all-gather, all that a rank has at the end; in an all-to-all, all that it
-	// sends.
+	// Share is the part of the data in one unit of the pattern of n ranks.
+	// Data is counted as in nccl-tests: in an all-gather, all that a rank has
+	// at the end; in an all-to-all, what it sends.
 	Share func(n int) float64
 
 	AllReduce bool // each rank gets the sum of the data of all

@@ -24,8 +24,8 @@ const (
 	AdaptiveGroupOfOne     = "adaptive-group-of-one"
 )
 
-// AdaptiveTableRules lists the rules for adaptive tables themselves, whatever the paths of packets;
-// the gravest first.
+// AdaptiveTableRules lists the rules for adaptive tables by
+// themselves, without paths; the gravest first.
 var AdaptiveTableRules = ParseRules(adaptiveTableRuleTexts)
 
 //go:embed adaptive_table_rules.txt

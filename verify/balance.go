@@ -352,8 +352,9 @@ func (u *usable) isFed(s fabric.NodeID) bool {
 	return slices.ContainsFunc(u.f.Neighbors(s), func(o fabric.NodeID) bool { return dist[o] == dist[s]+1 && u.reached[o] })
 }
 
-// could estimates how many channels tables use at least if they spread the LIDs: each switch sends
-// to a LID by one port, and all switches may come to a LID by the same port of the last one.
+// could estimates the least number of channels that tables use if they
+// spread the LIDs: each switch sends to a LID by one port, and all may
+// reach it by one port of the last switch.
 func (u *usable) could() float64 {
 	n := u.f.NumSwitches()
 	out, in := make([]int64, n), make([]int64, n)

@@ -43,7 +43,7 @@ type Finding struct {
 	more bool   // stands for findings left out, and comes last
 }
 
-// IsRest returns true if the finding stands for the findings of its rule that are left out.
+// IsRest returns true if the finding stands for those of its rule that are left out.
 func (x *Finding) IsRest() bool { return x.more }
 
 // Pairs counts ordered pairs of a port and a LID, by the constants LostHosts and so on.

@@ -10,12 +10,12 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SetFingerprints sets the fingerprint of each finding without one. It is 16 hexadecimal
-// digits, equal for the same defect of the same fabric in different runs, and different for all
-// findings of one result. It depends on the rule and on the GUIDs and port numbers in the
-// finding, not on its message, count, severity, node descriptions or LIDs, so it stays when
-// LIDs are assigned again. But it may include an MLID, or a LID that no port has, and includes
-// the message if there is no switch, port or LID (such as for a line of a file).
+// SetFingerprints sets the fingerprint of each finding without one. It is 16 hexadecimal digits,
+// equal for the same defect of the same fabric in different runs, and different for all findings
+// of one result. It depends on the rule, GUIDs and port numbers of the finding, not on its
+// message, count, severity, node descriptions or LIDs, so it stays when LIDs are assigned again.
+// But it may include an MLID, or a LID that no port has, and includes the message if there is no
+// switch, port or LID (such as for a line of a file).
 //
 // For rules with one finding for each LID, it leaves out mere examples, such as the first switch
 // whose path fails.

@@ -11,12 +11,12 @@ import (
 // guarantee of Check. Each time it checks what changed since the last time. The zero value knows no
 // tables yet. A slot numbers a switch for good, see fabric.StableIndex.
 //
-// It keeps a copy of the last tables without fault, and how many routes and LIDs
-// make each channel dependency. It compares new tables with the copy itself, and
-// trusts no one about changes. For each LID that has a changed entry, or whose
-// packets used a cable that is gone, it finds in the old tables the switches with
-// another path. It subtracts the counts of their old paths, and follows the new
-// ones. All other switches keep their paths.
+// It keeps a copy of the last tables without fault, and how many routes
+// and LIDs make each channel dependency. It compares new tables with the
+// copy itself, and trusts no one about changes. For each LID that has a
+// changed entry, or whose packets used a cable that is gone, it finds in
+// the old tables the switches whose path changes. It subtracts the counts
+// of these old paths, and follows the new ones.
 //
 // There is no credit loop as long as each channel has a number and all
 // dependencies lead to greater ones. It looks only at new dependencies, and at

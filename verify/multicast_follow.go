@@ -35,7 +35,7 @@ type mcWorker struct {
 	hit    []bool // by index in ports: the packet leaves by it
 	sent   []mcHop
 	copies []int64 // by index in ports, if hit: number of copies
-	before []int32 // likewise: arcs before it whose copies are not counted yet
+	before []int32 // likewise: how many arcs before it are not counted yet
 
 	reached []bool // by index in ports and VL
 	queue   []mcState

@@ -58,9 +58,9 @@ func eachPart[W any](ctx context.Context, opt *Options, n int, start func() W, d
 	})
 }
 
-// Copying is how a switch sends a packet to several ports. It determines what
-// a packet can hold while it waits (Zhou, Liu and Chung treat unicast only;
-// see docs/dev/multicast.md).
+// Copying is how a switch sends a packet to several ports. It determines
+// what a packet can hold while it waits (see docs/dev/multicast.md;
+// Zhou, Liu and Chung treat unicast only).
 type Copying uint8
 
 const (

@@ -46,9 +46,9 @@ func (e *DependencyError) Error() string {
 // switch). It returns a *DependencyError for a dependency along which the number does not
 // increase.
 //
-// It is an error if the certificate covers multicast packets and there are no multicast tables,
-// or the reverse. With multicast tables it is also an error if switches do not copy
-// independently: no certificate covers that.
+// It is an error if the certificate covers multicast packets and there are no multicast
+// tables, or the reverse; with multicast tables also if switches do not copy
+// independently, which no certificate covers.
 //
 // Packets that are dropped and unicast packets that loop make no dependency; no certificate holds
 // for multicast packets that loop. Tables with other faults, which [Check] finds, may have a

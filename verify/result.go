@@ -255,8 +255,8 @@ type Partition struct {
 	LimitedHosts string      `json:"limited_hosts"`
 }
 
-// LoadBound compares the greatest relative load of tables with proven lower bounds: it shows how
-// much better other tables could be.
+// LoadBound compares the greatest relative load of tables with proven lower bounds.
+// It shows how much better tables could be.
 type LoadBound struct {
 	// Load is the most routes on a channel between switches; each counts as the rate of the fastest
 	// cable over that of its own. It is 0 if tables do not deliver all pairs, and without tables.

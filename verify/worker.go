@@ -248,7 +248,7 @@ func (w *worker) load(dests []dest, order []int32) {
 				at += words
 			}
 			// Most dependencies are there already, and a store would delay the next
-			// load from there.
+			// load.
 			if set := &records[at]; *set>>(out&63)&1 == 0 {
 				*set |= 1 << (out & 63)
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Certificate proves a bound by the theorem at the head of the package. Check proves it again, so
-// its author need not be trusted.
+// Certificate proves a bound by the theorem at the head of the package. Check proves
+// it again, and need not trust its author.
 //
 // Its text is first a line
 //

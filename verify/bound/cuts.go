@@ -33,12 +33,12 @@ func (x *candidate) improve(y candidate) {
 // maxUnits bounds the units tried for a cut, which are numbers of hosts on a switch.
 const maxUnits = 16
 
-// partitions returns the partitions whose classes' cuts are tried. They have as classes
-// single switches; the parts that are joined by channels below a level, at or above it,
-// or between levels, where the level is the number of channels to the nearest switch
-// with hosts; and parts that are joined inside a level by channels whose ends have at
-// least some number of neighbors in common, as groups of a dragonfly or rows of a
-// HyperX.
+// partitions returns the partitions whose classes' cuts are tried. A class
+// is a single switch; or a part joined by channels below a level, at or
+// above it, or between levels, where the level is the number of channels to
+// the nearest switch with hosts; or a part joined inside a level by
+// channels whose ends have at least some number of neighbors in common, as
+// groups of a dragonfly or rows of a HyperX.
 func (w *network) partitions() []*partition {
 	n := w.f.NumSwitches()
 	list := []*partition{{of: text.Numbers[int32](n), n: n}}
