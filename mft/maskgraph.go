@@ -12,11 +12,12 @@ import (
 // maskGraph has the masks of one MLID as a graph of ports in which packets
 // are followed. Each worker has one.
 //
-// A packet's state is the switch that it is in and the port where it came in.
-// It leaves by all other ports of the mask. The masks are exact for a sender
-// if at most one copy leaves by each port and every receiver except the
-// sender gets a copy. A search through the states that stops at the first
-// port seen twice takes O(ports in masks).
+// A packet's state is the switch that it is in and the port where it came in. It leaves by all
+// other ports of the mask.
+//
+// The masks are exact for a sender if at most one copy leaves by each port and every receiver
+// except the sender gets a copy. A search through the states that stops at the first port seen
+// twice takes O(ports in masks).
 //
 // A sender cannot get its own packet back unless two copies leave by some port. Where a
 // packet comes back, the switch sends it on by all ports except the one where it came in.

@@ -43,12 +43,13 @@ const (
 // buckets is the number of buckets in a queue's wheel, a power of two.
 const buckets = 4096
 
-// queue is a priority queue of events ordered by time, then by order of
-// pushes: a calendar queue (Brown, CACM 1988). The events of one turn of its
-// wheel are in buckets, with a bit for each bucket that has events. Later
-// events are in a heap. A bucket is sorted when its time comes. Push and pop
-// take constant time on average if delays are alike, and allocate nothing
-// once the arrays have grown. The width of buckets does not change the order.
+// queue is a priority queue of events ordered by time, then by order of pushes: a calendar
+// queue (Brown, CACM 1988). The events of one turn of its wheel are in buckets, with a bit for
+// each bucket that has events. Later events are in a heap. A bucket is sorted when its time
+// comes.
+//
+// Push and pop take constant time on average if delays are alike, and allocate nothing once the
+// arrays have grown. The width of buckets does not change the order.
 //
 // Only the heap needs sequence numbers. A bucket keeps events in the order of
 // pushes: events of the heap move to it once it is within the turn, before

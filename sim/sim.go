@@ -3,13 +3,14 @@
 // shows what a routing, virtual lanes or multicast gain, and knows no routing
 // engine. It makes no promise to other modules.
 //
-// The model is event-driven. A link has a rate and a delay; a switch has an
-// input buffer for each port and VL, of a stated number of flits, and takes a
-// time to route. Flow control is by credits for each VL. Packets of one VL stay
-// in order, and only the first packet of a buffer can leave it. Switching is
-// virtual cut-through as on InfiniBand, or wormhole flit by flit: see Copying.
-// Switches with adaptive tables choose among the ports of a group: see Choice.
-// Hosts send from one queue for each VL, and receive at any rate.
+// The model is event-driven. A link has a rate and a delay; a switch has an input buffer for
+// each port and VL, of a stated number of flits, and takes a time to route.
+//
+// Flow control is by credits for each VL. Packets of one VL stay in order, and only the
+// first packet of a buffer can leave it. Switching is virtual cut-through as on InfiniBand,
+// or wormhole flit by flit: see Copying. Switches with adaptive tables choose among the
+// ports of a group: see Choice. Hosts send from one queue for each VL, and receive at any
+// rate.
 //
 // Times are integers, in picoseconds. Events of one moment come
 // in the order in which they were made, so a simulation depends

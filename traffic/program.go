@@ -36,7 +36,7 @@ func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]]
 type Writer struct {
 	// Multicast lets broadcasts and all-gathers send each part once, to all ranks by multicast.
 	Multicast bool
-	// Tree is the tree along which all-reduces add up; if nil, each sends as its name says.
+	// Tree is the tree along which all-reduces add up; nil leaves them rings and trees of their own.
 	Tree *Reduction
 
 	p       *Program

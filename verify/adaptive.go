@@ -4,12 +4,12 @@ package verify
 // port. Whatever the switches choose, does every packet arrive, does none loop, and can the
 // channels that packets hold wait for each other in a cycle?
 //
-// The choices of a switch for a LID depend on the PLFT, which the switch selects by the packet's
-// input port and SL, as it does the VL. A node is a switch with those input ports whose packets it
-// treats alike. The choices for a LID make a graph of nodes. One search of it, with sets of ports
-// as bits, finds everything to be proven for the LID, in O(nodes x ports) for each LID and class of
-// SLs. LIDs behind one switch are searched together if all other switches make the same choices for
-// them.
+// The choices of a switch for a LID depend on the PLFT, which the switch selects by the
+// packet's input port and SL, as it does the VL. A node is a switch with a set of its input
+// ports, whose packets it treats alike. The choices for a LID make a graph of nodes. One search
+// of it, with sets of ports as bits, finds everything to be proven for the LID, in O(nodes x
+// ports) for each LID and class of SLs. LIDs behind one switch are searched together if all
+// other switches make the same choices for them.
 //
 // The channel dependency graph has an edge from every channel that some choice takes to every
 // channel that the packet may choose next. If it has no cycle, no sequence of choices deadlocks

@@ -163,8 +163,8 @@ func (p *choicePlan) choiceText(at node, lid fabric.LID, num fabric.PortNum) str
 	return ""
 }
 
-// fate returns a port by which node x loses packets, if possible the static one, and
-// how.
+// fate returns a port by which node x loses packets, if possible the
+// static one, and describes how it loses them.
 func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	at, d := w.c.nodes[x], &w.dests[0]
 	s := fabric.NodeID(at.s)

@@ -188,7 +188,7 @@ func (w *searcher) compare(plft int, s int32) (n int) {
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
 	lid := w.left[0].lid
 	choice, port := choices[lid], static[lid]
-	var ports [4]uint64 // of the first LID's group, if its static port is in it: any of them may be static
+	var ports [4]uint64 // of the first LID's group, if that has its static port: any may be static
 	if state, group := t.At(fabric.NodeID(s), lid); state != adaptive.Static && group >= 0 {
 		copy(ports[:], w.groups[s].ports[group*w.words:(group+1)*w.words])
 	}

@@ -229,8 +229,8 @@ func (g *dependencyGraph) order() (list []int32, ok bool) {
 	return list, true
 }
 
-// first returns the lowest channel of a set, as bit has it, on which ch depends, or
-// -1.
+// first returns the lowest channel of a set, as bit has it,
+// on which ch depends; -1 if there is none.
 func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	u := g.head(ch)
 	if u < 0 {

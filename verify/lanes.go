@@ -55,7 +55,7 @@ type class struct {
 
 const noLane = -1
 
-// node is a switch with those input ports whose packets meet the same tables.
+// node is a switch with a set of its input ports, whose packets meet the same tables.
 type node struct {
 	s    int32
 	base int32          // PortID of port 0 of the switch
@@ -79,7 +79,7 @@ type senderGroup struct {
 }
 
 // newLanes finds classes, nodes and senders of a state, for adaptive tables t or, if t is nil, its
-// static ones. SLs in also are in use besides those of paths. Errors are those of checkLanes.
+// static ones. The set also has SLs in use besides those of paths. Errors are those of checkLanes.
 func newLanes(s *state.State, t *adaptive.Tables, also uint16, certain bool) (*lanes, error) {
 	l := &lanes{f: s.Fabric, sl2vl: s.SL2VL, sls: s.PathSLs, hidden: s.UnknownSLs, certain: certain}
 	inUse, err := checkLanes(l.f, l.sl2vl, l.sls)

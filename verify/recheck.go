@@ -118,7 +118,7 @@ type recheck struct {
 	arrive []int32 // those from which packets can arrive
 }
 
-// recheckStop is a switch with those input ports whose packets meet the same tables.
+// recheckStop is a switch with a set of its input ports, whose packets meet the same tables.
 type recheckStop struct {
 	s       fabric.NodeID
 	in      fabric.PortNum // one of the input ports
@@ -311,8 +311,8 @@ func (k *recheck) findStops() {
 // sends returns true if a port sends packets for the LID with the SL.
 func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// anySends returns true if sends holds for some sender of a stop. Mostly it holds for
-// the first, or for none if all have one row.
+// anySends returns true if some sender of a stop sends packets for the LID with the SL. Mostly the
+// first does, or none does if all have one row.
 func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
@@ -502,8 +502,8 @@ type copied struct {
 	vl fabric.VL     // on which it came
 }
 
-// trees checks the dependencies of all trees, and of MLIDs without senders,
-// as the function Check assumes them.
+// trees checks the dependencies of all trees, and of MLIDs without senders, for which it
+// assumes those that the function Check assumes.
 func (k *recheckMulticast) trees() error {
 	known := make(map[fabric.LID]bool, len(k.m.Trees))
 	for i := range k.m.Trees {

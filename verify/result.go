@@ -41,7 +41,7 @@ type Result struct {
 // FabricCounts has the size of the fabric.
 type FabricCounts struct {
 	Switches int        `json:"switches"`
-	Systems  int        `json:"systems,omitempty"` // switches, those with one system image GUID as one; 0 if all differ
+	Systems  int        `json:"systems,omitempty"` // switches, where all with one system image GUID count once; 0 if all differ
 	CAPorts  int        `json:"ca_ports"`          // CA and router ports with a cable
 	Links    int        `json:"links"`             // cables, also of hosts
 	MaxLID   fabric.LID `json:"max_lid"`
@@ -182,8 +182,8 @@ type BalanceCounts struct {
 	// IdleLinks counts channels without routes, 0 if no channel has routes. The
 	// rule IdleLinks is about those that shortest paths could take.
 	IdleLinks int `json:"idle_links"`
-	// Idle lists them with reasons, in the order of GUIDs and ports; nil if tables do not deliver all
-	// pairs, and from an IncrementalChecker.
+	// Idle lists these channels with reasons, in the order of GUIDs and ports; nil if tables do not
+	// deliver all pairs, and from an IncrementalChecker.
 	Idle []IdleChannel `json:"idle,omitempty"`
 	// MaxRelative is nil if the rates of cables between switches are unknown or equal.
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`

@@ -13,7 +13,7 @@ type worker struct {
 	own *loads // of its LIDs
 
 	delivered  Histogram // pairs, by switches passed
-	nonMinimal int64     // those that pass more than needed
+	nonMinimal int64     // delivered pairs that pass more than needed
 	stretch    detour
 	troubles   []trouble
 	apart      [2]int64 // unreachable pairs that no cables join: unicast, management
@@ -247,8 +247,8 @@ func (w *worker) load(dests []dest, order []int32) {
 			if cell&(noLoad|maxSources) == 0 {
 				at += words
 			}
-			// Most dependencies are there already, and a store would delay the next
-			// load.
+			// Most dependencies are there already, and a store would delay the
+			// next load from there.
 			if set := &records[at]; *set>>(out&63)&1 == 0 {
 				*set |= 1 << (out & 63)
 			}
