@@ -96,8 +96,8 @@ func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
 	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
-// add gives an MLID to each tree of a group; call it once for a group. why has reasons of earlier
-// schemes.
+// add gives an MLID to each tree of a group, and why, the reasons of
+// earlier schemes. Call it once for a group.
 func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)

@@ -172,12 +172,12 @@ type Config struct {
 }
 
 // PortBuffer is the bytes of buffer that a switch port has by Defaults, for
-// all VLs together: 1024 credits. It is an estimate: vendors publish no
-// sizes. The closest is Mellanox's model of its switches, the InfiniBand
-// Flit Level Model for OMNeT++ (2004-2013): modules.ini gives an input
-// buffer of InfiniScale IV 1000 flits in all, and examples set
-// ibuf.totalBufferSize to 1000 credits a port, which lanes share. A credit
-// is 64 bytes (IBA 7.9). Its authors warn that products differ.
+// all VLs together: 1024 credits. It is an estimate: vendors publish no sizes.
+// The closest is Mellanox's model of its switches, the InfiniBand Flit Level
+// Model for OMNeT++ (2004-2013): modules.ini gives an input buffer of
+// InfiniScale IV 1000 flits in all, and examples set ibuf.totalBufferSize to
+// 1000 credits a port, which lanes share. A credit is 64 bytes (IBA 7.9). The
+// model's authors warn that products differ.
 const PortBuffer = 64 << 10
 
 // Defaults returns typical hardware: links at the rates of the fabric, packets of 4 KB, 100 ns in a

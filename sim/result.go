@@ -124,8 +124,8 @@ func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	return math.Exp(slowdown / n), math.Exp(gain/n) - 1
 }
 
-// WaitsOf lists the jobs whose packets the packets of a job waited for, the longest waits first.
-// names are those of all jobs, then of the background.
+// WaitsOf lists the jobs that packets of a job waited for, the longest waits first. names are
+// those of all jobs, then of the background.
 func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []WaitedBy) {
 	total := Time(0)
 	by, most, at := make([]Time, len(names)), make([]Time, len(names)), make([]fabric.PortID, len(names))
