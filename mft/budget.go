@@ -96,7 +96,8 @@ func newAssembly(f *fabric.Fabric, groups []Group, ids *IDs) *assembly {
 	return &assembly{f: f, groups: groups, ids: ids, masks: make(map[fabric.LID][]fabric.PortID, len(groups))}
 }
 
-// add gives MLIDs to the trees of a group, once for each; why has reasons of earlier schemes.
+// add gives an MLID to each tree of a group, and why, the reasons of
+// earlier schemes. Call it once for a group.
 func (a *assembly) add(group int, scheme string, why []string, list []draft) error {
 	for k := range list {
 		mlid, err := fabric.LID(0), error(nil)
@@ -143,8 +144,8 @@ func (a *assembly) plan() *Plan {
 // most MLIDs, and among equals the last in the list. If the last scheme,
 // which should take one MLID for a group, still takes too many, groups share
 // MLIDs: first those whose packets then reach the fewest end ports besides
-// their own receivers. Equal receivers cost nothing, as a host drops packets
-// of other MGIDs. If there would be more stray copies than opt.MaxStray, the
+// their own receivers. Equal receivers cost nothing: a host drops packets of
+// other MGIDs. If there would be more stray copies than opt.MaxStray, the
 // groups with the fewest receivers get no MLID and are left to repeated
 // unicast. Plan.Notes tells what was done.
 //
@@ -221,7 +222,7 @@ type steps struct {
 	level int
 	made  int // the level of trees, -1 if there are none
 	trees []draft
-	mlids int      // at least; exact once trees are made
+	mlids int      // a lower bound; exact once trees are made
 	why   []string // why schemes refused it
 }
 
@@ -388,7 +389,7 @@ func (b *budget) stepping(n int) string {
 
 // notesOfSteps tells how many groups stepped down, to which scheme and why.
 func (b *budget) notesOfSteps() []string {
-	below := make([]int, len(b.schemes)) // groups that stepped down from it
+	below := make([]int, len(b.schemes)) // by scheme: groups that stepped down from it
 	for _, x := range b.steps {
 		for k := x.first; k < x.level; k++ {
 			below[k]++

@@ -34,17 +34,17 @@ type cluster struct {
 	groups    []int           // ascending
 	receivers []fabric.PortID // of all groups, ascending
 	wanted    int             // copies to receivers, if each group sends a packet
-	stray     int             // then the most copies to others: a sender gets none of its own
+	stray     int             // the most copies to other ports then; a sender gets none of its own
 	own       bool            // a group came with an MLID
 	sl        fabric.SL       // the same for all groups, as trees may depend on it
-	ports     []fabric.PortID // the masks, of several groups
+	ports     []fabric.PortID // the masks; set for several groups
 }
 
 // partner is the cluster that costs another cluster the least to join.
 type partner struct {
 	cost    int // stray copies added; -1 for no partner
 	cluster int
-	groups  int // its groups when it was found
+	groups  int // number of its groups when it was found
 }
 
 // share lets groups share MLIDs, and leaves some groups without, until MLIDs
@@ -131,7 +131,7 @@ func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	}
 	common := newScratch()
 	for excess > 0 {
-		var pair, best [3]int // cost, clusters
+		var pair, best [3]int // cost, and the two clusters
 		best[0] = -1
 		at := 0
 		for _, i := range s.list {
@@ -154,7 +154,7 @@ func (s *sharing) join(ctx context.Context, excess int) (int, error) {
 	return excess, nil
 }
 
-// merge adds cluster from to cluster into; cost is the stray copies that this adds.
+// merge moves the groups of one cluster (from) to another (into); this adds cost stray copies.
 func (s *sharing) merge(into, from, cost int) {
 	a, b := &s.clusters[into], &s.clusters[from]
 	for _, i := range b.groups {

@@ -39,9 +39,9 @@ type TreeCost struct {
 	Unicast   int64
 }
 
-// Measure counts the copies of every sender's packets; a packet that loops is followed around once.
-// For each tree it takes O(switches with senders x ports in masks), and for the comparison with
-// unicast O(switches x LIDs of receivers + senders x receivers).
+// Measure counts the copies of every sender's packets, around a loop once. For each tree it takes
+// O(switches with senders x ports in masks), and for the comparison with unicast O(switches x LIDs
+// of receivers + senders x receivers).
 func Measure(ctx context.Context, r *lft.Routing, p *Plan) (*Cost, error) {
 	f := r.Fabric
 	c := &Cost{Trees: make([]TreeCost, len(p.Trees)), Load: make([]int64, f.NumPorts()), Hottest: fabric.NoPort}

@@ -69,7 +69,7 @@ type Plan struct {
 	Notes []string
 }
 
-// NewPlan makes a plan of one scheme that has one MLID, set before, for each group; masks has the
+// NewPlan makes a plan of one scheme with one MLID for each group, which is set; masks has the
 // ports in each group's masks, ascending.
 func NewPlan(f *fabric.Fabric, scheme string, groups []Group, masks [][]fabric.PortID) *Plan {
 	a := newAssembly(f, groups, nil)

@@ -12,16 +12,17 @@ import (
 // maskGraph has the masks of one MLID as a graph of ports in which packets
 // are followed. Each worker has one.
 //
-// A packet's state is the switch that it is in and the port where it came in.
-// It leaves by all other ports of the mask. The masks are exact for a sender
-// if at most one copy leaves by each port and every receiver except the
-// sender gets a copy. A search through the states that stops at the first
-// port seen twice takes O(ports in masks).
+// A packet's state is the switch that it is in and the port where it came in. It leaves by all
+// other ports of the mask.
 //
-// A sender cannot get its own packet back unless two copies leave by some
-// port. A switch to which the packet comes back sends it on by all ports
-// except one. So this one must be the only port by which it left before; the
-// same holds at the next switch, without end.
+// The masks are exact for a sender if at most one copy leaves by each port and every receiver
+// except the sender gets a copy. A search through the states that stops at the first port seen
+// twice takes O(ports in masks).
+//
+// A sender cannot get its own packet back unless two copies leave by some port. Where a
+// packet comes back, the switch sends it on by all ports except the one where it came in.
+// So it can have left before by this one only; the same holds at the next switch, without
+// end.
 type maskGraph struct {
 	f        *fabric.Fabric
 	ports    []fabric.PortID // in the masks, ascending
@@ -80,7 +81,7 @@ func (w *maskGraph) load(ports []fabric.PortID) {
 	}
 }
 
-// enter returns where a packet goes on that came in by port in of a switch.
+// enter returns the mask by which a packet that came in by switch port in goes on.
 func (w *maskGraph) enter(in fabric.PortID) edge {
 	e := edge{span: w.mask[w.f.Owner(in)], back: -1}
 	if i, is := slices.BinarySearch(w.ports[e.from:e.to], in); is {
@@ -174,8 +175,8 @@ func (w *maskGraph) explainInexact(sender fabric.PortID, receivers []fabric.Port
 }
 
 // isForest returns true if the links in the masks, regardless of direction, have no cycle. Then
-// there is at most one path from a sender to a receiver. Since copies never turn back, no packet
-// loops or arrives twice, whichever its sender, and even if some ports are left out of the masks.
+// there is at most one path from a sender to a receiver. Since copies never turn back, no packet of
+// any sender loops or arrives twice, even if masks lack some ports.
 func (w *maskGraph) isForest() bool {
 	w.joined = resize(w.joined, len(w.ports))
 	w.joined.Reset()
@@ -191,8 +192,8 @@ func (w *maskGraph) isForest() bool {
 	return true
 }
 
-// describeFault describes how two copies leave by port twice, with the ports
-// by which each left before. The second copy is in hop from.
+// describeFault describes how two copies leave by port number twice, with the ports by which each
+// left before. The second copy is in hop number from.
 func (w *maskGraph) describeFault(sender fabric.PortID, twice, from int32) string {
 	name, port := w.f.PortName(sender), w.ports[twice]
 	second := w.pathTo(from)

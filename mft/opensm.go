@@ -15,14 +15,15 @@ import (
 // minhop engine (osm_mcast_mgr.c), for comparison. It is exact for every
 // sender; credit loops are possible.
 //
-// The root is the switch whose farthest member is nearest. Members on a
-// switch are one hop further than the switch, unless its own port 0 is a
-// member too. Among equals the first in OpenSM's table of switches wins. The
-// table is sorted by GUIDs as the machine reads their big-endian bytes: on
-// little-endian machines, and so here, by the last byte first. At each switch
-// from the root on, the tree takes for each member the lowest port on a
-// shortest path to the member's switch. Nothing is balanced. A group with one
-// member has no tree.
+// The root is the switch whose farthest member is nearest. Members on a switch are one
+// hop further than the switch, unless its own port 0 is a member too. Among equals the
+// first in OpenSM's table of switches wins. The table is sorted by GUIDs as the machine
+// reads their big-endian bytes: on little-endian machines, and here, by the last byte
+// first.
+//
+// At each switch from the root on, the tree takes for each member the lowest port on a
+// shortest path to the member's switch. Nothing is balanced. A group with one member has
+// no tree.
 //
 // Like OpenSM, it treats senders that are no receivers as members, so they
 // get copies.

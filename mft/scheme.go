@@ -19,8 +19,8 @@ type Options struct {
 	Reserved []fabric.LID
 	// Balance lets schemes that have a choice of trees spread them over links.
 	Balance bool
-	// First returns the index in schemes at which Fit begins for a group, given
-	// by its index; nil stands for 0.
+	// First returns, by index of a group, the index of the scheme at which Fit begins for it; nil
+	// stands for 0.
 	First func(group int) int
 	// Yield lets a group step down in Fit even from its first scheme.
 	Yield bool

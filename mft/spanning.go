@@ -26,7 +26,7 @@ type TreeWalk struct {
 	Links []TreeLink // of the last part
 
 	touched            []uint64 // by rank, a bit: the subtree has members; all 0 between calls
-	senders, receivers []int32  // by rank: the group's in the subtree; all 0 between calls
+	senders, receivers []int32  // by rank: how many the group has in the subtree; all 0 between calls
 }
 
 // TreeLink is the link between a switch and its parent.
@@ -91,7 +91,7 @@ func (w *TreeWalk) Join(t *SpanningTree, g *Group) (stuck int32) {
 }
 
 // Masks returns the ports in a group's masks after Join, ascending. Of the n cables of a link,
-// sorted by port of the lower switch, it takes number cable modulo n.
+// sorted by port of the lower switch, it takes the one of index cable modulo n.
 func (w *TreeWalk) Masks(t *SpanningTree, g *Group, cable int) []fabric.PortID {
 	f := t.Fabric
 	ports := make([]fabric.PortID, 0, len(g.Receivers)+2*len(w.Links))

@@ -22,13 +22,14 @@ import (
 // whatever the groups are. Every switch has at most one parent, so the tree is exact for every
 // sender.
 //
-// The tree has few links. Among equals it is shallow, and with Options.Balance it takes links
-// that few trees before it took. Only switches above all members can be its top; those with
-// the least sum of distances to the members are tried. Then the members, in the up*/down*
-// order, join the tree one by one, on a shortest upward path. (Takahashi and Matsuyama, An
-// Approximate Solution for the Steiner Problem in Graphs, 1980, take the nearest first, which
-// is much the same in an order that grows by distance.) A mask has only ports with receivers
-// behind them.
+// The tree has few links. Among equals it is shallow, and with Options.Balance it takes links that
+// few trees before it took.
+//
+// Only switches above all members can be its top; those with the least sum of distances to the
+// members are tried. Then the members, in the up*/down* order, join the tree one by one, on a
+// shortest upward path. (Takahashi and Matsuyama, An Approximate Solution for the Steiner Problem
+// in Graphs, 1980, take the nearest first, much the same in an order by distance.) A mask has only
+// ports with receivers behind them.
 //
 // Without Options.Balance a group's tree depends on no other group.
 type UpdnTree struct {

@@ -65,7 +65,7 @@ func (u UnionTurns) draft(ctx context.Context, r *lft.Routing, groups []Group, _
 // turnSet is the channel dependencies of unicast packets between CAs.
 type turnSet struct {
 	words int
-	bits  []uint64 // by PortID of a switch: bits of output ports of the next switch that packets take
+	bits  []uint64 // by PortID of a switch: the output ports that packets take at the next switch, as bits
 }
 
 func newTurnSet(r *lft.Routing) *turnSet {
@@ -153,8 +153,8 @@ func (w *turnTree) growTree(g *Group, sender fabric.PortID) (ports []fabric.Port
 	return nil, reason
 }
 
-// attempt joins the switches of the ports in order to the tree. It returns the index of the first
-// that finds no way, or -1.
+// attempt joins the switches of the ports, as order lists them, to the tree. It returns the index
+// of the first port without a way, or -1.
 func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed int) {
 	text.Fill(w.by, fabric.NoPort)
 	w.nodes = append(w.nodes[:0], root)
@@ -166,8 +166,8 @@ func (w *turnTree) attempt(root fabric.NodeID, order []fabric.PortID) (failed in
 	return -1
 }
 
-// join searches from all switches of the tree for a shortest way to switch to, and adds it. It
-// returns false if there is none.
+// join adds a shortest way from any switch of the tree to another switch (to). It returns false if
+// there is none.
 func (w *turnTree) join(root, to fabric.NodeID) bool {
 	text.Fill(w.from, fabric.NoPort)
 	w.queue = w.queue[:0]

@@ -12,9 +12,9 @@ import (
 
 // item is a set of senders that share masks.
 type item struct {
-	// from has, for each switch with senders, the port where packets of one
-	// sender come in. Packets of its other senders leave by the same ports,
-	// except each sender's own.
+	// from has, for each switch with senders, the port where packets of one sender come in.
+	// Packets of the switch's other senders leave by the same ports, except each sender's
+	// own.
 	from    []fabric.PortID
 	senders []fabric.PortID
 	ports   []fabric.PortID // the masks, ascending

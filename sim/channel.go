@@ -41,7 +41,7 @@ func (s *Sim) unqueue(b int32) {
 	}
 }
 
-// nextVL returns the VL after that which port pt served last; there it begins to look for packets.
+// nextVL returns the VL where port pt begins to look for packets: the one after the VL served last.
 func (s *Sim) nextVL(pt *port) int32 {
 	if vl := int32(pt.vl) + 1; vl < s.vls {
 		return vl
@@ -80,8 +80,8 @@ func (s *Sim) sender(channel int32) (fabric.PortID, fabric.VL) {
 	return fabric.PortID(s.to[channel/s.vls]), fabric.VL(channel % s.vls)
 }
 
-// enter appends cell c to the buffer of channel to. Its flits take room there
-// from now on, while they are still on the cable.
+// enter appends cell c to the buffer of a channel (to). The flits take room there from now on,
+// while they are still on the cable.
 func (s *Sim) enter(c, to, flits int32) {
 	s.counts.FlitHops += int64(flits)
 	in := &s.channels[to]
@@ -97,7 +97,8 @@ func (s *Sim) enter(c, to, flits int32) {
 	in.tail = c
 }
 
-// makeRoom frees flits of buffer in at time at, and sends the credit to the sender.
+// makeRoom frees flits of the buffer of channel in; the
+// credit for the sender leaves at time at.
 func (s *Sim) makeRoom(in, flits int32, at Time) {
 	o := &s.channels[in]
 	o.used -= flits
@@ -145,8 +146,8 @@ func (s *Sim) overdrawn(o *channel) {
 	s.fail(s.conservation("%d credits for a buffer of %d flits", o.credits, s.cfg.BufferFlits))
 }
 
-// collectCredits adds the credits that have arrived by now. If the channel still has fewer than
-// need, later credits get events, as a packet waits for them.
+// collectCredits adds the credits that have arrived by now. If the channel still has fewer credits
+// than need, later ones get events, as a packet waits for them.
 func (s *Sim) collectCredits(channel, need int32) {
 	o := &s.channels[channel]
 	for o.dueFlits != 0 {
@@ -172,7 +173,7 @@ func (s *Sim) collectCredits(channel, need int32) {
 	}
 }
 
-// addBranch adds a branch to cell c, which leaves by a port on channel out.
+// addBranch adds to cell c a branch that leaves by a port on channel out.
 func (s *Sim) addBranch(c, port, out int32) {
 	b := s.branches.get()
 	ce := &s.cells.items[c]

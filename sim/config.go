@@ -38,8 +38,8 @@ func (w *word[N]) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Copying is how a switch sends a packet to several ports, with the names of verify. It also
-// determines how a packet with only one output port waits for this port.
+// Copying is how a switch sends a packet to several ports, with the names in package verify. It
+// also determines how a packet with only one output port waits for this port.
 type Copying = word[copyings]
 
 type copyings struct{}
@@ -72,7 +72,7 @@ const (
 	// one, as they become free. verify does not check it, and a check for
 	// Wormhole is not enough: a worm that holds a channel and waits for another
 	// may close cycles that Wormhole cannot. Tables without findings for
-	// verify's Wormhole and for its LockStep have never deadlocked here
+	// verify's Wormhole and LockStep have never deadlocked here
 	// (TestRandomRoutings), which is no proof.
 	GreedyWormhole
 )
@@ -100,8 +100,8 @@ const (
 )
 
 // Choice is how a switch chooses the output port of a packet whose adaptive entry is
-// Free. It compares the static port and those ports of the group that have a cable
-// and a VL for the packet. Among ports equal in both measures it takes the static
+// Free. It compares the static port and those ports of the group that have a cable and
+// a VL for the packet. Among ports with equal queues and credits it takes the static
 // port, or else the next port above the static one, and after the highest port the
 // lowest.
 //
@@ -171,13 +171,13 @@ type Config struct {
 	FullChecks int
 }
 
-// PortBuffer is the bytes of buffer that a switch port has by Defaults, for all VLs
-// together: 1024 credits. It is an estimate, since vendors publish no sizes. The closest
-// public figure is Mellanox's own model of its switches, the InfiniBand Flit Level Model for
-// OMNeT++ (2004-2013): modules.ini gives an input buffer of InfiniScale IV 1000 flits in
-// all, and examples set ibuf.totalBufferSize to 1000 credits a port, which lanes share. A
-// credit is 64 bytes (IBA 7.9). Its authors warn that parameters are not exactly those of
-// products.
+// PortBuffer is the bytes of buffer that a switch port has by Defaults, for
+// all VLs together: 1024 credits. It is an estimate: vendors publish no sizes.
+// The closest is Mellanox's model of its switches, the InfiniBand Flit Level
+// Model for OMNeT++ (2004-2013): modules.ini gives an input buffer of
+// InfiniScale IV 1000 flits in all, and examples set ibuf.totalBufferSize to
+// 1000 credits a port, which lanes share. A credit is 64 bytes (IBA 7.9). The
+// model's authors warn that products differ.
 const PortBuffer = 64 << 10
 
 // Defaults returns typical hardware: links at the rates of the fabric, packets of 4 KB, 100 ns in a
@@ -210,8 +210,8 @@ func (c *Config) PacketBuffers(n, bytes int) {
 // flits returns how many flits hold some bytes.
 func (c *Config) flits(bytes int) int { return (bytes + c.FlitBytes - 1) / c.FlitBytes }
 
-// maxBytes bounds packets, and buffers in bytes. It is far above any
-// hardware, and small enough that no sum overflows.
+// maxBytes bounds packets, and buffers in bytes. No hardware comes near it, and no sum
+// overflows.
 const maxBytes = 1 << 30
 
 // check returns an error if c is not valid.

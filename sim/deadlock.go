@@ -40,8 +40,8 @@ const (
 type Wait struct {
 	Src  fabric.GUID `json:"src"` // of the packet's sender: the CA or router
 	DLID fabric.LID  `json:"dlid"`
-	// For is the channel for which it waits or, if Starved, by which it arrives.
-	// Its LID is the DLID of the next Wait's packet.
+	// For is the channel for which the packet waits or, if Starved, by which it arrives. Its
+	// LID is the DLID of the next Wait's packet.
 	For    Hop    `json:"for"`
 	Reason Reason `json:"reason"`
 }
@@ -139,8 +139,8 @@ func (s *Sim) deadlock() error {
 }
 
 // findMovable finds the buffers whose first packets can leave, now or later: all packets that they
-// wait for can leave or, for a packet that chooses again, one of them. Of the other packets each
-// waits for another of them, so these have a cycle. It takes O(waits).
+// wait for can leave or, for a packet that chooses again, one of them. Each of the other packets
+// waits for another of them, so they have a cycle. It takes O(waits).
 func (g *waitGraph) findMovable() {
 	n := len(g.s.channels)
 	g.movable = make([]bool, n)
@@ -235,7 +235,7 @@ func (g *waitGraph) branchWaits(b, flits int32) {
 		if next := s.choose(o); next != b {
 			first := &s.branches.items[next]
 			if s.cfg.Copying == Independent && g.full(o, s.cells.items[first.cell].flits) {
-				g.add(br.out, br.out, NoRoom) // a copy that waits for nothing else is in the way
+				g.add(br.out, br.out, NoRoom) // the copy whose turn it is waits only for room
 			} else {
 				g.add(br.out, first.in, Behind)
 			}

@@ -21,7 +21,7 @@ type Job struct{ Parts []Part }
 type Part struct {
 	Program *traffic.Program
 	Ports   []fabric.PortID // by rank; ranks may share a port
-	Hosts   []int32         // by rank: ranks of one host exchange messages in no time, without the fabric
+	Hosts   []int32         // by rank: its host; ranks of one host exchange messages in no time, without the fabric
 	// Nodes is how many ranks, the last ones, are switches. Such a rank sends by its port, among the
 	// packets that the switch forwards, and receives at port 0, at any rate.
 	Nodes int
@@ -41,8 +41,8 @@ type MulticastTo struct {
 type Jobs struct {
 	Jobs []Job
 	// Background is the bytes that all ports of CAs and routers with a LID send to each other, in
-	// packets of an MTU at random times. The rate is such that they take as long as the slowest job
-	// does on a crossbar, but at most that of links. It lasts until all jobs are done.
+	// packets of an MTU at random times. The rate is such that the bytes take as long as the slowest
+	// job on a crossbar, but at most the rate of links. It lasts until all jobs are done.
 	Background float64
 	Seed       uint64 // of Background
 	SLs        int    // as in Traffic
@@ -50,7 +50,7 @@ type Jobs struct {
 
 // JobsDone is the result of RunJobs.
 type JobsDone struct {
-	Jobs []JobDone // as in Jobs
+	Jobs []JobDone // in the order given
 	// Waits tells how long packets of jobs waited and for what, from samples at many moments, in the
 	// order of job, port and By. It is nil with flits.
 	Waits []Waited
@@ -218,7 +218,8 @@ func newPart(s *Sim, part *Part, job int) (p jobPart, err error) {
 	return p, nil
 }
 
-// count adds a part's messages to out, and their bytes to bytes, by port sent and received.
+// count adds a part's messages and their bytes to out, and to bytes what each port sends and
+// receives.
 func (p *jobPart) count(out *JobDone, bytes map[fabric.PortID]*[2]int64) {
 	add := func(port fabric.PortID, way int, n int64) {
 		if bytes[port] == nil {
@@ -273,7 +274,7 @@ func (d *jobsDriver) prepareNoise(s *Sim, slowest Time) {
 	n := len(d.noise.hosts)
 	d.noise.sent, d.noise.stands = make([]int, n), make([]bool, n)
 	if d.Background > 0 && n > 1 {
-		least := Time(0) // no link carries more
+		least := Time(0) // time of a message on the slowest link
 		for _, p := range d.noise.hosts {
 			least = max(least, takes(int32(d.noise.bytes+s.cfg.HeaderBytes), s.ports[p].rate))
 		}
@@ -323,7 +324,7 @@ func (d *jobsDriver) send(s *Sim, host int) {
 	d.next(s, host)
 }
 
-// sl returns the SL of the next message of a port.
+// sl returns the SL of the next message of a rank at port p.
 func (d *jobsDriver) sl(p fabric.PortID, rank int) fabric.SL {
 	if d.SLs == 0 {
 		return PathSL

@@ -126,7 +126,7 @@ type Summary struct {
 	Max   float64  `json:"max"`
 }
 
-// summary returns nil without observations.
+// summary returns nil without observations; if closed is set, Error is nil.
 func (l *Latency) summary(closed bool) *Summary {
 	if l.Count == 0 {
 		return nil

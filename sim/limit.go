@@ -86,7 +86,7 @@ type limits struct {
 	s       *Sim
 	hosts   []fabric.PortID
 	from    Time
-	busy    []Time // by port, when sampling began
+	busy    []Time // by port: Load.Busy when sampling began
 	samples int
 	step    Time // between samples
 	// Time of all hosts together, by samples.
@@ -341,14 +341,14 @@ type waitCounter struct {
 	looked, events int64
 }
 
-// Samples may look at one packet for each event, which is about a third of a simulation's work, and
-// at 4 million more. Beyond that the step grows.
+// Samples may look at one packet for each event, about a third of a simulation's work, and at 4
+// million more. Beyond that the step grows.
 const (
 	looksPerEvent = 1
 	freeLooks     = 1 << 22
 )
 
-// isCostly returns true if samples have looked at too many packets since it last did.
+// isCostly returns true if samples have looked at too many packets since it last returned true.
 func (w *waitCounter) isCostly() bool {
 	events := w.s.counts.Events
 	if w.looked <= freeLooks+looksPerEvent*(events-w.events) {

@@ -38,10 +38,10 @@ type Reordering struct {
 	Share           float64 `json:"share"`
 	Flows           int64   `json:"flows"`              // flows with packets
 	OutOfOrderFlows int64   `json:"out_of_order_flows"` // flows with packets out of order
-	// Behind is the most places that a packet was behind the highest place arrived in its flow.
+	// Behind is the most places by which a packet came after a later packet of its flow.
 	Behind int64 `json:"max_behind"`
-	// Late has, for each packet out of order, how long its flow had missed a packet when it arrived:
-	// so long a receiver that wants order held packets back.
+	// Late is how long, for each packet out of order, its flow had missed a packet when it arrived:
+	// the time for which a receiver that wants order holds packets back.
 	Late *Summary `json:"late_ns,omitempty"`
 }
 
@@ -57,7 +57,7 @@ type flowKey struct {
 type flow struct {
 	sent, arrived int64
 	next          int64 // 1 + the highest place that arrived
-	gap           Time  // since when arrived has been below next
+	gap           Time  // time since which arrived is below next
 	late          bool  // some packet was out of order
 }
 

@@ -43,7 +43,7 @@ func (net *Network) VLs() int {
 	return max(1, net.SL2VL.VLs())
 }
 
-// Driver makes traffic, and is told of deliveries.
+// Driver makes traffic, and gets all deliveries.
 type Driver interface {
 	// Wake is called at the time given to Sim.Wake, with the same id.
 	Wake(s *Sim, id int64)
@@ -115,8 +115,8 @@ type hub struct {
 	base, end int32            // ports from base to end-1
 }
 
-// port has what sim needs to send by a port; with a little of the port at the other end, a
-// hop needs one cache line.
+// port has what sim needs to send by a port. With some fields of the port at the other end, it is
+// all that a hop needs, in one cache line.
 type port struct {
 	rate    int64 // 1/1024 ps a byte
 	freeAt  Time  // when the last packet sent has left

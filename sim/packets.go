@@ -279,8 +279,8 @@ func (s *Sim) move(c, port, out int32) {
 	s.push(s.events.now+s.hop, evReady, copied, out)
 }
 
-// relay sends the last copy of a cell's packet, which has no branch, and takes it out of its
-// buffer. It moves the cell itself, which is faster than move: most of a simulation's time is spent
+// relay sends the last copy of a cell's packet, which has no branch, and takes it out of
+// its buffer. It moves the cell itself, faster than move: most of the time is spent
 // here.
 func (s *Sim) relay(c int32, ce *cell, port int32, pt *port, out int32) {
 	in, next, flits := ce.in, ce.next, ce.flits
@@ -333,7 +333,7 @@ func (p *port) carry(bytes int32, took, left Time, vl uint8) {
 	p.load.Busy += took
 }
 
-// sink lets a packet whose tail leaves a port at time left arrive at the end port behind.
+// sink sends a packet to the end port behind a port, which the packet's tail leaves at time left.
 func (s *Sim) sink(packet int32, pt *port, port, flits int32, left Time) {
 	if pt.to != port {
 		left += s.cfg.WireDelay
@@ -374,8 +374,8 @@ func (s *Sim) depart(c int32, at Time) {
 	}
 }
 
-// vacate frees the room of a buffer's first cell, some flits, at time at, now or later, when the
-// tail of its last copy leaves. Cell next is then the first.
+// vacate takes the first cell, of some flits, out of buffer in when the tail of its last copy
+// leaves: at time at, now or later. From then on cell next is the first.
 func (s *Sim) vacate(in, next, flits int32, at Time) {
 	s.makeRoom(in, flits, at)
 	lane := &s.channels[in]

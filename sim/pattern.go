@@ -92,8 +92,8 @@ func Shift(by int) Pattern {
 	}}
 }
 
-// HotSpot sends a share of all messages, 0 to 1, to one host, and the others, like all messages of
-// that host, as Uniform does.
+// HotSpot sends a share of all messages, 0 to 1, to one host. The rest, and all messages of that
+// host, go as in Uniform.
 func HotSpot(host int, share float64) Pattern {
 	return Pattern{fmt.Sprintf("hot-spot:%d:%g", host, share), func(n int, _ uint64) (Receivers, error) {
 		if host < 0 || host >= n || !(share >= 0 && share <= 1) {
@@ -203,7 +203,8 @@ func orderByLeaf(f *fabric.Fabric, list []fabric.PortID) {
 	})
 }
 
-// SourceCount returns how many of some hosts that may send to groups do so; 0 is all, as is nil.
+// SourceCount returns, given how many hosts may send to groups, how many do. 0 is all; so is a nil
+// SourceCount.
 type SourceCount func(senders int) int
 
 // ParseSources reads "all", "one", a number of hosts, or a share such as "40%".

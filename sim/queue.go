@@ -31,7 +31,7 @@ const (
 	evBegin                      // cell a, which has been routed, is first in its buffer
 	evAsk                        // the tail of branch a can keep up with its port from now on
 	evFree                       // port a has sent a packet, and branches wait for the port
-	evCredit                     // output channel b gets a more flits of room
+	evCredit                     // output channel b gets room for more flits, a in number
 	evArbitrate                  // port a chooses a branch
 	evDeliver                    // packet a has arrived at port b
 	evWake                       // for the driver: a and b are the halves of its id
@@ -43,12 +43,13 @@ const (
 // buckets is the number of buckets in a queue's wheel, a power of two.
 const buckets = 4096
 
-// queue is a priority queue of events ordered by time, then by order of
-// pushes: a calendar queue (Brown, CACM 1988). The events of one turn of its
-// wheel are in buckets, with a bit for each bucket that has events. Later
-// events are in a heap. A bucket is sorted when its time comes. Push and pop
-// take constant time on average if delays are alike, and allocate nothing
-// once the arrays have grown. The width of buckets does not change the order.
+// queue is a priority queue of events ordered by time, then by order of pushes: a calendar
+// queue (Brown, CACM 1988). The events of one turn of its wheel are in buckets, with a bit for
+// each bucket that has events. Later events are in a heap. A bucket is sorted when its time
+// comes.
+//
+// Push and pop take constant time on average if delays are alike, and allocate nothing once the
+// arrays have grown. The width of buckets does not change the order.
 //
 // Only the heap needs sequence numbers. A bucket keeps events in the order of
 // pushes: events of the heap move to it once it is within the turn, before
@@ -65,7 +66,7 @@ type queue struct {
 	free  int32                // first unused node
 	nodes []linked             // pool
 	far   graph.Heap[later]    // events a turn or more ahead
-	seq   uint64               // of the last push to it
+	seq   uint64               // of the last push to far
 	full  [buckets / 64]uint64 // a bit for each bucket that has events
 	last  [buckets]int32       // by bucket: its events, the last pushed first
 }

@@ -81,9 +81,9 @@ type JobWaits struct {
 	Packets float64 `json:"packets"`
 }
 
-// JobResult returns the result of job k. It compares it with the job alone and with the first
-// routing; alone and first are nil if there are none. m and alone are nil if the run ended with a
-// deadlock. names are as for WaitsOf.
+// JobResult returns the result of job k, compared with the job alone and with the first routing;
+// alone and first are nil without these. m and alone are nil if the run ended with a deadlock.
+// names are as for WaitsOf.
 func (m *JobsDone) JobResult(f *fabric.Fabric, names []string, k int, alone *JobsDone, first []JobResult) JobResult {
 	j := JobResult{Job: names[k], By: []WaitedBy{}}
 	if m != nil {
@@ -124,8 +124,8 @@ func MeanOfJobs(list, first []JobResult) (slowdown, gain float64) {
 	return math.Exp(slowdown / n), math.Exp(gain/n) - 1
 }
 
-// WaitsOf lists the jobs for whose packets those of a job waited, the longest waits first. names
-// are those of all jobs, then of the background.
+// WaitsOf lists the jobs that packets of a job waited for, the longest waits first. names are
+// those of all jobs, then of the background.
 func (m *JobsDone) WaitsOf(f *fabric.Fabric, names []string, job int) (list []WaitedBy) {
 	total := Time(0)
 	by, most, at := make([]Time, len(names)), make([]Time, len(names)), make([]fabric.PortID, len(names))

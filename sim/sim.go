@@ -3,18 +3,19 @@
 // shows what a routing, virtual lanes or multicast gain, and knows no routing
 // engine. It makes no promise to other modules.
 //
-// The model is event-driven. A link has a rate and a delay; a switch has an
-// input buffer for each port and VL, of a stated number of flits, and takes a
-// time to route. Flow control is by credits for each VL. Packets of one VL stay
-// in order, and only the first packet of a buffer can leave it. Switching is
-// virtual cut-through as on InfiniBand, or wormhole flit by flit: see Copying.
-// Switches with adaptive tables choose among the ports of a group: see Choice.
-// Hosts send from one queue for each VL, and receive at any rate.
+// The model is event-driven. A link has a rate and a delay; a switch has an input buffer for
+// each port and VL, of a stated number of flits, and takes a time to route.
 //
-// Times are integers, in picoseconds. Events of one moment come in the order in
-// which they were made, so a simulation depends on its input alone. Nothing is
-// allocated once the arrays have grown to the number of packets that are under
-// way.
+// Flow control is by credits for each VL. Packets of one VL stay in order, and only the
+// first packet of a buffer can leave it. Switching is virtual cut-through as on InfiniBand,
+// or wormhole flit by flit: see Copying. Switches with adaptive tables choose among the
+// ports of a group: see Choice. Hosts send from one queue for each VL, and receive at any
+// rate.
+//
+// Times are integers, in picoseconds. Events of one moment come
+// in the order in which they were made, so a simulation depends
+// on its input alone. Nothing is allocated once the arrays have
+// grown to the number of packets under way.
 package sim
 
 import (
@@ -218,8 +219,8 @@ func (s *Sim) sendFrom(m Message) error {
 		m.Bytes = min(left, size)
 		i := s.packets.get()
 		bytes := m.Bytes + s.cfg.HeaderBytes
-		// We set fields one by one, here and elsewhere: a composite literal is first made
-		// on the stack and then copied in larger pieces, for which the processor waits.
+		// Fields are set one by one, here and elsewhere: a composite literal is made on the stack, then
+		// copied in larger pieces, for which the processor waits.
 		p := &s.packets.items[i]
 		p.msg.Src, p.msg.DLID, p.msg.SL, p.msg.Flow, p.msg.Bytes, p.msg.Tag = m.Src, m.DLID, m.SL, m.Flow, m.Bytes, m.Tag
 		p.bytes, p.flits = int32(bytes), int32(s.cfg.flits(bytes))
@@ -285,10 +286,10 @@ func (s *Sim) inject(i int32) {
 	}
 }
 
-// Run handles all events up to the time until, which then is Now. It returns
-// a *DeadlockError if packets wait for each other in a cycle, which ends the
-// simulation, a *ConservationError if the simulator itself is wrong, or ctx's
-// error.
+// Run handles all events up to time until, and sets Now to it. It
+// returns a *DeadlockError if packets wait for each other in a
+// cycle, which ends the simulation, a *ConservationError if the
+// simulator itself is wrong, or ctx's error.
 func (s *Sim) Run(ctx context.Context, until Time) error {
 	if s.broken != nil {
 		return s.broken
@@ -345,7 +346,7 @@ func (s *Sim) run(ctx context.Context, until Time) error {
 	}
 }
 
-// end is called when no event is left up to until. It finds a deadlock, or counts all again.
+// end is called when no event is left up to time until. It finds a deadlock, or counts all again.
 func (s *Sim) end(until Time) error {
 	if until != Forever {
 		s.events.now = max(s.events.now, until)

@@ -48,8 +48,8 @@ type Traffic struct {
 	// none. Trees has the senders, the receivers and the MLID of each.
 	Multicast float64
 	Trees     []mft.Tree
-	// Sources is how many of the hosts that may send to groups do so; 0 is all.
-	// They are drawn by Seed; a smaller number draws some of those of a larger one.
+	// Sources is how many of the hosts that may send to groups do so; 0 is all. They are drawn by
+	// Seed; a smaller number draws a part of what a larger one draws.
 	Sources int
 	// Repeat replaces a message to a group by a unicast message to each receiver, by
 	// ascending LIDs: the comparison of the mesh papers (X19). Trees then need no MLID.
@@ -58,8 +58,8 @@ type Traffic struct {
 	// and the message's (X16). With Repeat each unicast message counts. 0 means
 	// path SLs for unicast, and the SLs of trees for multicast.
 	SLs int
-	// Flows is the number of flows from a host to each other: its k-th message
-	// is in flow k mod Flows. 0 is 1.
+	// Flows is the number of flows from one host to another: a host's
+	// k-th message is in flow k mod Flows. 0 is 1.
 	Flows int
 	Seed  uint64
 }
@@ -309,14 +309,14 @@ func (o *open) sendGroup(s *Sim, m Message, i int, tree int32) {
 	}
 }
 
-// fly begins to follow a message to some receivers, by its number of copies; it returns the tag.
+// fly begins a flight of a message, of which copies are to arrive, and returns the tag.
 func (o *open) fly(s *Sim, copies int, multi bool) int64 {
 	k := o.flights.get()
 	o.flights.items[k] = flight{s.Now(), int32(copies), multi, s.Now() >= o.warm}
 	return int64(k)
 }
 
-// send sends a message of host i, which copies receivers get.
+// send sends a message of host i; copies is the number of its receivers.
 func (o *open) send(s *Sim, m Message, i, copies int) {
 	if o.SLs > 0 {
 		h := &o.sources[i]
@@ -433,8 +433,8 @@ func (o *open) meanGap() float64 {
 	return 1 / rate
 }
 
-// result returns the measurement. If it lacks the wanted precision, it is
-// saturated if more than crowded packets wait at hosts.
+// result returns the measurement. If it lacks the wanted precision, it is saturated if
+// more packets wait at hosts than crowded.
 func (o *open) result(s *Sim, stop Stop, crowded int64) *Measured {
 	m := o.out
 	m.Time, m.Counts, m.Reordering = s.Now(), s.Counts(), s.Reordering()
@@ -466,12 +466,12 @@ func (o *open) shares(warm Time) {
 	}
 }
 
-// Burst measures a closed loop: at time 0 every host sends the given number of
-// messages, and the measurement ends when all have arrived. Messages are as in open
-// loop, except that a host takes the groups to which it may send in turn. Hosts
-// begin in the order of Traffic.Hosts. With Traffic.Multicast 1, Sources 1 and one
-// message it is one multicast, and Measured.Time is how long the last receiver waits
-// for it.
+// Burst measures a closed loop: at time 0 every host sends the given number
+// of messages, and the measurement ends when all have arrived. Messages are
+// as in open loop, except that a host takes the groups to which it may send
+// in turn. Hosts begin in the order of Traffic.Hosts. With
+// Traffic.Multicast 1, Sources 1 and one message it is one multicast, and
+// Measured.Time the wait of the last receiver.
 //
 // Latencies count from time 0. Offered and Accepted are the bytes that were sent and that arrived
 // as shares of what the hosts' links carry in the whole time. maxTime, if not 0, ends what would

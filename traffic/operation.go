@@ -15,9 +15,9 @@ import (
 type Operation struct {
 	// Pattern returns the pattern of n ranks, or why n ranks cannot have one.
 	Pattern func(n int) (Pattern, error)
-	// Share is the part of the data in one unit of the pattern of n ranks. Data is counted as in
-	// nccl-tests: in an all-gather, all that a rank has at the end; in an all-to-all, all that it
-	// sends.
+	// Share is the part of the data in one unit of the pattern of n ranks.
+	// Data is counted as in nccl-tests: in an all-gather, all that a rank has
+	// at the end; in an all-to-all, what it sends.
 	Share func(n int) float64
 
 	AllReduce bool // each rank gets the sum of the data of all
@@ -40,7 +40,7 @@ func Parse(name string) (Operation, error) {
 
 func parse(name string) (Operation, error) {
 	whole := func(float64) float64 { return 1 }
-	once := func(n float64) float64 { return (n - 1) / n } // around a ring, up to one step
+	once := func(n float64) float64 { return (n - 1) / n } // a rank of a ring sends n-1 of n parts
 	kind, rest, has := strings.Cut(name, ":")
 	switch name {
 	case "allreduce-ring":
@@ -96,8 +96,8 @@ func always(p Pattern, share func(n float64) float64, steps func(w *Writer, n in
 	}, nil
 }
 
-// parseHalo reads the sides of a grid. If has is false, Dims chooses three sides. The data is what
-// a rank sends to one neighbor.
+// parseHalo reads the sides of a grid. If has is false, no grid is given: Dims chooses three sides.
+// The data is what a rank sends to one neighbor.
 func parseHalo(grid string, has bool) (Operation, error) {
 	var dims []int
 	product := 1
@@ -182,7 +182,8 @@ func permutation(n int, seed uint64) Pattern {
 	return fromOne("permutation", func(_, dst int) int { return senders[dst] })
 }
 
-// ToStorage has all ranks but the last few send to each of those; the data is what a rank sends.
+// ToStorage has all other ranks send to each of the last few; the data is what a rank
+// sends.
 func ToStorage(few int) Operation {
 	toLast := Pattern{"to-storage", func(n, dst int) iter.Seq2[int, int64] {
 		if dst < n-few {

@@ -36,14 +36,14 @@ func (p *Program) After(i int) []int32 { return p.after[p.start[i]:p.start[i+1]]
 type Writer struct {
 	// Multicast lets broadcasts and all-gathers send each part once, to all ranks by multicast.
 	Multicast bool
-	// Tree lets all-reduces add up along it; nil leaves them their own messages.
+	// Tree is the tree along which all-reduces add up; nil leaves them rings and trees of their own.
 	Tree *Reduction
 
 	p       *Program
 	limit   int       // most messages
 	ready   []int32   // by rank: the message that its next operation waits for, or none
 	members []int32   // ranks of the operation that is being written
-	over    [][]int32 // messages that last recorded
+	over    [][]int32 // by rank: messages recorded by method last
 }
 
 // none is no message, or no rank.
@@ -134,7 +134,7 @@ func (w *Writer) last(src, dst int, message int32) {
 	w.over[b] = append(w.over[b], message)
 }
 
-// finish ends an operation: at each rank the next waits for the messages that last recorded.
+// finish ends an operation: at each rank the next one waits for the messages in w.over.
 func (w *Writer) finish() {
 	for _, r := range w.members {
 		if len(w.over[r]) > 0 {
@@ -155,7 +155,7 @@ func (w *Writer) finishAll(messages []int32) {
 // part returns the size of part i if bytes are divided into n parts.
 func part(bytes int64, n, i int) int64 { return parts(bytes, n, i+1) - parts(bytes, n, i) }
 
-// parts returns the size of the first few of n parts, rounded down.
+// parts returns the size of parts 0 to few-1 of n, rounded down.
 func parts(bytes int64, n, few int) int64 {
 	hi, lo := bits.Mul64(uint64(bytes), uint64(few))
 	share, _ := bits.Div64(hi, lo, uint64(n))
@@ -316,7 +316,7 @@ func (w *Writer) tree(n, tree int, data int64, pieces int) {
 // parent, piece by piece.
 type Reduction struct {
 	Parent []int32 // by rank: a higher one; None for roots and for ranks outside the tree
-	Roots  []int32 // the first receives all data; then each sends the sum by multicast, and reaches some ranks
+	Roots  []int32 // the first adds up all data; then each sends the sum to some ranks by multicast
 }
 
 const (
@@ -399,7 +399,8 @@ func (w *Writer) gather(n int, size int64) {
 	}
 }
 
-// multicast lets the first few ranks send to all. It returns false if n > 1 without Multicast.
+// multicast has ranks 0 to few-1 send to all n. It returns false if n > 1 and Multicast is not
+// set.
 func (w *Writer) multicast(n int, bytes func(rank int) int64, few int) bool {
 	if !w.Multicast || n < 2 {
 		return n < 2
@@ -441,8 +442,8 @@ func (w *Writer) begin(n int) []int32 {
 	return list
 }
 
-// exchange adds a step in which each rank sends by places ahead. begin has, by rank, the message
-// for which the step waits; it is set to the one for which the next step waits.
+// exchange adds a step in which rank r sends to rank r+by, modulo n. The step waits, at each rank,
+// for the message in begin; exchange puts there the one for which the next step waits.
 func (w *Writer) exchange(begin []int32, by int, bytes func(dst int) int64) {
 	n := len(begin)
 	got := make([]int32, n)

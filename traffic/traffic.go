@@ -180,8 +180,8 @@ func treeNeighbors(n, tree, rank int) (parent int, children []int) {
 
 // placeNeighbors returns the parent of a place in the first tree, none for place 0, and its
 // children. Places number a complete binary tree from left to right: the more low bits are 0, the
-// higher a place is. Place 0 is above its top. Places from n on are missing; those below them move
-// up.
+// higher a place is. Place 0 is above the top of the tree. Places from n on are missing; places
+// below a missing one move up.
 func placeNeighbors(n, place int) (parent int, children []int) {
 	low := place & -place
 	if place == 0 {

@@ -4,21 +4,21 @@ package verify
 // port. Whatever the switches choose, does every packet arrive, does none loop, and can the
 // channels that packets hold wait for each other in a cycle?
 //
-// The choices of a switch for a LID depend on the PLFT, which follows from the packet's input
-// port and SL, as its VL does. A node is a switch with those input ports whose packets it treats
-// alike. The choices for a LID make a graph of nodes. One search of it, with sets of ports as
-// bits, finds everything to be proven for the LID, in O(nodes x ports) for each LID and class of
-// SLs. LIDs behind one switch are searched together if all other switches make the same choices
-// for them.
+// The choices of a switch for a LID depend on the PLFT, which the switch selects by the
+// packet's input port and SL, as it does the VL. A node is a switch with a set of its input
+// ports, whose packets it treats alike. The choices for a LID make a graph of nodes. One search
+// of it, with sets of ports as bits, finds everything to be proven for the LID, in O(nodes x
+// ports) for each LID and class of SLs. LIDs behind one switch are searched together if all
+// other switches make the same choices for them.
 //
 // The channel dependency graph has an edge from every channel that some choice takes to every
 // channel that the packet may choose next. If it has no cycle, no sequence of choices deadlocks
 // (Dally and Seitz 1987). Otherwise there may be an escape. Take all channels that any choice
-// brings a packet to, with only their edges to static ports. If this graph has no cycle,
-// packets make progress as long as a blocked one is offered its static port again (after Duato,
-// A New Theory of Deadlock-Free Adaptive Routing in Wormhole Networks, IEEE TPDS 1993). A
-// packet of a state other than Free does not choose again: it has edges to all its choices in
-// both graphs.
+// brings a packet to, with only their edges to static ports. If this graph has no cycle, packets
+// make progress as long as a blocked one is offered its static port again (after Duato, A New
+// Theory of Deadlock-Free Adaptive Routing in Wormhole Networks, IEEE TPDS 1993). Under an entry
+// whose state is not Free a packet does not choose again: it has edges to all its choices in both
+// graphs.
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func (r *Result) AddAdaptive(choices *Result) {
 // behind it, or each of these LIDs if other switches choose differently for them. It
 // returns an error for tables of another fabric, or ctx's. It sets Adaptive, Findings,
 // Undecided (rules whose findings depend on unknown SLs or PLFTs of packets) and the
-// Certificate. That covers all choices, and management packets unless they add a credit
+// Certificate, which covers all choices, and management packets unless they add a credit
 // loop. Multicast packets are not followed: a Copying other than Independent, or a Buffer,
 // is an error.
 func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, error) {
@@ -80,8 +80,8 @@ func CheckAdaptive(ctx context.Context, s *state.State, opt Options) (*Result, e
 	return r, nil
 }
 
-// checkAdaptive is CheckAdaptive for one reading of unknown SLs: packets may have any SL or, if
-// certain is set, are left out.
+// checkAdaptive is CheckAdaptive where packets of unknown SL may have any SL or, if certain is set,
+// are left out.
 func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain bool) (*Result, *choicePlan, error) {
 	p, err := newChoicePlan(s, opt, certain)
 	if err != nil {
@@ -106,7 +106,7 @@ func checkAdaptive(ctx context.Context, s *state.State, opt Options, certain boo
 	return r, p, nil
 }
 
-// unowned lists the LIDs with an entry in some PLFT that no port has.
+// unowned lists the LIDs with an entry in some PLFT, but on no port.
 func (p *choicePlan) unowned() (list []fabric.LID) {
 	last := fabric.LID(0)
 	for _, t := range p.t.PLFTs {
@@ -156,7 +156,7 @@ func (p *choicePlan) slsUnknown() bool {
 	return slices.ContainsFunc(p.senders, func(x senderGroup) bool { return slices.Contains(x.row[1:], lft.UnknownSL) })
 }
 
-// doubt replaces all findings by undecided rules.
+// doubt removes all findings, and leaves their rules undecided.
 func (r *Result) doubt(reason string) {
 	for i := range r.Findings {
 		r.leave(reason, r.Findings[i].Rule)

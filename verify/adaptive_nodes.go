@@ -12,7 +12,7 @@ import (
 // which worker has which LIDs.
 type searcher struct {
 	*choicePlan
-	unicast, all *sharedGraph // dependencies: of packets between CA ports, and of others
+	unicast, all *sharedGraph // dependencies: of packets between CA ports; in all, of others
 	escape       bool         // dependencies on static ports only
 
 	// The search of w.dests: one LID, or several behind one switch with the same
@@ -21,9 +21,9 @@ type searcher struct {
 	dests   []dest
 	last    []uint64 // at the root: the ports to the owners
 	sets    []uint64 // by node reached, in words: the set of ports by which packets may leave
-	bind    []uint64 // likewise: the set of ports that they wait for; the same slice unless escape
+	bind    []uint64 // likewise: the set of ports for which packets wait; sets itself unless escape
 	order   []int32  // the nodes reached
-	fromCAs int      // how many of order packets from CAs reach; these are first
+	fromCAs int      // packets from CAs reach the first fromCAs of order
 
 	left []dest // LIDs of the unit still to search
 	same []bool // by index in left: can be searched with the first LID
@@ -163,7 +163,7 @@ func (w *searcher) choose(x int32) (ok bool) {
 		}
 	}
 	if tables > 1 {
-		copy(bind, set) // which PLFT's static port a packet is offered is not known
+		copy(bind, set) // it is not known which PLFT's static port packets are offered
 	}
 	return w.filter(x, set, bind) && ok && tables > 0
 }
@@ -197,7 +197,8 @@ func (w *searcher) addEntry(p *adaptive.PLFT, s int32, lid fabric.LID, set, bind
 	return ok && !g.beyond[group]
 }
 
-// filter drops ports that lose packets from the sets of node x; it returns false if there are any.
+// filter takes the ports that lose packets out of set and bind of node x. It returns false if there
+// were any.
 func (w *searcher) filter(x int32, set, bind []uint64) (ok bool) {
 	at := &w.c.nodes[x]
 	ok = true
@@ -257,7 +258,7 @@ func (w *searcher) arrives(x int32) bool {
 }
 
 // keepLive keeps the choices that lead to nodes from which packets can arrive. If the static port
-// is none of them, packets wait for all of them.
+// is not among these choices, packets wait for all of them.
 func (w *searcher) keepLive() {
 	s := w.nodes
 	w.order = append(w.order, s.reached.Order...)
@@ -325,8 +326,8 @@ func (w *searcher) addOf(g *sharedGraph, x int32) {
 	}
 }
 
-// addLanes adds the dependencies of channel ch, one of several VLs, that leads to node to, or to an
-// owner if to is below 0.
+// addLanes adds the dependencies of channel ch of g, which has several VLs. At the end of the
+// channel is node to, or an owner if to is below 0.
 func (w *searcher) addLanes(g *sharedGraph, ch int, to int32) {
 	if to < 0 {
 		g.take(ch)

@@ -27,8 +27,8 @@ type choicePlan struct {
 	units  [][]dest
 }
 
-// groupSets has the groups of a switch: the set of ports of each, and whether it has a port that
-// the switch lacks.
+// groupSets has, for each group of a switch, its set of ports, and
+// whether it names a port that the switch lacks.
 type groupSets struct {
 	ports  []uint64
 	beyond []bool

@@ -54,8 +54,8 @@ func (w *searcher) aim(lid fabric.LID) bool {
 	return ok
 }
 
-// searchFor searches the classes, for the LID of a finding, until packets of a sender reach a node
-// where is returns true. It returns the path to the nearest such node.
+// searchFor searches class by class, for the LID of a finding, until packets of a sender reach a
+// node for which function is returns true. It returns the path to the nearest such node.
 func (w *searcher) searchFor(f *Finding, from *senderGroup, is func(x int32) bool) (way []int32) {
 	w.aim(f.LID)
 	for _, w.c = range w.classes {
@@ -163,7 +163,8 @@ func (p *choicePlan) choiceText(at node, lid fabric.LID, num fabric.PortNum) str
 	return ""
 }
 
-// fate returns a port by which a node loses packets, the static one first, and describes how.
+// fate returns a port by which node x loses packets, if possible the
+// static one, and describes how it loses them.
 func (w *searcher) fate(x int32) (num fabric.PortNum, text string) {
 	at, d := w.c.nodes[x], &w.dests[0]
 	s := fabric.NodeID(at.s)
@@ -211,8 +212,8 @@ func (w *searcher) slName() string {
 	return fmt.Sprintf(" with SL %d", w.c.sl)
 }
 
-// judge reports the credit loops of all choices, and which rules have an escape. There must be a
-// credit loop.
+// judge reports the credit loops of all choices, and those without an escape. If there are none of
+// these, their rules are undecided. There must be a credit loop.
 func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) error {
 	n, copies := r.Adaptive, max(1, len(p.copies))
 	p.prove(r, union.unicast, false)
@@ -246,9 +247,9 @@ func (p *choicePlan) judge(ctx context.Context, r *Result, union *searched) erro
 	return nil
 }
 
-// holder returns channel a of a graph with the lowest LID of packets that hold a while they wait
-// for b, and how the switch chooses a; without a LID if there are none. If unicast is set, only
-// packets between CA and router ports count.
+// holder returns channel a of a graph as a Hop, with the lowest LID whose packets hold channel a
+// while they wait for channel b; the zero Hop if no packets do. If unicast is set, only packets
+// between CA and router ports count.
 func (w *searcher) holder(g *dependencyGraph, a, b int32, unicast bool) (h Hop) {
 	for lid := fabric.LID(1); lid <= w.f.MaxLID(); lid++ {
 		if w.aim(lid) && (w.dests[0].ca || !unicast) && w.holds(g, a, b, unicast, &h) {
@@ -258,8 +259,8 @@ func (w *searcher) holder(g *dependencyGraph, a, b int32, unicast bool) (h Hop) 
 	return h
 }
 
-// holds returns true, and sets h to channel a of a graph, if packets for the search's LID hold a
-// while they wait for b.
+// holds returns true if packets for the search's LID hold channel a of a graph while they wait for
+// channel b. Then it sets h to a.
 func (w *searcher) holds(g *dependencyGraph, a, b int32, unicast bool, h *Hop) bool {
 	lid := w.dests[0].lid
 	may := func(ch int32) bool {

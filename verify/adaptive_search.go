@@ -9,8 +9,8 @@ import (
 	"github.com/ibweave/ibweave/lft/adaptive"
 )
 
-// The tallies of a trouble: of packets from CA and router ports to a CA LID, and of management.
-// Each has its first sender.
+// The tallies of a trouble, two for pairs of a CA or router port and a CA LID, two for management
+// pairs. Each tally has its first sender.
 const (
 	tallyDead = iota
 	tallyLoop
@@ -42,7 +42,7 @@ func (p *choicePlan) run(ctx context.Context, escape bool) (*searched, error) {
 	return u, nil
 }
 
-// unit searches the LIDs of a unit.
+// unit searches the LIDs of a unit, see findUnits.
 func (w *searcher) unit(dests []dest) {
 	w.left = append(w.left[:0], dests...)
 	for len(w.left) > 0 {
@@ -127,9 +127,9 @@ func (w *searcher) flag() {
 	}
 }
 
-// bundle moves to the front the LIDs in left that can be searched with the first one, and counts
-// them. At the root their packets leave for the owner; elsewhere they have the same choices and
-// SLs. The root's own LID may join LIDs of CAs, since its packets add no other dependencies.
+// bundle moves the LIDs that can be searched with the first one to the front of w.left, and returns
+// their number. At the root their packets leave for the owner; elsewhere they have the same choices
+// and SLs. The root's own LID may join LIDs of CAs, since its packets add no other dependencies.
 func (w *searcher) bundle() int {
 	first := w.left[0]
 	if len(w.left) == 1 || !first.ca || first.root < 0 {
@@ -188,7 +188,7 @@ func (w *searcher) compare(plft int, s int32) (n int) {
 	choices, static := t.Row(fabric.NodeID(s)), t.Ports.Row(fabric.NodeID(s))
 	lid := w.left[0].lid
 	choice, port := choices[lid], static[lid]
-	var ports [4]uint64 // of the group, if it has the static port: which of these is static makes no difference
+	var ports [4]uint64 // of the first LID's group, if that has its static port: any may be static
 	if state, group := t.At(fabric.NodeID(s), lid); state != adaptive.Static && group >= 0 {
 		copy(ports[:], w.groups[s].ports[group*w.words:(group+1)*w.words])
 	}

@@ -24,8 +24,8 @@ const (
 	AdaptiveGroupOfOne     = "adaptive-group-of-one"
 )
 
-// AdaptiveTableRules lists the rules for adaptive tables themselves, whatever the paths of packets;
-// the gravest first.
+// AdaptiveTableRules lists the rules for adaptive tables by
+// themselves, without paths; the gravest first.
 var AdaptiveTableRules = ParseRules(adaptiveTableRuleTexts)
 
 //go:embed adaptive_table_rules.txt
@@ -58,7 +58,7 @@ func newCollector(list *[]Finding, limit int) *Collector {
 
 // CompareStatic compares the static ports of private LFT 0 with the forwarding tables of f in
 // ports, by the rule AdaptiveStaticDiffers. A switch without entries in t takes over those in
-// ports. It returns at most limit findings, in the order of switches; 0 stands for DefaultFindings.
+// ports. Results are as of CheckAdaptiveTables.
 func CompareStatic(f *fabric.Fabric, t *adaptive.Tables, ports *lft.Tables, limit int) []Finding {
 	var list []Finding
 	c := newCollector(&list, limit)
@@ -123,7 +123,7 @@ func (x *tableCheck) isUp(s fabric.NodeID, p fabric.PortNum) bool {
 	return p > 0 && p <= x.f.Node(s).NumPorts && x.f.Peer(x.f.Port(s, p)) != fabric.NoPort
 }
 
-// checkGroups checks the groups of a switch that entries use.
+// checkGroups checks those groups of a switch that entries use.
 func (x *tableCheck) checkGroups(s fabric.NodeID) {
 	var empty, single []int // numbers
 	var down adaptive.PortSet
@@ -191,7 +191,7 @@ func (x *tableCheck) checkStatic(s fabric.NodeID) {
 	}
 }
 
-// checkSelected finds private LFTs of a switch that no packets take.
+// checkSelected finds the private LFTs that no packets take at a switch.
 func (x *tableCheck) checkSelected(s fabric.NodeID) {
 	var selected [256]bool
 	for in := range int(x.f.Node(s).NumPorts) + 1 {
@@ -242,7 +242,7 @@ func (x *tableCheck) compareGroups() {
 // compareAlike compares the choices of switches whose cables lead to the same switches.
 func (x *tableCheck) compareAlike(list []fabric.NodeID) (uneven []Finding) {
 	best := make([]int, len(x.home))
-	most := make([]fabric.NodeID, len(best)) // a switch with best choices
+	most := make([]fabric.NodeID, len(best)) // by LID: a switch with the most choices
 	counts := make([][]int, len(list))
 	for k := range x.t.PLFTs {
 		clear(best)

@@ -16,7 +16,7 @@ import (
 const maxIdleNamed = 4
 
 // countBalance sets r.Balance by the routes on each channel between switches. It returns the
-// channels without routes, in the order of ports; none if no channel has any.
+// channels without routes, in the order of ports; none if no channel has routes.
 func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64) (idle []fabric.PortID) {
 	b := &r.Balance
 	var sum int64
@@ -62,10 +62,10 @@ func countBalance(r *Result, f *fabric.Fabric, routes func(fabric.PortID) int64)
 }
 
 // reportIdle adds a finding of the channels between switches that carry no route
-// though a shortest path between hosts takes them. It is a note, or a warning if
-// the tables use less than three fifths of the channels that they could: so half
-// of the cables idle, as behind a slow or a single one, is a warning. There is no
-// finding for tables that do not deliver all pairs, and no note if notes is
+// though a shortest path between hosts takes them. It is a note, or a warning if the
+// tables use less than three fifths of the channels that they could. So it is a
+// warning if half of the cables are idle, as they are behind one slow cable. There
+// is no finding for tables that do not deliver all pairs, and no note if notes is
 // false.
 //
 // Forwarding tables lead all packets for a LID through one port of a switch. So
@@ -268,8 +268,8 @@ type usable struct {
 	f     *fabric.Fabric
 	lids  []int64 // by switch: number of LIDs of its hosts
 	takes []bool  // by PortID: some shortest path takes the channel
-	// beyond and into have, by switch, the LIDs whose shortest paths leave it
-	// for, or enter it from, other switches. They are complete after search(nil).
+	// beyond and into count, by switch, the LIDs whose shortest paths leave it for, or enter it from,
+	// other switches. They are complete after search(nil).
 	beyond, into []int64
 
 	distances *graph.Search[fabric.NodeID]
@@ -352,8 +352,9 @@ func (u *usable) isFed(s fabric.NodeID) bool {
 	return slices.ContainsFunc(u.f.Neighbors(s), func(o fabric.NodeID) bool { return dist[o] == dist[s]+1 && u.reached[o] })
 }
 
-// could estimates how many channels tables use at least if they spread the LIDs: each switch sends
-// to a LID by one port, and all switches may come to a LID by the same port of the last one.
+// could estimates the least number of channels that tables use if they
+// spread the LIDs: each switch sends to a LID by one port, and all may
+// reach it by one port of the last switch.
 func (u *usable) could() float64 {
 	n := u.f.NumSwitches()
 	out, in := make([]int64, n), make([]int64, n)
@@ -373,8 +374,8 @@ func (u *usable) could() float64 {
 	return sum
 }
 
-// CheckHosts returns a note on hosts with several ports to which paths meet though others are free,
-// see lft.Meetings; nil if there are none.
+// CheckHosts returns a note on hosts with several ports, to which paths meet though other paths are
+// free, see lft.Meetings; nil if there are none.
 func CheckHosts(f *fabric.Fabric, t *lft.Tables) []Finding {
 	list := lft.Meetings(f, t)
 	if len(list) == 0 {

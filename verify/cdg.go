@@ -126,7 +126,7 @@ func newSharedGraph(c *channels) *sharedGraph {
 func (g *sharedGraph) take(ch int) { addBits(g.taken, ch>>6, 1<<(ch&63)) }
 
 // depend records that packets hold channel ch while they wait for a channel of the switch where ch
-// ends, given by its bit in rows.
+// ends, given by its bit in the row of ch.
 func (g *sharedGraph) depend(ch, bit int) { addBits(g.Bits, ch*g.words+bit>>6, 1<<(bit&63)) }
 
 // finish returns the graph, with used set.
@@ -184,11 +184,11 @@ func (g *dependencyGraph) union(o *dependencyGraph) {
 	}
 }
 
-// order lists the channels of cables so that each comes after those that depend on it; ok is
-// false if a cycle makes that impossible. It is a depth-first search with sets of channels
-// as bits: one AND finds the next channels to visit, so it takes O(channels x words).
-// graph.TopologicalOrder would look at every dependency; in a fat tree a channel has some
-// 50.
+// order lists the channels of cables so that each comes after those that depend on
+// it; ok is false if a cycle makes that impossible. It is a depth-first search
+// with sets of channels as bits: one AND finds the next channels to visit, so it
+// takes O(channels x words). graph.TopologicalOrder would look at every
+// dependency, in a fat tree some 50 a channel.
 func (g *dependencyGraph) order() (list []int32, ok bool) {
 	unseen, open := make([]uint64, g.f.NumSwitches()*g.words), make([]uint64, g.f.NumSwitches()*g.words)
 	for ch := range int32(g.count()) {
@@ -229,7 +229,8 @@ func (g *dependencyGraph) order() (list []int32, ok bool) {
 	return list, true
 }
 
-// first returns the lowest channel of a set, by words of all switches, on which ch depends, or -1.
+// first returns the lowest channel of a set, as bit has it,
+// on which ch depends; -1 if there is none.
 func (g *dependencyGraph) first(ch int32, set []uint64) int32 {
 	u := g.head(ch)
 	if u < 0 {

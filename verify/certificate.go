@@ -15,10 +15,10 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Certificate proves that tables have no credit loop. It numbers the channels
-// that their traffic uses, so that the number increases along every
-// dependency, which rules out cycles. With the tables, Check verifies it in
-// linear time, so its author need not be trusted.
+// Certificate proves that tables have no credit loop. It numbers the channels that
+// their traffic uses, so that the number increases along every dependency, which
+// rules out cycles. Check verifies it in linear time, so its author need not be
+// trusted.
 //
 // Its text is first a line
 //

@@ -121,8 +121,8 @@ func vlsOf(g *dependencyGraph, fromCAs []NumberedChannel) int {
 	return max(1, bits.OnesCount16(vls))
 }
 
-// reportCreditLoops reports a witness of each credit loop, first of unicast, then
-// with multicast, then with management; a loop around a reported one is left out.
+// reportCreditLoops reports a witness of each credit loop, first of unicast, then with multicast,
+// then with management; a loop with a channel of a reported one is left out.
 func (p *plan) reportCreditLoops(r *Result, l creditLoops, mc *mcPlan, opt Options, s *state.State, certain bool) (err error) {
 	var w *searcher
 	if len(l.management.loops) > 0 {
@@ -175,7 +175,8 @@ func (w *searcher) holdsStatic(g *dependencyGraph, a, b int32, unicast *dependen
 	return w.holder(g, a, b, ofCAs).LID
 }
 
-// newStaticSearcher makes a searcher for static tables, as adaptive ones without a choice.
+// newStaticSearcher makes a searcher for static tables, as adaptive tables that leave no
+// choice.
 func newStaticSearcher(s *state.State, certain bool) (*searcher, error) {
 	only := *s
 	only.Adaptive = &adaptive.Tables{Groups: make([][]adaptive.Group, s.Fabric.NumSwitches()), PLFTs: []*adaptive.PLFT{adaptive.NewPLFT(s.Tables)}}

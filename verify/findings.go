@@ -34,7 +34,7 @@ type Finding struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Waiver is set if the finding is known and does not count for now.
 	Waiver *Waiver `json:"waiver,omitempty"`
-	// Cause is the Text of its Cause; "" if that is its own Message.
+	// Cause is the Text of the Cause that has the finding; "" if it is the same as Message.
 	Cause string `json:"cause,omitempty"`
 	// File and Line are the place in the input, if a reader made the finding;
 	// else "" and 0.
@@ -43,7 +43,7 @@ type Finding struct {
 	more bool   // stands for findings left out, and comes last
 }
 
-// IsRest returns true if the finding stands for the findings of its rule that are left out.
+// IsRest returns true if the finding stands for those of its rule that are left out.
 func (x *Finding) IsRest() bool { return x.more }
 
 // Pairs counts ordered pairs of a port and a LID, by the constants LostHosts and so on.
@@ -201,8 +201,8 @@ func (c *Collector) Close() {
 	}
 }
 
-// tellOfCycle fills in a finding of channels that wait for each other. Its Witness is a cycle of
-// them, which cycle describes; shortest is false if there may be a shorter one.
+// tellOfCycle fills in a finding of channels that wait for each other, whose Witness, a cycle of
+// them, is set. cycle describes the Witness; shortest is false if there may be a shorter cycle.
 func (f *Finding) tellOfCycle(channels int, shortest bool, cycle string) {
 	f.Switch, f.LID = f.Witness[0].Switch, f.Witness[0].LID
 	found := "shortest"
@@ -283,8 +283,8 @@ func rotate(cycle []Hop) []Hop {
 	return slices.Concat(cycle[low:], cycle[:low])
 }
 
-// formatCycle describes a cycle of channels, with the first one at both ends, and with how switches
-// choose them. lids adds the LID that leads from each to the next, vls the VLs.
+// formatCycle describes a cycle of channels, the first again at the end, and how switches choose
+// them. lids adds the LID that leads from each to the next, vls the VLs.
 func formatCycle(hops []Hop, lids, vls bool) string {
 	const most = 12
 	var b strings.Builder

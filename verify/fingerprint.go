@@ -10,12 +10,12 @@ import (
 	"github.com/ibweave/ibweave/mft"
 )
 
-// SetFingerprints sets the fingerprint of each finding without one. It is 16 hexadecimal
-// digits, equal for the same defect of the same fabric in different runs, and different for all
-// findings of one result. It depends on the rule and on the GUIDs and port numbers in the
-// finding, not on its message, count, severity, node descriptions or LIDs, so it stays when
-// LIDs are assigned again. But it may include an MLID, or a LID that no port has, and includes
-// the message if there is no switch, port or LID (such as for a line of a file).
+// SetFingerprints sets the fingerprint of each finding without one. It is 16 hexadecimal digits,
+// equal for the same defect of the same fabric in different runs, and different for all findings
+// of one result. It depends on the rule, GUIDs and port numbers of the finding, not on its
+// message, count, severity, node descriptions or LIDs, so it stays when LIDs are assigned again.
+// But it may include an MLID, or a LID that no port has, and includes the message if there is no
+// switch, port or LID (such as for a line of a file).
 //
 // For rules with one finding for each LID, it leaves out mere examples, such as the first switch
 // whose path fails.
@@ -37,7 +37,7 @@ func (r *Result) SetFingerprints(f *fabric.Fabric) {
 	}
 }
 
-// perLID are the rules with one finding for each LID; its switch is an example.
+// perLID are the rules with one finding for each LID, whose switch is a mere example.
 var perLID = []string{
 	UnicastUnreachable, Misdelivered, SLDropped, UnicastLoop,
 	ManagementUnreachable, ManagementSLDropped, ManagementLoop, StaleEntry, UnownedLIDLoop,
@@ -51,13 +51,13 @@ func (x *Finding) identity(f *fabric.Fabric) string {
 	switch {
 	case x.more:
 		return b.String() + " more"
-	case x.Rule == NonMinimal: // there is one, with an example
+	case x.Rule == NonMinimal: // one finding, with an example
 		return b.String()
 	case len(x.Ports) > 0:
 		ports := make([]string, len(x.Ports))
 		for i, e := range x.Ports {
 			ports[i] = fmt.Sprintf(" %s/%d", e.Node, e.Port)
-			if e.Node == 0 { // a plan has its name and no GUID
+			if e.Node == 0 { // a node of a plan, without GUID
 				ports[i] += " " + strings.ToLower(e.Name.Text)
 			}
 		}

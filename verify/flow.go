@@ -7,7 +7,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// tree is a destination that a worker follows: the i-th of the g destinations with cells.
+// tree is a destination that a worker follows: the i-th of those that have cells, g in number.
 type tree struct {
 	*dest
 	g, i int
@@ -19,8 +19,8 @@ func (w *worker) out(t *tree, s int32) fabric.PortNum {
 }
 
 // followLanes follows the packets of a tree whose forwarding tables lead to the root: from all
-// switches, or only from those in w.paths. It adds their dependencies, and counts pairs whose
-// packets SL-to-VL tables drop.
+// switches or, without all, from those that w.paths joins to it. It adds their dependencies, and
+// counts pairs whose packets SL-to-VL tables drop.
 func (w *worker) followLanes(t *tree, all bool) {
 	f := w.flow
 	f.serial += 2
@@ -35,7 +35,7 @@ func (w *worker) followLanes(t *tree, all bool) {
 			continue
 		}
 		ca, may := i < f.ports0, x.may
-		if !ca { // own packets of the switch: classes that it does not drop at once
+		if !ca { // the switch's own packets: it drops those of other classes at once
 			may = 0
 			for _, c := range f.classes {
 				if f.laneOf(c, c.node[x.in], w.out(t, x.s)) != noLane {

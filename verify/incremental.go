@@ -9,14 +9,15 @@ import (
 
 // IncrementalChecker checks tables repeatedly while the fabric and the tables change, with the
 // guarantee of Check. Each time it checks what changed since the last time. The zero value knows no
-// tables yet.
+// tables yet. A slot numbers a switch for good, see fabric.StableIndex.
 //
-// It keeps a copy of the last tables without fault, and how many routes and LIDs make each
-// channel dependency. It compares new tables with the copy, so it need not trust anyone
-// about what changed. For each LID that has a changed entry, or whose packets used a cable
-// that is gone, it finds in the old tables the switches with another path. It subtracts
-// the counts of their old paths, and follows the new ones. All other switches keep their
-// paths.
+// It keeps a copy of the last tables without fault, and how many routes and LIDs make each channel
+// dependency.
+//
+// It compares new tables with the copy itself, and trusts no one about changes. For each LID that
+// has a changed entry, or whose packets used a cable that is gone, it finds in the old tables the
+// switches whose path changes. It subtracts the counts of these old paths, and follows the new
+// ones.
 //
 // There is no credit loop as long as each channel has a number and all
 // dependencies lead to greater ones. It looks only at new dependencies, and at
@@ -44,7 +45,7 @@ type IncrementalChecker struct {
 	number []int32   // by port: number of the channel that arrives there; immutable
 
 	hops         []int64         // delivered pairs, by number of switches passed
-	longer       []int64         // those that pass more than needed, by how many more
+	longer       []int64         // delivered pairs, by number of switches beyond those needed
 	dependencies int             // number of pairs of ports through which CAs send
 	journal      *checkerJournal // nil unless undo may be called
 
@@ -54,7 +55,7 @@ type IncrementalChecker struct {
 // pairUse counts what goes from one port of a switch to another.
 type pairUse struct {
 	sent uint32 // delivered pairs of CAs
-	lids uint16 // LIDs with packets from the switch behind the former port
+	lids uint16 // LIDs with packets from the switch behind the input port
 }
 
 // checkerScratch is the scratch space of an update.
@@ -202,7 +203,7 @@ func (w *IncrementalChecker) countDependency(in, out int32, first bool, sent, ro
 	}
 }
 
-// pair returns the index in pairs of two ports of a switch.
+// pair returns the index in w.pairs of a pair of ports of a switch.
 func (w *IncrementalChecker) pair(in, out int32) int {
 	x := w.now.Index
 	s := x.Owner[in]

@@ -69,8 +69,8 @@ func (w *IncrementalChecker) hasStale() bool {
 	return false
 }
 
-// Begin is called before tables that differ little from those for v are checked. If the last call
-// of Begin was for v too, it first undoes what changed since.
+// Call Begin before a check of tables that differ little from those for v. If the last call of
+// Begin was for v too, this one first undoes what changed since.
 func (w *IncrementalChecker) Begin(v *fabric.Snapshot) {
 	if w.journal != nil && w.now != v && w.journal.before.now == v {
 		w.undo()

@@ -56,8 +56,8 @@ func (w *IncrementalChecker) mark(lid, slot int32, entry bool) {
 	w.marked++
 }
 
-// addMovedCables adds to rose the dependencies to ports with another cable, as they now wait for
-// another channel.
+// addMovedCables adds to w.rose the dependencies to ports with another cable, where packets wait
+// for another channel now.
 func (w *IncrementalChecker) addMovedCables(old *fabric.Snapshot) {
 	x := w.now.Index
 	for p, peer := range w.now.Peer {
@@ -136,7 +136,7 @@ func (w *IncrementalChecker) recabled(v *fabric.Snapshot) []int32 {
 	return list
 }
 
-// nearest returns the distance from s to t that follows from the distances of its neighbors.
+// nearest returns the distance from s to t that follows from those of the neighbors of s.
 func nearest(v *fabric.Snapshot, dist []uint8, s, t int32) uint8 {
 	if s == t {
 		return 0

@@ -28,7 +28,7 @@ type lanes struct {
 
 	vls     []fabric.VL // VLs in use, ascending; only the first if they are copies
 	copies  []fabric.VL // all VLs, if each is a copy of the same network; else nil
-	uniform bool        // VLs are copies, and some SL is not dropped
+	uniform bool        // VLs are copies, and some SL is dropped nowhere
 	drops   bool        // some packets are dropped
 	classes []*class
 	classOf [lft.NumSLs]uint8 // by SL in use: index in classes
@@ -55,14 +55,14 @@ type class struct {
 
 const noLane = -1
 
-// node is a switch with those input ports whose packets meet the same tables.
+// node is a switch with a set of its input ports, whose packets meet the same tables.
 type node struct {
 	s    int32
 	base int32          // PortID of port 0 of the switch
 	plft int32          // or anyPLFT
 	in   fabric.PortNum // one of the input ports
-	// own is true for a switch's own packets of unknown SL, where it has a port that would drop them:
-	// it sends them there with another SL.
+	// own is true for a switch's own packets of unknown SL if some output port drops the class. By
+	// that port the switch sends with another SL.
 	own bool
 }
 
@@ -79,7 +79,7 @@ type senderGroup struct {
 }
 
 // newLanes finds classes, nodes and senders of a state, for adaptive tables t or, if t is nil, its
-// static ones. SLs in also are in use besides those of paths. Errors are those of checkLanes.
+// static ones. The set also has SLs in use besides those of paths. Errors are those of checkLanes.
 func newLanes(s *state.State, t *adaptive.Tables, also uint16, certain bool) (*lanes, error) {
 	l := &lanes{f: s.Fabric, sl2vl: s.SL2VL, sls: s.PathSLs, hidden: s.UnknownSLs, certain: certain}
 	inUse, err := checkLanes(l.f, l.sl2vl, l.sls)
@@ -288,8 +288,8 @@ func (l *lanes) wants(x *senderGroup, lid fabric.LID) (set uint16, known bool) {
 	return 1<<len(l.classes) - 1, false
 }
 
-// leavesOut returns true if packets of x with unknown SLs are to be left out: with certain, if
-// classes differ, and path SLs are known in part or hidden.
+// leavesOut returns true if packets of x with unknown SLs are to be left out: certain is set, there
+// are several classes, and path SLs are hidden or known in part.
 func (l *lanes) leavesOut(x *senderGroup) bool {
 	return l.certain && len(l.classes) > 1 && (x.row != nil || l.hidden)
 }

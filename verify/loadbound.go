@@ -6,8 +6,8 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// farAbove is how far above a bound a load must be for a note, as a share of the bound; muchAbove
-// is that for a warning in trees (elsewhere the cost of few lanes may explain the load). For 45
+// A load more than farAbove above a bound, as a share of the bound, is a note. More than
+// muchAbove is a warning in trees (elsewhere the cost of few lanes may explain the load). For 45
 // fabrics as operators have them, the best engine is at most 16 % above the bound, and 0 % in the
 // median.
 const farAbove, muchAbove = 0.25, 0.5

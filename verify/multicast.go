@@ -82,9 +82,9 @@ type mcFound struct {
 	splits   map[split]bool // not if switches copy independently
 }
 
-// split is a packet that comes by channel in and leaves by both a and b. For
-// packets of a CA, and of a switch's own port 0, in is negative: ^ of the
-// channel that the input port would be as an output.
+// split is a packet that comes by channel in and leaves by both a and b. For packets of a CA, and
+// of a switch's own port 0, in is negative: the complement (^) of the channel that leaves by the
+// input port.
 type split struct{ in, a, b int32 }
 
 func (s split) compare(o split) int {

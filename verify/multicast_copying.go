@@ -109,8 +109,8 @@ func (k *portGraph) channelsOf(class int32) []int32 {
 	return []int32{class}
 }
 
-// nextClasses returns the classes for which a class waits. Its lowest channel stands for a class;
-// for other channels there are none.
+// nextClasses lists the classes for which a class waits. A class is given by its lowest channel;
+// for other channels the list is empty.
 func (k *portGraph) nextClasses() graph.Next[int32] {
 	next := k.Next()
 	var list []int32
@@ -139,7 +139,7 @@ func (k *portGraph) cycle(classes []int32) (list []int32) {
 	s.Run(nextClasses, first)
 	last := slices.IndexFunc(s.Order, func(c int32) bool { return slices.Contains(nextClasses(c), first) })
 	path := s.Path(s.Order[last])
-	// left and entered have the channels between a class and the next one.
+	// Of each class some channel, left, waits for a channel of the next class, entered.
 	left, entered := make([]int32, len(path)), make([]int32, len(path))
 	for i, c := range path {
 		to := path[(i+1)%len(path)]
@@ -160,12 +160,12 @@ func (k *portGraph) cycle(classes []int32) (list []int32) {
 	return list
 }
 
-// sharedPair is two channels by both of which packets of two input ports leave, or which two worms
-// may hold.
+// sharedPair is two channels. Packets of either of two input ports leave by both, or two worms may
+// hold one each.
 type sharedPair struct{ a, b int32 }
 
-// outputPairs lists, for LockStep, at most one pair of ports for each switch by which packets of
-// several input ports leave together. A port is given by its first channel.
+// outputPairs lists, for LockStep, pairs of ports by which packets of several input ports leave
+// together, at most one for each switch. A port is given by its first channel.
 func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
 	own := graph.NewUnionFind[int32](k.count())    // ports that packets of one input port join
 	shared := graph.NewUnionFind[int32](k.count()) // ports that packets of the input ports before it join
@@ -197,8 +197,8 @@ func (k *portGraph) outputPairs(splits []split) (found []sharedPair) {
 	return found
 }
 
-// inputPairs lists two channels into one switch that worms may hold after a
-// split, at most once for each switch.
+// inputPairs lists pairs of channels into one switch that worms may hold after a split, at most one
+// pair for each switch.
 func (k *portGraph) inputPairs() (found []sharedPair) {
 	after := graph.NewSearch[int32](k.count())
 	for _, list := range k.members {

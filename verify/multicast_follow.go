@@ -35,7 +35,7 @@ type mcWorker struct {
 	hit    []bool // by index in ports: the packet leaves by it
 	sent   []mcHop
 	copies []int64 // by index in ports, if hit: number of copies
-	before []int32 // likewise: arcs before it whose copies are not counted yet
+	before []int32 // likewise: how many arcs before it are not counted yet
 
 	reached []bool // by index in ports and VL
 	queue   []mcState
@@ -212,10 +212,10 @@ func (w *mcWorker) enter(in fabric.PortID) mcStart {
 // deliver counts the faults of the packets of each sender of a tree. Its
 // error is ctx's.
 //
-// If the cables of the masks have no cycle, no packet enters a switch twice,
-// and the copies behind an arc are the same for all packets: all senders take
-// O(ports in masks x ports of a switch). Otherwise, and if an SL-to-VL table
-// drops their SL, a packet of each sender is followed.
+// If the cables of the masks have no cycle, no packet enters a switch twice, and
+// all packets have the same copies behind an arc: all senders take O(ports in
+// masks x ports of a switch). Otherwise, and if an SL-to-VL table drops their
+// SL, a packet of each sender is followed.
 func (w *mcWorker) deliver(ctx context.Context, t *mft.Tree) error {
 	w.expect(t)
 	drops := w.lanes != nil && slices.ContainsFunc(w.lanes.sl2vl.Maps(), func(m lft.VLMap) bool { return m[t.SL] == lft.DropVL })
@@ -376,8 +376,8 @@ func (w *mcWorker) flood(sl fabric.SL, at mcStart) (loops bool) {
 // maxCopies bounds counts of copies.
 const maxCopies = 1 << 40
 
-// countCopies counts the copies of the last packet flooded on each arc, after
-// those on the arcs before it. It returns false if the packet loops.
+// countCopies counts, arc by arc on its way, the copies of the last packet
+// flooded. It returns false if the packet loops.
 func (w *mcWorker) countCopies(sl fabric.SL) bool {
 	for _, h := range w.sent {
 		w.copies[h.arc] = 0
@@ -466,8 +466,8 @@ func (w *mcWorker) strays(do func(p fabric.PortID)) {
 type mcState struct{ arc, vl int32 }
 
 // addDependencies adds the channels that a tree's packets take, and the dependencies between them.
-// It leaves out packets of loopers, which are another error. Where a copy goes depends only on
-// where it entered, so each arc is followed once for each VL.
+// It leaves out packets of loopers, another error. Where a copy goes depends only on where it
+// entered, so each arc is followed once for each VL.
 func (w *mcWorker) addDependencies(t *mft.Tree) {
 	vls := w.graph.vls
 	n := len(w.ports) * vls

@@ -98,11 +98,11 @@ func (c *mcPlan) reportUnknown(r *Result, out *Collector) {
 	r.leave(message, MulticastRules...)
 }
 
-// nearlyFull is how many tenths of a table, or more, make it nearly full.
+// A multicast table is nearly full if nearlyFull tenths of it, or more, are in use.
 const nearlyFull = 9
 
-// reportUse reports on multicast tables: MLIDs beyond capacity, groups with one member, and masks
-// without an end port.
+// reportUse reports on multicast tables: MLIDs beyond capacity, groups with
+// one member, and masks without an end port.
 func (c *mcPlan) reportUse(out *Collector) {
 	if room := c.found.counts.Capacity; room > 0 {
 		beyond := len(text.Where(c.mlids, func(l fabric.LID) bool { return int(l-mft.MinMLID) >= room }))

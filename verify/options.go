@@ -14,9 +14,9 @@ import (
 type Options struct {
 	// Copying is how switches copy a multicast packet to several ports.
 	Copying Copying
-	// Complete means that the fabric has all ports. Otherwise LIDs with entries
-	// but without a port leave rules undecided, as the topology may lack their
-	// ports.
+	// Complete means that the fabric has all ports. Otherwise LIDs with
+	// entries but without a port, which the topology may lack, leave rules
+	// undecided.
 	Complete bool
 	// Buffer is the room of switches for packets; the zero value means unknown.
 	Buffer Buffer
@@ -58,9 +58,9 @@ func eachPart[W any](ctx context.Context, opt *Options, n int, start func() W, d
 	})
 }
 
-// Copying is how a switch sends a packet to several ports. It determines what
-// a packet can hold while it waits (Zhou, Liu and Chung treat unicast only;
-// see docs/dev/multicast.md).
+// Copying is how a switch sends a packet to several ports. It determines
+// what a packet can hold while it waits (see docs/dev/multicast.md;
+// Zhou, Liu and Chung treat unicast only).
 type Copying uint8
 
 const (

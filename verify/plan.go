@@ -78,7 +78,7 @@ func newPlan(f *fabric.Fabric, t *lft.Tables, l *lanes) *plan {
 func (p *plan) findUnits() {
 	var dests []dest
 	var unowned []fabric.LID
-	for lid := fabric.LID(1); lid <= max(p.f.MaxLID(), p.t.MaxLID()); lid++ { // LID 0 belongs to no port, and its entry means nothing
+	for lid := fabric.LID(1); lid <= max(p.f.MaxLID(), p.t.MaxLID()); lid++ { // LID 0 belongs to no port
 		if d, ok := destination(p.f, lid); ok {
 			dests = append(dests, d)
 		} else {

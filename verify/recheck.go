@@ -38,20 +38,21 @@ func (e *DependencyError) Error() string {
 		lid, e.in, number(e.In), e.out, number(e.Out))
 }
 
-// Check proves the certificate against the static tables of a state, with its SL-to-VL tables,
-// path SLs and multicast tables: the certificate must be of this fabric, and its numbers must
-// increase along every dependency that the covered traffic makes. It trusts nothing, and finds
-// the dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL
-// tables for each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
+// Check proves the certificate against the static tables of a state, with its SL-to-VL
+// tables, path SLs and multicast tables: the certificate must be of this fabric, and its
+// numbers must increase along every dependency of the covered traffic. It finds the
+// dependencies itself in the plainest way. It takes O(switches x LIDs), with SL-to-VL tables
+// for each SL in use, and for each MLID O((senders + ports in masks x VLs) x ports of a
 // switch). It returns a *DependencyError for a dependency along which the number does not
 // increase.
 //
-// It is an error if the certificate covers multicast packets and there are no multicast tables,
-// or the reverse. With multicast tables it is also an error if switches do not copy
-// independently: no certificate covers that.
+// It is an error if the certificate covers multicast packets and there are no multicast
+// tables, or the reverse; with multicast tables also if switches do not copy
+// independently, which no certificate covers.
 //
 // Packets that are dropped and unicast packets that loop make no dependency; no certificate holds
-// for multicast packets that loop. Tables with other faults, which [Check] finds, may have one.
+// for multicast packets that loop. Tables with other faults, which [Check] finds, may have a
+// certificate.
 func (c *Certificate) Check(s *state.State, copying Copying) error {
 	if s.Tables.Switches() != s.Fabric.NumSwitches() {
 		return fmt.Errorf("tables of %d switches for a fabric of %d", s.Tables.Switches(), s.Fabric.NumSwitches())
@@ -117,13 +118,13 @@ type recheck struct {
 	arrive []int32 // those from which packets can arrive
 }
 
-// recheckStop is a switch with those input ports whose packets meet the same tables.
+// recheckStop is a switch with a set of its input ports, whose packets meet the same tables.
 type recheckStop struct {
 	s       fabric.NodeID
 	in      fabric.PortNum // one of the input ports
 	plft    int            // -1 for any
 	senders []recheckSender
-	rows    [][]fabric.SL // rows of the senders; a row of several in sequence once
+	rows    [][]fabric.SL // path SLs of the senders; a row of several in sequence is there once
 	top     int32         // the greatest number of CAs' channels to it; math.MaxInt32 if one has none
 
 	// For one LID: whether packets come here, and can arrive; the ways on; the stops with a way to
@@ -310,8 +311,8 @@ func (k *recheck) findStops() {
 // sends returns true if a port sends packets for the LID with the SL.
 func (k *recheck) sends(x *recheckSender) bool { return x.port != k.owner && k.hasSL(x.row) }
 
-// anySends returns true if a sender of a stop sends. Mostly the first does, or none if all have one
-// row.
+// anySends returns true if some sender of a stop sends packets for the LID with the SL. Mostly the
+// first does, or none does if all have one row.
 func (k *recheck) anySends(at *recheckStop) bool {
 	some := k.sends(&at.senders[0])
 	if some || !slices.ContainsFunc(at.rows, k.hasSL) {
@@ -501,8 +502,8 @@ type copied struct {
 	vl fabric.VL     // on which it came
 }
 
-// trees checks the dependencies of all trees, and of MLIDs without senders,
-// as the function Check assumes them.
+// trees checks the dependencies of all trees, and of MLIDs without senders, for which it
+// assumes those that the function Check assumes.
 func (k *recheckMulticast) trees() error {
 	known := make(map[fabric.LID]bool, len(k.m.Trees))
 	for i := range k.m.Trees {

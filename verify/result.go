@@ -41,7 +41,7 @@ type Result struct {
 // FabricCounts has the size of the fabric.
 type FabricCounts struct {
 	Switches int        `json:"switches"`
-	Systems  int        `json:"systems,omitempty"` // switches, those with one system image GUID as one; 0 if all differ
+	Systems  int        `json:"systems,omitempty"` // switches, where all with one system image GUID count once; 0 if all differ
 	CAPorts  int        `json:"ca_ports"`          // CA and router ports with a cable
 	Links    int        `json:"links"`             // cables, also of hosts
 	MaxLID   fabric.LID `json:"max_lid"`
@@ -182,8 +182,8 @@ type BalanceCounts struct {
 	// IdleLinks counts channels without routes, 0 if no channel has routes. The
 	// rule IdleLinks is about those that shortest paths could take.
 	IdleLinks int `json:"idle_links"`
-	// Idle lists them with reasons, in the order of GUIDs and ports; nil if tables do not deliver all
-	// pairs, and from an IncrementalChecker.
+	// Idle lists these channels with reasons, in the order of GUIDs and ports; nil if tables do not
+	// deliver all pairs, and from an IncrementalChecker.
 	Idle []IdleChannel `json:"idle,omitempty"`
 	// MaxRelative is nil if the rates of cables between switches are unknown or equal.
 	MaxRelative *RelativeLoad `json:"max_relative_load,omitempty"`
@@ -255,11 +255,11 @@ type Partition struct {
 	LimitedHosts string      `json:"limited_hosts"`
 }
 
-// LoadBound compares the greatest relative load of tables with proven lower bounds: it shows how
-// much better other tables could be.
+// LoadBound compares the greatest relative load of tables with proven lower bounds.
+// It shows how much better tables could be.
 type LoadBound struct {
-	// Load is the most routes on a channel between switches; routes on slower cables count times the
-	// rate of the fastest over theirs. It is 0 if tables do not deliver all pairs, and without tables.
+	// Load is the most routes on a channel between switches; each counts as the rate of the fastest
+	// cable over that of its own. It is 0 if tables do not deliver all pairs, and without tables.
 	Load float64 `json:"load"`
 	// Fastest is the rate of the fastest channel, on which Load and bounds count routes; "" if all
 	// rates are equal.
@@ -414,8 +414,8 @@ func (r *Result) Worst() Severity {
 	return worst
 }
 
-// Fails returns true if a finding that is not waived has severity at or above at,
-// or if something is undecided.
+// Fails returns true if a finding that is not waived has the given severity or a
+// graver one, or if something is undecided.
 func (r *Result) Fails(at Severity) bool { return r.Worst() >= at || len(r.Undecided) > 0 }
 
 // Leave adds undecided rules, and updates the verdict.
@@ -506,7 +506,7 @@ func (r *Result) updateVerdict() {
 	}
 }
 
-// leaveUnowned leaves rules undecided if lids, ascending, have entries but no port of the topology.
+// leaveUnowned leaves rules undecided if there are lids: ascending, with entries, but on no port.
 func (r *Result) leaveUnowned(lids []fabric.LID, rules ...string) {
 	if len(lids) == 0 {
 		return
@@ -528,8 +528,8 @@ func countFindings(list []Finding, rule string) (n int64) {
 	return n
 }
 
-// keepDoubts leaves each of the rules undecided of which r has fewer findings than any, the Result
-// if packets of unknown SL may have any SL.
+// keepDoubts leaves a rule undecided if r has fewer findings of it than the Result named any, for
+// which packets of unknown SL may have any SL.
 func (r *Result) keepDoubts(any *Result, reason string, rules ...string) {
 	for _, rule := range rules {
 		if countFindings(any.Findings, rule) > countFindings(r.Findings, rule) {

@@ -165,9 +165,9 @@ func (w *worker) sortByDistance(dist []uint8) {
 	}
 }
 
-// fill sets the cells of destinations at the current root. It returns true if all their paths are
-// minimal: each entry leads one link closer, not counting switches in alone. The root's entry, from
-// distance 0, must lead out of the switches, to distance 255.
+// fill sets the cells (see cellBits) of destinations at the current root. It returns true if all
+// their paths are minimal: each entry leads one link closer, not counting switches in alone. The
+// root's entry, from distance 0, must lead out of the switches, to distance 255.
 func (w *worker) fill(dests []dest) bool {
 	g, column := len(dests), dests[0].column
 	off := uint8(0) // bits in which some distance differs from the wanted one

@@ -231,8 +231,8 @@ func (p *plan) describeDiscarded(f *Finding, t tally) {
 const WhoseLanes = "whose SL-to-VL table "
 
 // dropText describes which SLs a switch's SL-to-VL table drops between ports in and out. It adds
-// the other output ports where the table drops sl from in, and the other input ports from which it
-// drops sl to all these.
+// the other output ports to which the table drops sl from port in, and the other input ports from
+// which it drops sl to all of these outputs.
 func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
 	s, at := p.f.Owner(in), p.f.Num(in)
 	drops := func(in, out fabric.PortNum) bool { return p.vlOf(in, p.f.Port(s, out), sl) == lft.DropVL }
@@ -248,7 +248,7 @@ func (p *plan) dropText(in, out fabric.PortID, sl fabric.SL) string {
 			to, outs = append(to, n), append(outs, strconv.Itoa(int(n)))
 		}
 	}
-	other := 0 // number of input ports, except the only output port
+	other := 0 // number of input ports; if there is one output port, without it
 	for n := range p.f.Node(s).NumPorts + 1 {
 		if len(outs) == 1 && n == to[0] {
 			continue
@@ -355,8 +355,9 @@ func (p *plan) cycleOf(lid fabric.LID) []Hop {
 	return p.witness(text.Each(cycle, func(s int32) pathStep { return pathStep{s: s, port: p.entry(s, lid)} }), lid)
 }
 
-// leaveGap leaves rules undecided if the row of gap g may be lost. Pairs of CA ports whose packets
-// end there are errors in any case; packets of other pairs might loop with the row.
+// leaveGap leaves rules undecided if there is a gap: the text of the tables
+// may lack its row. Pairs of CA ports whose packets end there are errors
+// anyway; with the row, other packets might loop.
 func (p *plan) leaveGap(r *Result, g gap) {
 	if g.lid == 0 {
 		return
@@ -420,8 +421,8 @@ func (p *plan) firstOut(source fabric.PortID, lid fabric.LID) fabric.PortID {
 }
 
 // slsOf lists the SLs that packets from a port for a LID may have, one of
-// each class, if the forwarding tables lead to the LID: SL 0 on one VL, and
-// the lowest if the port's own table drops all.
+// each class: SL 0 on one VL, and the lowest if the port's own table drops
+// all. The forwarding tables must lead to the LID.
 func (p *plan) slsOf(source fabric.PortID, lid fabric.LID) []fabric.SL {
 	l := p.lanes
 	if l == nil {

@@ -25,12 +25,12 @@ import (
 	"github.com/ibweave/ibweave/state"
 )
 
-// Check examines the tables of a state, with a row for each switch by NodeID, for all LIDs of
-// its fabric, and the multicast tables, if there are any. It takes O(switches x LIDs). If
-// SL-to-VL tables differ between ports, or paths have SLs, it takes that for each class of SLs
-// that paths have. A class is SLs with the same VL everywhere. Besides memory for each channel
-// it needs up to five bytes for each pair of switches, and less in fabrics where that would
-// exceed 256 MB.
+// Check examines the tables of a state, with a row for each switch by NodeID, for all
+// LIDs of its fabric, and the multicast tables, if there are any. It takes O(switches
+// x LIDs). If SL-to-VL tables differ between ports, or paths have SLs, it takes that
+// for each class of SLs that paths have. A class is SLs with equal VLs everywhere.
+// Besides memory for each channel it needs up to five bytes for each pair of
+// switches, less where that would exceed 256 MB.
 //
 // If path SLs are unknown, a first check lets those paths have any SL. If findings may depend on
 // that, a second check leaves these paths out. Check returns the findings of the second check;
@@ -180,8 +180,8 @@ func (l *lanes) unknownOf(row []fabric.SL) (n int64) {
 	return n
 }
 
-// leaveDoubts leaves rules undecided that have more findings in any, where paths of unknown SL have
-// any SL, than in certain.
+// leaveDoubts leaves rules undecided in certain that have more findings in the Result named any,
+// for which paths of unknown SL may have any SL.
 func (l *lanes) leaveDoubts(any, certain *Result) {
 	reason := "path SLs are missing, and there are findings with some and none with others"
 	if l.sls != nil {

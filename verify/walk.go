@@ -6,8 +6,8 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// find sets all fields except next. It follows each switch once, up to one that is known. root is
-// where packets arrive, or less than 0.
+// find sets all fields except next. It follows packets from each switch up to one of known depth.
+// They arrive at root, or nowhere if that is below 0.
 func (w *forest) find(root int32) {
 	text.Fill(w.depth, depthUnknown)
 	if root >= 0 {
@@ -148,8 +148,8 @@ func (w *worker) tallyUp(d *dest) {
 	}
 }
 
-// arrive counts delivered pairs of sources at a switch. The cell has the number that count for
-// load.
+// arrive counts delivered pairs of sources at switch s, whose cell has the number of those that
+// count for load.
 func (w *worker) arrive(d *dest, s int, pairs int64) {
 	w.delivered[w.paths.depth[s]+1] += pairs
 	hosts := int64(w.cells[s] & maxSources)

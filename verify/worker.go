@@ -13,7 +13,7 @@ type worker struct {
 	own *loads // of its LIDs
 
 	delivered  Histogram // pairs, by switches passed
-	nonMinimal int64     // those that pass more than needed
+	nonMinimal int64     // delivered pairs that pass more than needed
 	stretch    detour
 	troubles   []trouble
 	apart      [2]int64 // unreachable pairs that no cables join: unicast, management
@@ -79,8 +79,8 @@ func (l *loads) add(o *loads) {
 	}
 }
 
-// detour is a pair that passes most switches more than needed, the one of
-// lowest LID and switch.
+// detour is the pair that passes the most switches beyond those needed; among equals the one of
+// lowest LID, then switch.
 type detour struct {
 	extra int32
 	lid   fabric.LID
@@ -211,8 +211,8 @@ const (
 	maxSources = noLoad - 1
 )
 
-// weigh returns what the sources on switch s add to its cell for a destination, except the
-// destination itself if it counts for no load.
+// weigh returns what the sources on switch s add to its cell for a destination. A destination that
+// counts for no load is no source.
 func (p *plan) weigh(s int32, d *dest) uint32 {
 	hosts, others := p.hosts[s], p.sources[s]-p.hosts[s]
 	if !d.loads {
@@ -227,8 +227,8 @@ func (p *plan) weigh(s int32, d *dest) uint32 {
 	return hosts
 }
 
-// load sends the packets of all sources down the trees of CA LIDs on one switch, whose cells are
-// set. order has the switches of the trees without the root; in each tree a switch comes before its
+// load sends the packets of all sources down the trees of CA LIDs on one switch. Cells must be set.
+// order has the switches of the trees without the root; in each tree a switch comes before its
 // next.
 func (w *worker) load(dests []dest, order []int32) {
 	g, words, stride, cells := len(dests), w.words, w.own.stride(), w.cells
@@ -247,8 +247,8 @@ func (w *worker) load(dests []dest, order []int32) {
 			if cell&(noLoad|maxSources) == 0 {
 				at += words
 			}
-			// Most dependencies are there already, and a store would delay the next
-			// load from there.
+			// Most dependencies are there already, and a store would delay the
+			// next load from there.
 			if set := &records[at]; *set>>(out&63)&1 == 0 {
 				*set |= 1 << (out & 63)
 			}

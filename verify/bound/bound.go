@@ -9,8 +9,8 @@
 // the number of routes on it. Its relative load is its load, times the rate of the
 // fastest channel, divided by its own rate: the number of routes that take the same
 // time on the fastest cable. An unknown rate counts as the commonest. Tables that
-// deliver all pairs have a greatest relative load. A bound is a number that it cannot
-// be below.
+// deliver all pairs have a greatest relative load. A bound is a number below which
+// this cannot be.
 //
 // # The theorem
 //
@@ -32,11 +32,11 @@
 // The same sum is the sum of the lengths of the counted routes' paths, which is at least
 // N.
 //
-// C does not fall as L grows, so there is a least L with C(L) >= N: this is the
-// bound. It is a rational number, because C changes only where some L r(c) / (g F)
-// is an integer. All numbers are integers, lengths too, and no proof rests on
-// floating point. Any lengths prove a bound; rounding them may make it worse, and
-// never wrong.
+// C does not fall as L grows, so there is a least L with C(L) >= N:
+// this is the bound. It is a rational number: C changes only where
+// some L r(c) / (g F) is an integer. All numbers are integers, and no
+// proof rests on floating point. Any lengths prove a bound; rounding
+// them may make it worse, and never wrong.
 //
 // Instead there may be one source, a gate, which need not have hosts. Then h(s) is, for each t, the
 // hosts that reach t through s alone: those of s, and those that are not joined to t without s.
@@ -231,7 +231,7 @@ func addCount(list []count, c count) []count {
 }
 
 // traffic counts, by switch, the CA and router ports and their LIDs. If no such port of the fabric
-// has a LID, each counts as if it had its LIDs.
+// has a LID, each counts with as many as its LMC gives it.
 func traffic(f *fabric.Fabric) (hosts, lids []int64) {
 	n := f.NumSwitches()
 	hosts, lids = make([]int64, n), make([]int64, n)
@@ -305,7 +305,7 @@ func (s Scale) Or(other Scale) Scale {
 	return s
 }
 
-// Load returns how many routes take as long on a cable of s.Fastest as routes on a cable l.
+// Load returns how many routes take as long on a cable of s.Fastest as the given routes on cable l.
 func (s Scale) Load(routes int64, l fabric.Link) float64 {
 	rate := cmp.Or(int64(l.Mbps()), s.Unknown)
 	if s.Unknown == 0 || rate == 0 {
@@ -356,7 +356,7 @@ func (w *network) least(need *big.Int, length []int64, unit int64) *big.Rat {
 		if length[i] == 0 {
 			continue
 		}
-		// Let L be k units on channels of rate r, for the least k with C(L) >= need.
+		// Try those L for which a channel of rate r holds k units, for the least k with C(L) >= need.
 		holds := func(k *big.Int) bool {
 			sum, x := new(big.Int), new(big.Int)
 			for j, l := range length {

@@ -16,8 +16,8 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Certificate proves a bound by the theorem at the head of the package. Check proves it again, so
-// its author need not be trusted.
+// Certificate proves a bound by the theorem at the head of the package. Check proves
+// it again, and need not trust its author.
 //
 // Its text is first a line
 //
@@ -131,7 +131,7 @@ func (r *Lines) Fail(name string, err error) error {
 	return &fabric.ParseError{File: name, Line: r.line, Text: r.Text, Err: err}
 }
 
-// Next reads a line. If the text ends, the error says that it wants what.
+// Next reads a line; what names it in the error if the text has ended.
 func (r *Lines) Next(what string) error {
 	text, rest, ok := bytes.Cut(r.Rest, []byte("\n"))
 	r.line++

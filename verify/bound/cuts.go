@@ -33,12 +33,12 @@ func (x *candidate) improve(y candidate) {
 // maxUnits bounds the units tried for a cut, which are numbers of hosts on a switch.
 const maxUnits = 16
 
-// partitions returns the partitions whose classes' cuts are tried. They have as classes
-// single switches; the parts that are joined by channels below a level, at or above it,
-// or between levels, where the level is the number of channels to the nearest switch
-// with hosts; and parts that are joined inside a level by channels whose ends have at
-// least some number of neighbors in common, as groups of a dragonfly or rows of a
-// HyperX.
+// partitions returns the partitions whose classes' cuts are tried. A class
+// is a single switch; or a part joined by channels below a level, at or
+// above it, or between levels, where the level is the number of channels to
+// the nearest switch with hosts; or a part joined inside a level by
+// channels whose ends have at least some number of neighbors in common, as
+// groups of a dragonfly or rows of a HyperX.
 func (w *network) partitions() []*partition {
 	n := w.f.NumSwitches()
 	list := []*partition{{of: text.Numbers[int32](n), n: n}}
@@ -85,10 +85,10 @@ func (w *network) partitions() []*partition {
 const maxGroups = 8
 
 // commonNeighbors counts, for each pair of neighbors on one level, lower NodeID first, the
-// neighbors that they share. numbers has the least maxGroups counts, without 0, ascending.
+// neighbors that they share. numbers has the maxGroups least counts, without 0, ascending.
 func (w *network) commonNeighbors(level []int32) (common map[[2]fabric.NodeID]int, numbers []int) {
 	common = make(map[[2]fabric.NodeID]int)
-	near := make([][2]fabric.NodeID, w.f.NumSwitches()) // the last pair whose first switch has it as a neighbor
+	near := make([][2]fabric.NodeID, w.f.NumSwitches()) // by switch: the last pair of whose first switch it is a neighbor
 	for c, a := range w.from {
 		pair := [2]fabric.NodeID{a, w.to[c]}
 		if pair[0] >= pair[1] || level[pair[0]] != level[pair[1]] {
@@ -151,9 +151,9 @@ type cut struct {
 	apart      bool // the class is not connected: routes inside of it may take the channels, too
 }
 
-// edges returns three cuts of a class: the channels that leave it, those that enter it, and the
-// latter with a gate, if all come from one switch and hosts beyond send. Their hosts and LIDs are
-// those of the class's component.
+// edges returns three cuts of a class: the channels that leave it, those that enter it, and these
+// again with a gate. The gate is set if all channels come from one switch and hosts beyond send.
+// Only hosts and LIDs of the class's component count.
 func (w *network) edges(p *partition, class int) [3]cut {
 	x := &p.sums[class]
 	all := &w.whole[x.part]
@@ -195,8 +195,8 @@ func (w *network) cuts(partitions []*partition, gates bool, see func(*cut)) {
 	}
 }
 
-// sweep calls see for the cuts between the first switches by NodeID, which is the order of GUIDs
-// and often that of a plan, and the others. It takes O(channels), and skips fabrics of several
+// sweep calls see for the cuts between the first switches by NodeID and the others. NodeIDs are in
+// the order of GUIDs, often that of a plan. It takes O(channels), and skips fabrics of several
 // components.
 func (w *network) sweep(see func(*cut)) {
 	if len(w.whole) != 1 {
@@ -245,8 +245,8 @@ func (w *network) neighbors(single *partition, see func(*cut)) {
 	}
 }
 
-// bestUnit returns the greatest bound of a cut and its unit, the least among equals, and raises
-// limit to it; nil if none is above limit.
+// bestUnit returns the greatest bound of a cut, if above limit, and the least unit that gives it,
+// and raises limit to the bound. Otherwise it returns nil.
 func (w *network) bestUnit(x *cut, limit *float64) (value *big.Rat, unit int64) {
 	total := int64(0)
 	for _, c := range x.rates {

@@ -51,8 +51,8 @@ func LegalPorts(f *fabric.Fabric, rank []int32, t fabric.NodeID) []bool {
 	return legal
 }
 
-// Keeps returns true if all entries of tables for hosts use legal ports of an order, so that a
-// bound for legal paths applies. It takes O(switches with hosts x channels + switches x LIDs).
+// Keeps returns true if all entries for LIDs of hosts use legal ports of an order, so that a bound
+// for legal paths applies. It takes O(switches with hosts x channels + switches x LIDs).
 func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	for _, d := range f.Switches() {
 		if len(f.HostsOn(d)) > 0 && !KeepsTo(f, t, LegalPorts(f, rank, d), d) {
@@ -62,7 +62,7 @@ func Keeps(f *fabric.Fabric, t *lft.Tables, rank []int32) bool {
 	return true
 }
 
-// KeepsTo returns true if all entries for hosts of switch d use legal, its LegalPorts.
+// KeepsTo returns true if all entries for hosts of switch d use its LegalPorts, legal.
 func KeepsTo(f *fabric.Fabric, t *lft.Tables, legal []bool, d fabric.NodeID) bool {
 	hosts := f.HostsOn(d)
 	for s := range fabric.NodeID(f.NumSwitches()) {

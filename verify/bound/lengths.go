@@ -24,7 +24,7 @@ const blocks = 32
 type seeker struct {
 	*ways
 	price  []float64   // by channel; their sum is 1
-	length []float64   // by channel: price over rate, 1 for the fastest rate
+	length []float64   // by channel: price over rate; the fastest rate counts as 1
 	load   []float64   // by channel: relative load in the last round
 	parts  [][]float64 // by block and channel: routes
 	bounds []float64   // by block: its share of the bound
@@ -51,8 +51,8 @@ func (x *seeker) setPrices() {
 	}
 }
 
-// route sends all routes, and returns the bound by the lengths. Paths that are longer than the best
-// by less than blur get a part.
+// route sends all routes, and returns the bound by the lengths. Paths longer than the best by less
+// than blur get some routes.
 func (x *seeker) route(ctx context.Context, blur float64) (float64, error) {
 	err := par.ForEach(ctx, 0, blocks, func(b int) error {
 		x.bounds[b] = 0

@@ -12,9 +12,9 @@ import (
 	"github.com/ibweave/ibweave/lft"
 )
 
-// Check proves the bound again for fabric f, by the theorem at the head of the package. Its code is
-// its own: it shares only the fabric model with the code that made the certificate. It takes
-// O(switches with hosts x channels x log switches), on all CPUs.
+// Check proves the bound again for fabric f, by the theorem at the head of the package. It shares
+// only the fabric model with the code that made the certificate. It takes O(switches with hosts x
+// channels x log switches), on all CPUs.
 //
 // It returns an error if the certificate is for another fabric or another demand than d, names
 // ports or switches that the fabric lacks, or claims more or less than its lengths prove.
@@ -267,7 +267,7 @@ func (c *Certificate) compare(need *big.Int, f *fabric.Fabric, length []int64) e
 		}
 		// c.Bound x rate / (unit x fastest)
 		whole.Mul(c.Bound.Num(), big.NewInt(rate[i]))
-		if c.Unit == 0 { // C times fastest and the denominator, like need below
+		if c.Unit == 0 { // at is C times fastest and the denominator, as is need below
 			at.Add(at, whole.Mul(whole, big.NewInt(length[p])))
 			continue
 		}
