@@ -39,7 +39,7 @@ type reply struct {
 //	do STEP      does a step
 //	undo         undoes the last step
 //	export       returns the steps for the command line
-//	map          returns the arrays of the map leaf by leaf, which few look at, with the rest of their document
+//	map          returns the document and the arrays of the map by leaves, which few people look at
 //	prepare      makes the next answer faster, and answers nothing
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)

@@ -198,10 +198,10 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 // writeRounds is for how many rounds --write-bound seeks bounds, without --bound-iterations.
 const writeRounds = 200
 
-// find seeks lower bounds of the load and returns them. With
-// --write-bound it writes their proofs and that of jobs, if that is
-// not nil. r has the load of the tables. Bounds for legal ports are
-// left out unless the tables keep to the legal ports of their order.
+// find seeks lower bounds of the load and returns them. With --write-bound
+// it writes their proofs and, if jobs is not nil, the proof of that bound.
+// r has the load of the tables. Bounds for legal ports are left out
+// unless the tables keep to the legal ports of their order.
 func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.End()

@@ -512,7 +512,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	return nil
 }
 
-// manifestOptions returns the options for the manifest, on which the tables depend.
+// manifestOptions returns, for the manifest, the options on which the tables depend.
 func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8) map[string]any {
 	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": text.Each(opt.Route.Roots, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })}
 	set := func(given bool, name string, value any) {

@@ -120,7 +120,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	}
 	b.Row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
 	maps := ""
-	if s.AskedMaps != s.Maps { // one stands for equal ones
+	if s.AskedMaps != s.Maps { // of equal maps only one was read
 		maps = fmt.Sprintf("; %s of %s maps of switches were read, others are the same", n(s.AskedMaps), n(s.Maps))
 	}
 	b.Row("SL2VL", "%s%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"), maps)

@@ -232,7 +232,7 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 	return old, now, nil
 }
 
-// auditState audits OLD or NEW. Dumps of tables take the topology of -t, or of other.
+// auditState audits s, OLD or NEW. A dump of tables takes the topology of -t, or that of other.
 func (a *app) auditState(ctx context.Context, r *reporting, s, other *side) (*auditResult, error) {
 	s.demands = r.demands
 	switch {

@@ -149,7 +149,7 @@ func (in *simulation) time(to *sim.Time, name, usage string) {
 // maxPoints is the most steps of FIRST:LAST:STEP.
 const maxPoints = 100_000
 
-// leastLoad is a message in minutes; with far less, simulations would not end.
+// leastLoad is one message in minutes; with far lower loads simulations would not end.
 const leastLoad = 1e-6
 
 // parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.
@@ -258,7 +258,7 @@ func (in *simulation) checkRouter(args []string) error {
 	return nil
 }
 
-// routed returns true if sim makes tables: with -t FILE, no tables, and a flag that asks for it.
+// routed returns true if sim makes tables: -t FILE is given, no file of tables, and a flag that needs them.
 func (in *simulation) routed(args []string) bool {
 	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
 		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
@@ -277,7 +277,7 @@ func (in *simulation) choices() []string {
 	return nil
 }
 
-// lanes returns --vls, or a 0 without it.
+// lanes returns the list of --vls, or one 0 without it.
 func (in *simulation) lanes() []int {
 	if in.vls == nil {
 		return []int{0}
@@ -332,7 +332,7 @@ func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
 	}
 }
 
-// setting makes wrong usage of experiment's SettingError; other errors are wrong input.
+// setting turns a SettingError into wrong usage of its flag, other errors into wrong input.
 func (in *simulation) setting(err error) error {
 	x, ok := errors.AsType[*experiment.SettingError](err)
 	switch {

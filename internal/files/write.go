@@ -130,8 +130,8 @@ func followLinks(name string) (string, error) {
 }
 
 // descriptor recognizes names of this process's own descriptors.
-// Opening such a name begins at the start of the file, where a
-// shell's redirection is to be continued, and fails for sockets.
+// Opening such a name would begin at the start of the file, not where
+// a shell's redirection is, and fails for sockets.
 func descriptor(name string) (fd int, ok bool) {
 	own, err := os.Stat(descriptors)
 	if err != nil {

@@ -72,8 +72,8 @@ func (s *Strong[V]) Find(n int, next Next[V]) int {
 	return int(count)
 }
 
-// leave ends the frame on top. It returns true if that completes a component
-// with a cycle: then s.Of of its vertices is the index of the first of them.
+// leave ends the frame on top. It returns true if that completes a component with
+// a cycle; s.Of of its vertices is then the index of the first of them.
 func (s *Strong[V]) leave() bool {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]

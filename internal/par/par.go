@@ -22,8 +22,8 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
 
-// Catch calls f and returns its error. It returns a panic as a *Panic, and so
-// a fault of memory: package files maps files, which somebody may cut short.
+// Catch calls f and returns its error. A panic becomes a *Panic, and so does a
+// memory fault: package files maps files, and somebody may cut one short.
 func Catch(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

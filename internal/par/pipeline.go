@@ -20,7 +20,7 @@ type Step func(slot, i int) error
 // Pipeline calls prepare, do and finish, in this order, for each of 0 to n-1. do
 // is called for one number after the other, ascending; prepare and finish run on
 // all CPUs meanwhile. At most slots numbers are under way; number i has slot i %
-// slots from prepare to finish. An error ends it as one of do ends ForEach.
+// slots from prepare to finish. An error ends Pipeline as it ends ForEach.
 func Pipeline(ctx context.Context, n, slots int, prepare, do, finish Step) error {
 	p := &pipeline{n: n, taken: make([]bool, slots), ready: make([]bool, slots)}
 	p.changed.L = &p.mu
@@ -50,7 +50,7 @@ type pipeline struct {
 	err error
 }
 
-// run makes calls until none are left. Only the worker with does
+// run makes calls until none are left. Only the worker with does true
 // calls do, so that the data of do stay in the caches of one CPU.
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
