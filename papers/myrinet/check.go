@@ -128,7 +128,7 @@ func (s *Schedule) receivers(x Send) iter.Seq[int32] {
 	}
 }
 
-// followMessage sends a message of o. It follows only a host's first copy, so it ends.
+// followMessage follows a message of sender o: of each host's copies the first, so it ends.
 // A copy that a host of a region must pass on does not count as that host's own.
 func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	for _, m := range g.Members {

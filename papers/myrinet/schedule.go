@@ -102,7 +102,7 @@ type Host struct {
 	Out  fabric.GUID // the port that sends: Port, except on banyan networks
 }
 
-// Send is one thing that a host does with a message of a group.
+// Send is how a host sends on a message of a group to another host.
 type Send struct {
 	At    int32 // index of the host
 	Held  Class // of the buffer that has the message there
@@ -496,7 +496,7 @@ func (b *builder) twoPhase(g *Group) error {
 		g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: first, More: n - 1, Class: 1})
 		for i, m := range to {
 			switch at := first + int32(i); {
-			case b.net == nil && at == m: // it has its copy
+			case b.net == nil && at == m: // the member has its copy
 			case b.net == nil && at == o:
 				g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m, Class: b.second()})
 			default:
@@ -620,7 +620,7 @@ func (t *rootedTree) addFlood(i int) {
 			}
 		}
 	}
-	if i > 0 && t.below[i] < t.below[0] { // a sender is neither here nor below
+	if i > 0 && t.below[i] < t.below[0] { // there are senders elsewhere
 		for _, c := range t.children[i] {
 			t.add(i, second, t.parent[i], c, second)
 		}

@@ -198,7 +198,7 @@ func gerlaFigure3() (*gerlaNet, error) {
 	return withRoutes(p.Fabric())
 }
 
-// worms makes a worm for each way along tables t: from its first host to the others.
+// worms makes a worm for each list of hosts: from the first to the others, along tables t.
 func (n *gerlaNet) worms(t *lft.Tables, flits int, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
 	worms := make([]lan.SwitchWorm, len(ways))
 	for i, way := range ways {
@@ -335,9 +335,9 @@ func twoOnALine() (bool, error) {
 	return r != nil && r.Deadlock != nil, err
 }
 
-// gerlaRing returns six switches in a ring, with hosts. Routes
-// up and down from v go either way. With adapters, A and B are
-// switches with one cable, by which worms come and leave.
+// gerlaRing returns six switches in a ring, with hosts. Up/down
+// routes with root v take both sides of the ring. With adapters, A and
+// B are switches with one cable, by which worms come and leave.
 func gerlaRing(adapters bool) (*fabric.Fabric, error) {
 	hosts := []struct {
 		name string

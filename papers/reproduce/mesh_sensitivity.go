@@ -138,7 +138,7 @@ func (s *setting) in(figures Figures, panel string, unicast bool, l lanes, x flo
 	panic(fmt.Sprintf("%s has no panel %q", f.ID, panel))
 }
 
-// sensitivityClaims are claims that these figures decide.
+// sensitivityClaims are decided by the figures of meshSensitivity.
 func sensitivityClaims() []Claim {
 	all := text.Each(meshSettings, func(s setting) string { return "x19-" + s.name })
 	return []Claim{

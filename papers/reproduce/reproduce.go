@@ -9,6 +9,9 @@
 // figures alone, so that a verdict can be checked with the CSV
 // files in hand. A claim that fails is a result, not an error.
 //
+// Numbers such as X22, S13, M7, N12 and E-N7 are explained in docs/papers,
+// numbers.md and errata.md.
+//
 // To add a paper: a file with a variable of type Paper, and its name in Papers.
 package reproduce
 

@@ -123,7 +123,7 @@ func (k *spamTree) network(switches int, seed uint64) (*spamRouters, error) {
 	return &spamRouters{net: net}, nil
 }
 
-// someOf draws d different numbers below n, all of them other than but.
+// someOf draws d different numbers from 0 to n-1, without the number but.
 func someOf(rng *rand.Rand, n, d, but int) []int {
 	list := rng.Perm(n)
 	list = slices.DeleteFunc(list, func(i int) bool { return i == but })
@@ -183,8 +183,8 @@ func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worm
 
 // doubling is software multicast (S17): each host that has
 // the message sends it to one more with each startup, so
-// that in each phase twice as many have it. The hosts that
-// one serves follow each other in the spanning tree, so that
+// that each phase doubles the hosts that have it. Those that
+// one host serves follow each other in the spanning tree: then
 // messages of one phase are not all on the same channels.
 type doubling struct {
 	r     *spamRouters
@@ -403,8 +403,9 @@ type mixed struct {
 	multi bool
 }
 
-// newMixture makes traffic of rate messages a µs from each host. The times between them have
-// the negative binomial distribution of an order, which is less than their mean in cycles.
+// newMixture makes traffic of rate messages a µs from each host. The times
+// between them have the negative binomial distribution of that order,
+// which must be less than the mean time in cycles.
 func newMixture(r *spamRouters, load spamLoad, rate float64, order int, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
@@ -614,8 +615,8 @@ type spamSweep struct {
 	draws, least, most int
 }
 
-// curves measures the loads, and adds their curves to panels: of all
-// messages and of multicasts, or of multicasts alone to a single panel.
+// curves measures the loads, and adds a curve for each to each panel. The first of
+// two panels shows the latency of all messages, the last that of multicasts.
 func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 	runs := make([][]mixedRun, len(w.loads)*w.draws)
 	err := lab.Each(len(runs), func(ctx context.Context, i int) (err error) {
@@ -635,7 +636,7 @@ func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 				ok = ok && p.ok
 				for i := range at {
 					at[i].Y += p.mean[i] / float64(w.draws)
-					// The interval is for these networks: the draws show how networks differ.
+					// Half is the error for these networks alone; Draws shows how they differ.
 					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(w.draws))
 					at[i].Draws = append(at[i].Draws, p.mean[i])
 				}

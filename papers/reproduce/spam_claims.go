@@ -114,8 +114,9 @@ func lastRate(f *Figure, name string) float64 {
 	return c[len(c)-1].X
 }
 
-// spamHeavy bounds relatively heavy traffic: multicasts to the fewest destinations take
-// this many times as long as at the lowest rate. Beyond that the network is near its end.
+// spamHeavy bounds relatively heavy traffic: a multicast to the fewest
+// destinations takes that many times as long as at the lowest rate.
+// Beyond that the network is near its limit.
 const spamHeavy = 1.5
 
 func judgeSPAMTraffic(f *Figure) Finding {
@@ -425,8 +426,8 @@ func spamRoot(lab *Lab) (*Figure, error) {
 	}, err
 }
 
-// spamSystemClaims are claims that these figures
-// decide; those marked (ours) are not the paper's.
+// spamSystemClaims are decided by the figures above.
+// Claims marked (ours) are not the paper's.
 var spamSystemClaims = []Claim{
 	on("S15-6", "the factor becomes even more dramatic for larger networks (section 4)", "large", judgeSPAMLarge),
 	on("S16 multicast", "latency remains largely independent of the number of destinations, with multicast alone (ours)", "multicast", judgeSPAMAlone),
