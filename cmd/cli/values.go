@@ -122,8 +122,9 @@ type Numeric interface {
 	int | int64 | uint8 | uint16 | uint32 | uint64 | float64
 }
 
-// NumberFlag defines a flag from least to most, with the default in *to. A default of 0
-// for "not given" is below least. So 0 cannot be given: a script's unset variable would lift a limit.
+// NumberFlag defines a flag from least to most, with the default
+// in *to. A default of 0 for "not given" is below least. So 0
+// cannot be given: a script's unset variable would lift a limit.
 func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
 	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
 }
@@ -219,7 +220,8 @@ func GivenFlag(f *pflag.Flag) bool {
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// Holds returns the first alternative of a condition that holds, in words, and true; or false.
+// Holds returns true and, in words, the first alternative
+// of condition that holds; false if none does.
 func Holds(condition string, flags *pflag.FlagSet) (string, bool) {
 	for _, c := range strings.Fields(condition) {
 		name, values, isValue := strings.Cut(c, "=")

@@ -195,7 +195,7 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	return nil
 }
 
-// writeRounds is for how many rounds --write-bound seeks bounds, without --bound-iterations.
+// writeRounds is the rounds of --write-bound if --bound-iterations is not given.
 const writeRounds = 200
 
 // find seeks lower bounds of the load and returns them. With --write-bound
@@ -278,7 +278,7 @@ type demanded struct {
 	plan  *plan.Verdict  // nil without a plan
 }
 
-// readPolicy reads in's policy file, if it has one, before the fabric is read: the reading
+// readPolicy reads the policy file of in, if it has one. Reading the fabric, which follows,
 // needs the kinds of nodes that the policy gives.
 func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}
@@ -333,7 +333,7 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 }
 
 // expect reads into opt the topology or the plan that the fabric
-// should match. The plan that it returns is nil without one.
+// should match. It returns the plan, nil if there is none.
 func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
 	if len(in.plans) > 0 {
 		if p.Expected != "" || p.Meant != nil {

@@ -140,7 +140,8 @@ func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabri
 	return f, a.setRoots(f, c.roots, &opt.Route)
 }
 
-// compare measures all columns on f. undecided has the rules that the topology leaves undecided.
+// compare measures all columns on f. undecided has
+// the rules that the topology leaves undecided.
 func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options, undecided []verify.Undecided) (*compare.Standings, error) {
 	s := &compare.Standings{Version: version}
 	for _, name := range c.engines {

@@ -46,7 +46,8 @@ func (a *app) hostGroupFlag(cmd *cobra.Command) {
 // maxRebalance bounds --rebalance; no route moves at that limit.
 const maxRebalance = 1000
 
-// grids and ordered are conditions of cli.Scope: an engine for grids, or one that orders the switches.
+// grids and ordered are conditions of cli.Scope: an
+// engine for grids, or one that orders the switches.
 const (
 	grids   = "engine=xy|negative-first|west-first|north-last"
 	ordered = "engine=updn|spam|layered|fattree"

@@ -258,7 +258,8 @@ func (in *simulation) checkRouter(args []string) error {
 	return nil
 }
 
-// routed returns true if sim makes tables: with -t FILE, no file of tables, and a flag that needs them.
+// routed returns true if sim makes tables: with -t
+// FILE, no file of tables, and a flag that needs them.
 func (in *simulation) routed(args []string) bool {
 	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
 		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)

@@ -147,7 +147,8 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 	fmt.Fprintf(w, "\n%s\n", said)
 }
 
-// counted lists states or limits; if there are several, each with the number of seeds that have it.
+// counted lists states or limits; if there are
+// several, each with the number of seeds that have it.
 func counted(seeds map[string]int) string {
 	names := slices.Sorted(maps.Keys(seeds))
 	if len(names) == 1 {

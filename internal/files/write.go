@@ -33,7 +33,7 @@ import (
 // Write overwrites an old regular file in place if it cannot replace it with the
 // same owner: the file belongs to another user, the folder takes no new files,
 // or the file is a mount point. The owner comes first, since it decides who may
-// read the file. Write makes the whole output before, in a temporary file, and
+// read the file. Write first makes the whole output in a temporary file and
 // reserves the space, so that only a crash during the copy leaves a part. On
 // other systems than Linux it overwrites each old file, without reserving space.
 //
@@ -212,7 +212,7 @@ func createTemporary(target string, old fs.FileInfo) (*os.File, error) {
 	}
 }
 
-// overwrite copies a file over another, which stays the same file.
+// overwrite copies file from into target, which keeps its inode.
 func overwrite(target, from string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -24,9 +24,9 @@ const (
 	incomplete = -2
 )
 
-// Find finds the strongly connected components of a graph of n
-// vertices that hold a cycle; an edge from a vertex to itself is one.
-// It sets Of and returns their number (Tarjan, Depth-first Search and
+// Find finds, in a graph of n vertices, the strongly connected components
+// with a cycle, which an edge from a vertex to itself is, too. It
+// sets Of and returns their number (Tarjan, Depth-first Search and
 // Linear Graph Algorithms, SIAM J. Comput. 1972, without recursion).
 func (s *Strong[V]) Find(n int, next Next[V]) int {
 	if cap(s.index) < n {

@@ -74,7 +74,7 @@ func ForEach(ctx context.Context, workers, n int, do func(i int) error) error {
 
 // ForEachWith is ForEach for work that needs scratch memory or adds up a
 // result: each goroutine calls start for a W of its own, and gives it to do.
-// It returns all Ws in no certain order; chance decides which calls had which.
+// It returns all Ws in no certain order; chance decides which calls had which W.
 func ForEachWith[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int) error) ([]W, error) {
 	p := pool{n: n}
 	list := make([]W, Workers(workers, n))

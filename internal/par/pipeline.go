@@ -11,7 +11,7 @@ import (
 // it takes as long as a dozen short calls, and it may wake on the CPU of its waker.
 const (
 	spins    = 1000
-	spinners = 2 // idle workers that look at once; more would not find more
+	spinners = 2 // workers that look at the same time; more would not find more
 )
 
 // Step is a part of the work on number i of a Pipeline. Its scratch memory has the index slot.

@@ -582,7 +582,7 @@ func (t *rootedTree) add(at int, held Class, from, to int32, class Class) {
 	t.g.Sends = append(t.g.Sends, Send{At: m[at], Held: held, From: from, To: m[to], Class: class})
 }
 
-// addOrdered adds the sends of a member if messages start at the root.
+// addOrdered adds the sends of member i of a tree on which messages start at the root.
 func (t *rootedTree) addOrdered(i int) {
 	for _, c := range t.children[i] {
 		t.add(i, 1, Anyone, c, 1)
@@ -595,8 +595,8 @@ func (t *rootedTree) addOrdered(i int) {
 	}
 }
 
-// addFlood adds the sends of member i if messages go up from their senders in the first class,
-// and at each member on the way down to its other children in the second.
+// addFlood adds the sends of member i of a flooded tree: messages go up from senders in the first
+// class, and from each member on the way down to its other children in the second.
 func (t *rootedTree) addFlood(i int) {
 	second := t.b.second()
 	if t.sends[i] {

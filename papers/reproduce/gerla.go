@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// gerla1996 is the Myrinet paper; its figures 10 to 13 (M21 to M28).
+// gerla1996 is the Myrinet paper, with figures 10 to 13 (M21 to M28).
 var gerla1996 = Paper{
 	ID: "gerla1996",
 	Title: "Gerla, Palnati, Walton: Multicasting protocols for high-speed, wormhole-routing local area networks, " +

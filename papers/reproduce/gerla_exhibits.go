@@ -226,7 +226,7 @@ func (d *plan) stuckWorms(waits []lan.SwitchWait, names string) {
 	}
 }
 
-// named returns a place for each node whose name is in at.
+// named places the nodes whose names at has, at these coordinates.
 func named(f *fabric.Fabric, at map[string][2]float64) place {
 	return func(n fabric.NodeID) (drawing.Spot, bool) {
 		name := f.Name(n).Text
@@ -482,8 +482,8 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	return nil
 }
 
-// circuitFrom lists the hosts, with buffer classes,
-// that a message visits from the host with an ID.
+// circuitFrom lists the hosts that a message from host id
+// visits, each with the buffer class there.
 func circuitFrom(s *myrinet.Schedule, id int32) string {
 	var says []string
 	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), myrinet.Anyone

@@ -126,10 +126,10 @@ func judgeWins(f Figures, cases []meshCase) Finding {
 		"unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", t.low, t.atLow, t.high, t.atHigh, t.n)
 }
 
-// change counts times that get better or worse by more than meshNoise, beyond the error.
+// change counts times that get better or worse by more than meshNoise; open: within the error.
 type change struct{ better, worse, equal, open int }
 
-// add counts a share of a time that is saved.
+// add counts a time by gain, the share of it that is saved.
 func (c *change) add(gain chart.Point) {
 	switch {
 	case beyond(gain, meshNoise) > 0:

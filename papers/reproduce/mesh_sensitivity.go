@@ -17,7 +17,7 @@ type setting struct {
 	values []float64
 	quick  []float64 // some of them
 	set    func(x *exchange, value float64)
-	// cases are sources and group; by default 1 or 40 % of the hosts send to 40 %.
+	// cases are numbers of sources and of the group: by default 1, or 40 % of hosts, send to 40 %.
 	cases [][2]int
 	// bytes are the sizes, by default the least and the greatest.
 	bytes [2]int

@@ -18,7 +18,7 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// spam1998 is the paper on SPAM; its figures 2 and 3 (S13 to S18).
+// spam1998 is the paper on SPAM, with figures 2 and 3 (S13 to S18).
 var spam1998 = Paper{
 	ID: "spam",
 	Title: "Libeskind-Hadas, Mazzoni, Rajagopalan: Tree-based multicasting in wormhole-routed irregular topologies, " +
@@ -501,8 +501,8 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 	}
 }
 
-// run measures until the latencies of all messages and of multicasts are known to a share
-// of their means, or until most messages have come. It returns true if they are steady.
+// run measures least to most messages: until the latencies of all and of multicasts are
+// known to a share of their means. It returns true if latencies are steady.
 func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
 	cfg := spamHardware()
 	if x.buffer > 0 {

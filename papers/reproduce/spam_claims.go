@@ -236,7 +236,7 @@ func spamLarge(lab *Lab) (*Figure, error) {
 
 // pathWorms makes worms for path-based multicast on SPAM's tree:
 // each goes down one path of the tree and leaves a copy at each
-// destination on it. So it never has more than two outputs, one of
+// destination on it. So a worm has two outputs at most, one of
 // them to a processor. A path leads up from the deepest destination
 // that is left, and takes all that are left on its way.
 func (r *spamRouters) pathWorms(to []int) ([]*updown.Worm, error) {
