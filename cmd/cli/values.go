@@ -18,7 +18,7 @@ import (
 // MaxFactor and MaxNumber are bounds far beyond any use; sums of such numbers are still finite.
 const (
 	MaxFactor = 1e6     // times a load
-	MaxNumber = 1 << 30 // of things that are counted; messages do not name it
+	MaxNumber = 1 << 30 // of counted things; messages do not name it
 )
 
 // Value is a flag whose text Parse reads; Parse's error says what is wanted. Set keeps

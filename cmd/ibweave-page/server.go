@@ -44,7 +44,7 @@ type reply struct {
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
-		data, _ := json.Marshal(&reply{Error: err.Error()}) // it has strings only
+		data, _ := json.Marshal(&reply{Error: err.Error()}) // reply has strings only
 		return [][]byte{text.PrintableJSON(data)}
 	}
 	return parts
@@ -104,7 +104,7 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}
-	if string(verb) == "open" { // the page has the document
+	if string(verb) == "open" { // the page shows these tables
 		s.session = next
 		return [][]byte{head}, nil
 	}

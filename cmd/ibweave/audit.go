@@ -278,7 +278,8 @@ type demanded struct {
 	plan  *plan.Verdict  // nil without a plan
 }
 
-// readPolicy reads the policy file of in, if it has one. Reading the fabric, which follows,
+// readPolicy reads the policy file of in, if it
+// has one. Reading the fabric, which follows,
 // needs the kinds of nodes that the policy gives.
 func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}

@@ -53,7 +53,7 @@ type order struct {
 	esp0           bool
 	only           []string
 	origin         string
-	dims           []int // nil if they are to be found
+	dims           []int // sizes of a grid; nil to find them
 	sl2vl          string
 	pathSL         bool
 	previous       string
@@ -199,7 +199,7 @@ type compilation struct {
 // before has the tables of the directory of --previous.
 type before struct {
 	routing  *lft.Routing
-	manifest string // its SHA-256
+	manifest string // SHA-256 of the manifest
 }
 
 // parseOrder checks the flags; its error has all that is wrong with them.
@@ -578,7 +578,7 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
 		if c.engine.Name() == (fattree.Engine{}).Name() {
-			hint = "" // its top switches are those of the highest level
+			hint = "" // fattree puts the highest level on top
 		}
 		b.Row("order", "%q on top, %s%s", t.Name.Text, t.Switch, hint)
 	}

@@ -112,7 +112,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	var b text.Sheet
 	b.Row("fabric", "%s", fabricSize(s.Fabric))
 	b.Row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(s.Fabric.NumSwitches()), s.Tables.MaxLID())
-	room := 0 // in the smallest table
+	room := 0 // MLIDs of the smallest table
 	for _, n := range s.MFTCapacity {
 		if n > 0 && (room == 0 || n < room) {
 			room = n

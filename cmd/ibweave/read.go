@@ -150,7 +150,7 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if in.Findings {
 		in.findings = append(in.findings, capture.TableFindings(problems)...)
 	}
-	// LIDs that several ports have, a problem already: further contradictions about them are left out.
+	// LIDs that several ports have are a problem already: contradictions about them are left out.
 	twice := make(map[string]bool)
 	for _, p := range in.State.Problems {
 		if p.Kind == fabric.DuplicateLID {

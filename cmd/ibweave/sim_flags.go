@@ -26,11 +26,11 @@ type simulation struct {
 	experiment.Setup
 	jobTraffic
 	ranks    ranks
-	engine   string   // for -t without tables; "" chooses one
-	engines  []string // several of them, to compare; nil for none
+	engine   string   // makes the tables of -t; "" chooses one
+	engines  []string // engines to compare; nil for none
 	vls      []int    // VLs to compare; nil for those of the tables
-	adaptive string   // "" for static tables alone
-	router   string   // in place of tables; "" for tables
+	adaptive string   // --adaptive; "" for static tables alone
+	router   string   // --router, without tables; "" for tables
 	roots    []string // of the router's spanning tree, at most one; nil for the centre
 	tree     string   // how the tree grows: bfs or dfs
 	svg, png string   // files; "" for none
@@ -42,9 +42,9 @@ type simulation struct {
 
 // jobTraffic has the flags of sim about jobs.
 type jobTraffic struct {
-	file  string   // "" for other traffic
+	file  string   // file of jobs; "" for other traffic
 	scale float64  // part of the bytes; 0 chooses it
-	mcast []string // schemes; nil for none
+	mcast []string // multicast schemes; nil for none
 	radix int      // of --sharp; 0 for none
 	top   int      // cables that text lists
 	fit   bool     // --fit: compare tables fitted to the jobs, too
@@ -54,7 +54,7 @@ type jobTraffic struct {
 // ranks has the flags that set which hosts take part, and in which order.
 type ranks struct {
 	hosts string // names, "" for all
-	file  string // with names, "" for none
+	file  string // --rank-file, "" for none
 	order sim.RankOrder
 }
 

@@ -131,7 +131,7 @@ func followLinks(name string) (string, error) {
 
 // descriptor recognizes names of this process's own descriptors.
 // Opening such a name would begin at the start of the file, not where
-// a shell's redirection is, and fails for sockets.
+// a shell's redirection stands, and would fail for sockets.
 func descriptor(name string) (fd int, ok bool) {
 	own, err := os.Stat(descriptors)
 	if err != nil {

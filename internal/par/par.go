@@ -22,13 +22,14 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
 
-// Catch calls f and returns its error. A panic becomes a *Panic, and so does a
-// memory fault: package files maps files, and somebody may cut one short.
+// Catch calls f and returns its error. A panic becomes
+// a *Panic, and so does a memory fault: package files
+// maps files, and somebody may cut one short.
 func Catch(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
-			if p, ok := v.(*Panic); ok { // of a worker of f
+			if p, ok := v.(*Panic); ok { // of a worker in f
 				err = p
 			} else {
 				err = &Panic{v, debug.Stack()}

@@ -41,8 +41,8 @@ type pipeline struct {
 	spinning atomic.Int32 // workers that look before they sleep
 	mu       sync.Mutex   // guards all below
 	changed  sync.Cond
-	taken    []bool // by slot: from prepare to finish
-	ready    []bool // by slot: from prepare to do
+	taken    []bool // by slot: true from prepare to finish
+	ready    []bool // by slot: true from prepare to do
 	// For each step, the lowest number that it has not begun.
 	toPrepare, toDo, toFinish int
 
@@ -50,8 +50,9 @@ type pipeline struct {
 	err error
 }
 
-// run makes calls until none are left. Only the worker with does true
-// calls do, so that the data of do stay in the caches of one CPU.
+// run makes calls until none are left. Only the
+// worker with does true calls do, so that the
+// data of do stay in the caches of one CPU.
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -101,7 +101,7 @@ func SortNatural(list []string) []string {
 	return list
 }
 
-// Exact, for n of Decimals, means as many as tell a number from all others.
+// Exact as n of Decimals means as many as tell a number from all others.
 const Exact = -1
 
 // Decimals returns x with n decimals, "" if it is not known.
@@ -112,7 +112,7 @@ func Decimals(x float64, n int, known bool) string {
 	return strconv.FormatFloat(x, 'f', n, 64)
 }
 
-// Each calls function of with each element of a list and returns the results.
+// Each returns of(element) for each element of a list.
 func Each[T, U any](list []T, of func(T) U) []U {
 	out := make([]U, len(list))
 	for i, x := range list {
@@ -137,7 +137,8 @@ func Fill[T any](list []T, x T) {
 	}
 }
 
-// Indices returns the indices of elements for which function is returns true, nil for none.
+// Indices returns the indices of elements for
+// which is(element) is true, nil for none.
 func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	for i, x := range list {
 		if is(x) {
@@ -147,7 +148,7 @@ func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	return at
 }
 
-// CountIf counts the elements for which function is returns true.
+// CountIf counts the elements for which is(element) is true.
 func CountIf[T any](list []T, is func(T) bool) (n int) {
 	for _, x := range list {
 		if is(x) {
@@ -157,7 +158,7 @@ func CountIf[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// Where returns the elements for which function is returns true, nil for none.
+// Where returns the elements for which is(element) is true, nil for none.
 func Where[T any](list []T, is func(T) bool) (some []T) {
 	for _, x := range list {
 		if is(x) {

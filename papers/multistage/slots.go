@@ -150,7 +150,7 @@ type simulator struct {
 	places, step        int
 	cube                bool
 
-	links, after []uint64 // by link of a stage
+	links, after []uint64 // by link: packets into and out of a stage
 	inject       []uint64 // by node: what it sends, before Shuffle
 	returned     []uint64 // by node: what it has to send in Phase 2
 	delivered    []uint16 // by source: copies delivered in the slot

@@ -107,7 +107,7 @@ type Send struct {
 	At    int32 // index of the host
 	Held  Class // of the buffer that has the message there
 	From  int32 // index of the host that it came from, or Anyone
-	To    int32 // index
+	To    int32 // index of the host that gets it
 	More  int32 // TwoPhase: hosts after To that get it in the same packet; but see receivers
 	Class Class // of the buffer that it asks for at To
 }
@@ -251,7 +251,7 @@ type builder struct {
 	t     *lft.Tables
 	opt   Options
 	s     *Schedule
-	index map[fabric.PortID]int32 // of all ports of hosts
+	index map[fabric.PortID]int32 // of a host, by each of its ports
 	ports []fabric.PortID         // by index: the one that receives
 }
 
@@ -409,7 +409,7 @@ func (b *builder) circuit(g *Group) {
 			g.Sends = append(g.Sends, Send{At: m[at], Held: held, From: Anyone, To: m[next], Class: class})
 			held, at = class, next
 		}
-		if len(g.Sends) > 4*n { // the same sends again and again
+		if len(g.Sends) > 4*n { // most are duplicates
 			slices.SortFunc(g.Sends, func(a, b Send) int {
 				return cmp.Or(compareSends(a, b), cmp.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class))
 			})

@@ -198,7 +198,7 @@ func gerlaFigure3() (*gerlaNet, error) {
 	return withRoutes(p.Fabric())
 }
 
-// worms makes a worm for each list of hosts: from the first to the others, along tables t.
+// worms makes a worm for each way, a list of hosts: along tables t from the first to the others.
 func (n *gerlaNet) worms(t *lft.Tables, flits int, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
 	worms := make([]lan.SwitchWorm, len(ways))
 	for i, way := range ways {

@@ -183,8 +183,8 @@ func judgeSize(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// judgeSources compares cases with equal groups, by sources:
-// their speedups, and the time that multicast saves.
+// judgeSources compares cases with equal groups and different
+// sources: speedups, and the time that multicast saves.
 func judgeSources(f Figures, cases []meshCase) Finding {
 	var speedups, saved compared
 	var says []string
@@ -223,7 +223,7 @@ func judgeSources(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// judgeGroup compares cases with equal sources, by group.
+// judgeGroup compares cases with equal sources and different groups.
 func judgeGroup(f Figures, cases []meshCase) Finding {
 	var says []string
 	var c compared

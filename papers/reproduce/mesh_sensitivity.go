@@ -15,7 +15,7 @@ type setting struct {
 	name   string
 	axis   chart.Axis
 	values []float64
-	quick  []float64 // some of them
+	quick  []float64 // those of quick runs
 	set    func(x *exchange, value float64)
 	// cases are numbers of sources and of the group: by default 1, or 40 % of hosts, send to 40 %.
 	cases [][2]int

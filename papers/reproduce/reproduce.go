@@ -166,7 +166,7 @@ type Figures = map[string]*Figure
 
 // Claim is something that a paper says about its results.
 type Claim struct {
-	Spec  string // a number for it, as in "X22-2a"; those of one paper differ
+	Spec  string // its number, as in "X22-2a", unique within a paper
 	Paper string // the paper's words, shortly, and where they are
 	// Figures are the names of the experiments that decide it.
 	Figures []string

@@ -164,8 +164,8 @@ func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, e
 	return r.sendAll(ctx, spamHardware(), src, []*updown.Worm{x})
 }
 
-// sendAll returns the time until the last destination of a host's
-// worms has them, in an idle network with a startup for each worm.
+// sendAll returns the time until all of a host's worms have arrived,
+// in an idle network with a startup for each worm.
 func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worms []*updown.Worm) (sim.Time, error) {
 	cfg.Startup = spamStartup
 	s, err := sim.New(sim.Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, nil)
@@ -501,8 +501,9 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 	}
 }
 
-// run measures least to most messages: until the latencies of all and of multicasts are
-// known to a share of their means. It returns true if latencies are steady.
+// run measures least to most messages: until the
+// latencies of all and of multicasts are known to a share
+// of their means. It returns true if they are steady.
 func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
 	cfg := spamHardware()
 	if x.buffer > 0 {
@@ -543,7 +544,7 @@ func (x *mixture) run(ctx context.Context, share float64, least, most int) (stea
 type spamLoad struct {
 	name      string
 	d         int
-	parts     int  // of the destinations of a multicast
+	parts     int  // worms that share a multicast's destinations
 	multicast bool // no unicast
 	buffer    int  // flits of an input; 0 is 1
 }

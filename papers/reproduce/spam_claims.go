@@ -14,7 +14,7 @@ import (
 )
 
 func judgeSPAMDestinations(f *Figure) Finding {
-	var whole, most chart.Point // the greatest
+	var whole, most chart.Point // with the greatest Y
 	var says []string
 	a := f.panel(0)
 	greater := func(p *chart.Point, q chart.Point) {

@@ -329,8 +329,9 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// oneSourceTrees returns true if, by the verifier, multicast along a routing's
-// paths from any one host to all others delivers one copy to each.
+// oneSourceTrees returns true if, by the verifier,
+// multicast along a routing's paths from any one
+// host to all others delivers one copy to each.
 func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 	for _, src := range r.Fabric.CAPorts() {
 		to := slices.DeleteFunc(slices.Clone(r.Fabric.CAPorts()), func(p fabric.PortID) bool { return p == src })

@@ -84,7 +84,7 @@ type HostResult struct {
 // Result is what Run has measured. Latencies are in byte times, from when a message
 // is born to when its last byte has come.
 type Result struct {
-	Last Mean // of multicast messages, to the last member
+	Last Mean // latency of multicast messages, to the last member
 	// Utilization is that of hosts' output links. Worms that are
 	// passed on count, ACKs and what was cut off do not.
 	Utilization float64
