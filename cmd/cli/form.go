@@ -16,7 +16,7 @@ type OutputForm struct {
 	Metrics string // name of the command in metrics; "" if it writes none
 }
 
-// Define defines --format with the forms text and json; help calls the output what.
+// Define defines --format with the forms text and json; help names the output what.
 func (o *OutputForm) Define(flags *pflag.FlagSet, what string) {
 	o.Format = "text"
 	WordFlag(flags, &o.Format, "format", "`FORM` of the "+what+": text or json", "text", "json")

@@ -80,7 +80,7 @@ func WrongValues(c *cobra.Command) (list []error) {
 	return list
 }
 
-// FlagError makes a UsageError of cobra's error: an unknown flag or a missing value.
+// FlagError makes a UsageError of cobra's error about an unknown flag or a missing value.
 func FlagError(cmd *cobra.Command, err error) error {
 	return &UsageError{fmt.Errorf("%w%s", err, NearFlag(cmd, err))}
 }

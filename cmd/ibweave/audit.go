@@ -195,7 +195,7 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	return nil
 }
 
-// writeRounds is the rounds of --write-bound if --bound-iterations is not given.
+// writeRounds is the number of rounds of --write-bound without --bound-iterations.
 const writeRounds = 200
 
 // find seeks lower bounds of the load and returns them. With --write-bound

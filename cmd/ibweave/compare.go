@@ -241,7 +241,7 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 }
 
 // contendByFile reads a compiled directory, or a dump of tables
-// of f; undecided, rules that f leaves undecided, is for a dump.
+// of f, for which undecided has the rules that f leaves undecided.
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*compare.Contender, error) {
 	x := &compare.Contender{Name: filepath.Base(name), File: name}
 	in := newAudit(c.lenient, false)

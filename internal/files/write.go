@@ -212,7 +212,7 @@ func createTemporary(target string, old fs.FileInfo) (*os.File, error) {
 	}
 }
 
-// overwrite copies file from into target, which keeps its inode.
+// overwrite writes what file from has into target, which keeps its inode.
 func overwrite(target, from string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

@@ -60,7 +60,7 @@ func Few(words []string, most int) string {
 
 // Ends joins words with between. Of more than most words
 // it takes the first and last most/2, and in their middle
-// the format more with the number of words left out.
+// text more, a format with the number of words left out.
 func Ends(words []string, most int, between, more string) string {
 	if left := len(words) - most; left > 0 {
 		words = slices.Concat(words[:most/2], []string{fmt.Sprintf(more, left)}, words[len(words)-most/2:])

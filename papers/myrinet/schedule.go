@@ -409,7 +409,7 @@ func (b *builder) circuit(g *Group) {
 			g.Sends = append(g.Sends, Send{At: m[at], Held: held, From: Anyone, To: m[next], Class: class})
 			held, at = class, next
 		}
-		if len(g.Sends) > 4*n { // most are duplicates
+		if len(g.Sends) > 4*n { // many duplicates
 			slices.SortFunc(g.Sends, func(a, b Send) int {
 				return cmp.Or(compareSends(a, b), cmp.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class))
 			})
@@ -595,8 +595,8 @@ func (t *rootedTree) addOrdered(i int) {
 	}
 }
 
-// addFlood adds the sends of member i of a flooded tree: messages go up from senders in the first
-// class, and from each member on the way down to its other children in the second.
+// addFlood adds the sends of member i of a flooded tree: messages go up in the first class,
+// and each member on the way sends them down to its other children in the second.
 func (t *rootedTree) addFlood(i int) {
 	second := t.b.second()
 	if t.sends[i] {

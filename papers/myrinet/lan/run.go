@@ -46,7 +46,7 @@ type Options struct {
 	Adapters Adapters
 	Traffic  Traffic
 	Seed     uint64
-	// Warmup is the byte times before the measurement, Time its own.
+	// Warmup is how long Run waits before it measures for Time: byte times.
 	// Messages born in Time are measured, and traffic goes on for half as
 	// long again. With Drain, Run then waits for all that is on its way.
 	Warmup, Time int64
@@ -94,7 +94,7 @@ type Result struct {
 	// measuring, Went all that were delivered or lost in that
 	// time. Early and Late are Last for messages born in the
 	// first and in the second half of it. If a network carries
-	// its load, Went is as large as Came, and Late as Early.
+	// its load, Went is as large as Came, and latencies do not grow.
 	Came, Went  int64
 	Early, Late Mean
 	// Expected counts copies of multicast messages that were born while measuring,
