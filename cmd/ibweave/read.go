@@ -27,7 +27,7 @@ type audit struct {
 	bound string // "" for none
 	bounding
 	verbose     bool // list idle channels
-	namesLane   bool // findings of credit loops say if one VL is assumed
+	namesLane   bool // credit-loop findings say if one VL is assumed
 	copying     verify.Copying
 	buffer      verify.Buffer
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says

@@ -149,7 +149,7 @@ func (in *simulation) time(to *sim.Time, name, usage string) {
 // maxPoints is the most steps of FIRST:LAST:STEP.
 const maxPoints = 100_000
 
-// leastLoad is a message every few minutes; with far lower loads simulations would not end.
+// leastLoad is a message every few minutes; with far less, simulations would not end.
 const leastLoad = 1e-6
 
 // parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.

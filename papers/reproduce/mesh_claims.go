@@ -343,7 +343,7 @@ func judgeMost(f Figures, cases []meshCase) Finding {
 		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, uni.n)
 }
 
-// sharing has pairs of configurations with the same number of VLs: by SL, and dedicated to ports.
+// sharing has pairs of configurations with equal numbers of VLs: by SL, and dedicated to ports.
 var sharing = [][2]lanes{{twoBySL, twoByDir}, {fourBySL, fourByDir}}
 
 // judgeShared compares the pairs of sharing at small sizes.

@@ -544,7 +544,7 @@ func (x *mixture) run(ctx context.Context, share float64, least, most int) (stea
 type spamLoad struct {
 	name      string
 	d         int
-	parts     int  // worms that share a multicast's destinations
+	parts     int  // worms that share its destinations
 	multicast bool // no unicast
 	buffer    int  // flits of an input; 0 is 1
 }
