@@ -16,7 +16,7 @@ type OutputForm struct {
 	Metrics string // name of the command in metrics; "" if it writes none
 }
 
-// Define defines --format with the forms text and json; what is the word for the output in help.
+// Define defines --format with the forms text and json; help names the output what.
 func (o *OutputForm) Define(flags *pflag.FlagSet, what string) {
 	o.Format = "text"
 	WordFlag(flags, &o.Format, "format", "`FORM` of the "+what+": text or json", "text", "json")
@@ -48,7 +48,7 @@ func (o *OutputForm) Print(w io.Writer, document any, write func(b *text.Sheet))
 // Threshold is the flag --fail-on.
 type Threshold struct{ failOn string }
 
-// Define defines --fail-on; more is the end of its usage.
+// Define defines --fail-on; text more ends its usage.
 func (t *Threshold) Define(flags *pflag.FlagSet, more string) {
 	t.failOn = "error"
 	WordFlag(flags, &t.failOn, "fail-on", "exit with 1 for findings from `SEVERITY` on: error, warning, note or never"+more, "error", "warning", "note", "never")

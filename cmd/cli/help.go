@@ -109,7 +109,7 @@ func Help(c *cobra.Command) string {
 	b := new(strings.Builder)
 	b.WriteString(LaidOut(c.Long))
 	if !c.Runnable() && !c.HasAvailableSubCommands() {
-		return b.String() // a topic
+		return b.String() // a topic has no more
 	}
 	section := func(title, text string) {
 		if text != "" {

@@ -41,8 +41,9 @@ func NewOutput(stdout, stderr io.Writer) Output {
 	}
 }
 
-// Define makes the commands of root obey --log-level, --log-format and --color,
-// given by level, format and color. check judges the rest of a command line.
+// Define makes the commands of root obey --log-level,
+// --log-format and --color, whose values are in level,
+// format and color. check judges the rest of a command line.
 func (o *Output) Define(root *cobra.Command, level, format, color *string, check func(cmd *cobra.Command) error) {
 	o.Command = root
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
@@ -131,8 +132,8 @@ func (r *Remember) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Printable escapes text and JSON for a terminal: names of nodes and files
-// and lines of input are in it, and none of them may act on the terminal.
+// Printable escapes text and JSON for a terminal, on which no name of
+// a node or file and no line of input in the text may act.
 type Printable struct {
 	To   io.Writer
 	mu   sync.Mutex

@@ -24,8 +24,8 @@ type Paper struct {
 // NewPaper returns a Paper that writes to w, without breaks and colours until Set.
 func NewPaper(w io.Writer) *Paper { return &Paper{w: w} }
 
-// Set takes the width from screen, if that is a terminal, and colours as color,
-// the value of --color, says. The error of a wrong value names the valid ones.
+// Set takes the width from screen, if that is a terminal, and colours by color,
+// the value of --color. The error of a wrong value names the valid ones.
 func (p *Paper) Set(screen io.Writer, color string) error {
 	if color != "auto" && color != "always" && color != "never" {
 		return fmt.Errorf("--color %q: want auto, always or never", color)

@@ -43,8 +43,9 @@ func Is[E error](err error) bool {
 	return ok
 }
 
-// ExitStatus maps an error to the exit status. isFinding and isInput mark errors of
-// types that only the program knows. Errors of other types are environment errors (4).
+// ExitStatus maps an error to the exit status. isFinding
+// and isInput are true for errors whose types only the
+// program knows. All others are environment errors (4).
 func ExitStatus(err error, isFinding, isInput bool) int {
 	switch {
 	case err == nil:

@@ -18,7 +18,7 @@ import (
 // MaxFactor and MaxNumber are bounds far beyond any use; sums of such numbers are still finite.
 const (
 	MaxFactor = 1e6     // times a load
-	MaxNumber = 1 << 30 // of things that are counted; messages leave it out
+	MaxNumber = 1 << 30 // of counted things; messages do not name it
 )
 
 // Value is a flag whose text Parse reads; Parse's error says what is wanted. Set keeps
@@ -44,7 +44,7 @@ func (v *Value[T]) Set(text string) error {
 	return nil
 }
 
-// Refusing is any Value: Refused returns its valid words, nil without a list, and what is wrong.
+// Refusing is a Value of any type. Refused returns its valid words, nil without a list, and its error.
 type Refusing interface {
 	Refused() (words []string, err error)
 }
@@ -55,8 +55,8 @@ type itemError struct {
 	error
 }
 
-// WrongValue returns what is wrong with the value of a flag, nil for
-// nothing, and the part of it that is wrong: an item of a list, or all.
+// WrongValue returns the error of a flag's value, nil for a valid one. given
+// is the wrong part of the value: an item of a list, or the whole.
 func WrongValue(f *pflag.Flag) (given string, err error) {
 	if v, ok := f.Value.(Refusing); ok {
 		_, err = v.Refused()
@@ -80,7 +80,7 @@ func WrongValues(c *cobra.Command) (list []error) {
 	return list
 }
 
-// FlagError makes wrong usage of cobra's error of an unknown flag or a missing value.
+// FlagError makes a UsageError of cobra's error about an unknown flag or a missing value.
 func FlagError(cmd *cobra.Command, err error) error {
 	return &UsageError{fmt.Errorf("%w%s", err, NearFlag(cmd, err))}
 }
@@ -122,8 +122,9 @@ type Numeric interface {
 	int | int64 | uint8 | uint16 | uint32 | uint64 | float64
 }
 
-// NumberFlag defines a flag from least to most, with the default in *to. A default of 0 that means
-// "not given" is below least: if 0 could be given, a script's unset variable would lift a limit.
+// NumberFlag defines a flag from least to most, with the default
+// in *to. A default of 0 for "not given" is below least. So 0
+// cannot be given: a script's unset variable would lift a limit.
 func NumberFlag[T Numeric](flags *pflag.FlagSet, to *T, name string, least, most T, usage string) {
 	flags.Var(&Value[T]{To: to, Parse: Within(least, most), Text: fmt.Sprint(*to), Kind: "N"}, name, usage)
 }
@@ -173,10 +174,9 @@ func Plain[T Numeric](x T) string {
 }
 
 // Scope has the conditions under which flags have an effect. A
-// condition lists alternatives, with blanks between them. One
-// is the name of a flag, which must be given, or a flag with
-// values, "engine=xy|updn", one of which it must have, given
-// or by default.
+// condition lists alternatives, with blanks between them: the
+// name of a flag, which must be given, or "engine=xy|updn", a
+// flag that must have one of these values, given or by default.
 type Scope struct {
 	Flags string // names with blanks between them
 	With  string // condition that has to hold; "" for none
@@ -220,7 +220,8 @@ func GivenFlag(f *pflag.Flag) bool {
 	return f != nil && f.Changed && f.Value.String() != f.DefValue
 }
 
-// Holds returns the first alternative of a condition that holds, in words, and true; or false.
+// Holds returns true and, in words, the first alternative
+// of condition that holds; false if none does.
 func Holds(condition string, flags *pflag.FlagSet) (string, bool) {
 	for _, c := range strings.Fields(condition) {
 		name, values, isValue := strings.Cut(c, "=")
@@ -275,8 +276,8 @@ func WithoutEffect(s *Scope, flags *pflag.FlagSet) (reason string) {
 	return reason
 }
 
-// CheckScopes finds given flags that have no effect: notes are lines for
-// standard error, err is the wrong usage of those whose scope is no Note.
+// CheckScopes finds given flags that have no effect. If a flag's scope has Note,
+// notes has a line for standard error; err is the wrong usage of the others.
 func CheckScopes(cmd *cobra.Command) (notes []string, err error) {
 	flags := cmd.Flags()
 	var wrong []error

@@ -39,12 +39,12 @@ type reply struct {
 //	do STEP      does a step
 //	undo         undoes the last step
 //	export       returns the steps for the command line
-//	map          returns the arrays of the map leaf by leaf, which few look at, with the rest of their document
+//	map          returns the document and the arrays of the map by leaves, which few people look at
 //	prepare      makes the next answer faster, and answers nothing
 func (s *server) answer(request []byte) [][]byte {
 	parts, err := s.parts(request)
 	if err != nil {
-		data, _ := json.Marshal(&reply{Error: err.Error()}) // it has strings only
+		data, _ := json.Marshal(&reply{Error: err.Error()}) // reply has strings only
 		return [][]byte{text.PrintableJSON(data)}
 	}
 	return parts
@@ -104,7 +104,7 @@ func (s *server) handle(ctx context.Context, request []byte) ([][]byte, error) {
 	if err != nil || r.Export != nil || r.Answer != nil && r.Answer.Refused != "" {
 		return [][]byte{head}, err
 	}
-	if string(verb) == "open" { // the page has the document
+	if string(verb) == "open" { // the page shows these tables
 		s.session = next
 		return [][]byte{head}, nil
 	}

@@ -195,13 +195,13 @@ func (a *app) checkCertificate(in *audit, r *verify.Result) error {
 	return nil
 }
 
-// writeRounds is for how many rounds --write-bound seeks bounds, without --bound-iterations.
+// writeRounds is the number of rounds of --write-bound without --bound-iterations.
 const writeRounds = 200
 
-// find seeks lower bounds of the load and returns them. With
-// --write-bound it writes their proofs and that of jobs, if that is
-// not nil. r has the load of the tables. Bounds for legal ports are
-// left out unless the tables keep to the legal ports of their order.
+// find seeks lower bounds of the load and returns them. With --write-bound
+// it writes their proofs and, if jobs is not nil, the proof of that bound.
+// r has the load of the tables. Bounds for legal ports are left out
+// unless the tables keep to the legal ports of their order.
 func (b *bounding) find(ctx context.Context, a *app, tables *lft.Routing, r *verify.Result, jobs *bound.Bound) ([]*bound.Bound, error) {
 	s := a.startStage("bound")
 	defer s.End()
@@ -278,7 +278,8 @@ type demanded struct {
 	plan  *plan.Verdict  // nil without a plan
 }
 
-// readPolicy reads in's policy file, if it has one, before the fabric is read: the reading
+// readPolicy reads the policy file of in, if it
+// has one. Reading the fabric, which follows,
 // needs the kinds of nodes that the policy gives.
 func (a *app) readPolicy(in *audit) (err error) {
 	in.held = &policy.Policy{}
@@ -333,7 +334,7 @@ func (a *app) checkDemands(ctx context.Context, in *audit, f *fabric.Fabric, t *
 }
 
 // expect reads into opt the topology or the plan that the fabric
-// should match. The plan that it returns is nil without one.
+// should match. It returns the plan, nil if there is none.
 func (a *app) expect(in *audit, p *policy.Policy, f *fabric.Fabric, opt *cabling.Options) (*plan.Expected, error) {
 	if len(in.plans) > 0 {
 		if p.Expected != "" || p.Meant != nil {

@@ -187,7 +187,7 @@ func (a *app) check(ctx context.Context, in *audit, level *cli.Threshold, report
 	}
 	for _, f := range reports {
 		placed := opt
-		if source != "" && f.form.Located { // a viewer has no other file
+		if source != "" && f.form.Located { // a viewer shows only the source
 			placed.Topology, placed.Tables = source, ""
 			if opt.Rules == nil {
 				placed.Rules = verify.Rules

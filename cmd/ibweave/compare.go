@@ -140,7 +140,8 @@ func (a *app) contestFabric(c *contest, in *audit, opt *compile.Options) (*fabri
 	return f, a.setRoots(f, c.roots, &opt.Route)
 }
 
-// compare measures all columns on f. undecided is what the topology leaves undecided.
+// compare measures all columns on f. undecided has
+// the rules that the topology leaves undecided.
 func (a *app) compare(ctx context.Context, c *contest, f *fabric.Fabric, opt compile.Options, undecided []verify.Undecided) (*compare.Standings, error) {
 	s := &compare.Standings{Version: version}
 	for _, name := range c.engines {
@@ -240,7 +241,7 @@ func (a *app) contendByOpenSM(ctx context.Context, c *contest, f *fabric.Fabric,
 }
 
 // contendByFile reads a compiled directory, or a dump of tables
-// of f. undecided is what the topology of f leaves undecided.
+// of f, for which undecided has the rules that f leaves undecided.
 func (a *app) contendByFile(ctx context.Context, c *contest, f *fabric.Fabric, name string, undecided []verify.Undecided) (*compare.Contender, error) {
 	x := &compare.Contender{Name: filepath.Base(name), File: name}
 	in := newAudit(c.lenient, false)

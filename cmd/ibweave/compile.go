@@ -53,7 +53,7 @@ type order struct {
 	esp0           bool
 	only           []string
 	origin         string
-	dims           []int // nil if they are to be found
+	dims           []int // sizes of a grid; nil to find them
 	sl2vl          string
 	pathSL         bool
 	previous       string
@@ -199,7 +199,7 @@ type compilation struct {
 // before has the tables of the directory of --previous.
 type before struct {
 	routing  *lft.Routing
-	manifest string // its SHA-256
+	manifest string // SHA-256 of the manifest
 }
 
 // parseOrder checks the flags; its error has all that is wrong with them.
@@ -512,7 +512,7 @@ func (a *app) writeTables(ctx context.Context, c *compilation, s *summary) error
 	return nil
 }
 
-// manifestOptions returns the options for the manifest, on which the tables depend.
+// manifestOptions returns, for the manifest, the options on which the tables depend.
 func (o *order) manifestOptions(f *fabric.Fabric, opt compile.Options, lmc uint8) map[string]any {
 	m := map[string]any{"lids": o.lids, "lmc": lmc, "roots": text.Each(opt.Route.Roots, func(s fabric.NodeID) fabric.GUID { return f.Node(s).GUID })}
 	set := func(given bool, name string, value any) {
@@ -578,7 +578,7 @@ func (s *summary) text(b *text.Sheet, c *compilation) {
 	if t := s.Top; t != nil {
 		hint := "; --roots chooses others"
 		if c.engine.Name() == (fattree.Engine{}).Name() {
-			hint = "" // its top switches are those of the highest level
+			hint = "" // fattree puts the highest level on top
 		}
 		b.Row("order", "%q on top, %s%s", t.Name.Text, t.Switch, hint)
 	}

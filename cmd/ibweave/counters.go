@@ -47,7 +47,7 @@ func (a *app) countersCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			// Tables may be missing; for adaptive ones, static ports will do.
+			// Tables may be missing. Of adaptive tables, the static ports will do.
 			o.wiring, o.TakeAdaptive = true, true
 			if err := a.resolveAudit("counters", &o.audit, dir); err != nil {
 				return err
@@ -75,7 +75,7 @@ func (a *app) countersCommand() *cobra.Command {
 	return cmd
 }
 
-// arguments returns DIR; o.now gets FILE, or DIR or the topology if there is no FILE.
+// arguments returns DIR, nil with -t, and sets o.now: to FILE, or else to the topology or DIR.
 func (o *countersOptions) arguments(args []string) (dir []string, err error) {
 	switch {
 	case o.Topology == "" && len(args) == 0:

@@ -160,8 +160,9 @@ func (a *app) diff(ctx context.Context, c *comparison, old, new string) (r *diff
 	return r, err
 }
 
-// openFile reads a file, or finds the files of a folder, to be read later like
-// db_csv. Without adaptive, messages about a folder leave its adaptive routing out.
+// openFile reads a file. Of a folder or a db_csv it only
+// keeps the names, to read them later. Without adaptive,
+// messages about a folder leave its adaptive routing out.
 func (a *app) openFile(name string, lenient, adaptive bool) (*audit, error) {
 	in := newAudit(lenient, adaptive)
 	switch {

@@ -176,7 +176,7 @@ func (a *app) readDumps(d *drifting, f *fabric.Fabric) (*state.State, error) {
 }
 
 // pullLive reads the tables of a live subnet. It prints to standard
-// error what could not be read; a switch among that is a finding.
+// error what could not be read; an unread switch is a finding.
 func (a *app) pullLive(ctx context.Context, d *drifting) (*state.State, error) {
 	s, err := a.readLive(ctx, &d.reach, open.LiveOptions{MaxMLID: fabric.LID(d.mlid)})
 	if err != nil {

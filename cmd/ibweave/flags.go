@@ -46,13 +46,14 @@ func (a *app) hostGroupFlag(cmd *cobra.Command) {
 // maxRebalance bounds --rebalance; no route moves at that limit.
 const maxRebalance = 1000
 
-// grids and ordered are conditions: an engine for grids, or one with an order of the switches.
+// grids and ordered are conditions of cli.Scope: an
+// engine for grids, or one that orders the switches.
 const (
 	grids   = "engine=xy|negative-first|west-first|north-last"
 	ordered = "engine=updn|spam|layered|fattree"
 )
 
-// balancedRoots is the value of --roots by which spam takes our order, not its paper's.
+// balancedRoots is the value of --roots with which engine spam takes our order, not its paper's.
 const balancedRoots = "balanced"
 
 // routeFlags are the flags of commands that route a fabric.

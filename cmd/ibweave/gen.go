@@ -82,7 +82,7 @@ func (g *generator) addKind(k *policy.Kind) {
 		}
 		whole, least := f.Value, 0
 		if slices.Contains(strings.Fields("dim groups hosts-per-leaf radix stages switches"), f.Name) {
-			least = 1 // their default of 0 stands for another number
+			least = 1 // 0, the default, stands for another number
 		}
 		f.Value = &cli.Value[string]{To: new(string), Text: f.DefValue, Kind: "N", Parse: func(text string) (string, error) {
 			for item := range strings.SplitSeq(text, ",") {

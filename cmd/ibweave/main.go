@@ -100,7 +100,7 @@ func (a *app) rootCommand() *cobra.Command {
 				if err := emptyName(cmd); err != nil {
 					return err
 				}
-				if cmd.Name() != "compile" { // it does so itself, after looking at the engine
+				if cmd.Name() != "compile" { // compile does this itself, once it knows the engine
 					if err := a.sayNotes(cli.CheckScopes(cmd)); err != nil {
 						return err
 					}

@@ -121,7 +121,7 @@ func (a *app) askPathSLs(ctx context.Context, sim *ibsim.Sim, f *fabric.Fabric, 
 	c := subnet.New(transport, subnet.Options{})
 	defer func() { err = errors.Join(err, c.Close()) }()
 	s := open.Swept{State: &state.State{Fabric: f, SL2VL: sl2vl}}
-	if !open.HasFewSLs(sl2vl) { // with one VL they do not matter
+	if !open.HasFewSLs(sl2vl) { // SLs do not matter with one VL
 		err = s.AskPathSLs(ctx, c, true, nil)
 	}
 	if s.SLsFailed != nil {

@@ -98,7 +98,7 @@ type sharedPath struct {
 // pathChoice is a channel with the share of packets on it if each switch takes all ports of
 // its choice equally often.
 type pathChoice struct {
-	Hop   int             `json:"hop"` // 0 leaves the source
+	Hop   int             `json:"hop"` // 0 is the hop from the source
 	From  verify.Endpoint `json:"from"`
 	To    verify.Endpoint `json:"to"`
 	VL    int             `json:"vl"`

@@ -155,7 +155,7 @@ func (o *placeOptions) taken(f *fabric.Fabric, set *groups.Set, running *jobs.Tr
 	for _, name := range o.groups {
 		g, err := set.Find(name)
 		if err != nil {
-			if err = fmt.Errorf("--host-group: %w", err); !cli.Is[*fabric.ParseError](err) { // it names a line of the file
+			if err = fmt.Errorf("--host-group: %w", err); !cli.Is[*fabric.ParseError](err) { // a ParseError names the line
 				err = cli.NewUsageError(err)
 			}
 			return nil, err

@@ -112,7 +112,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	var b text.Sheet
 	b.Row("fabric", "%s", fabricSize(s.Fabric))
 	b.Row("LFTs", "%s of %s switches, LIDs to %d", n(read), n(s.Fabric.NumSwitches()), s.Tables.MaxLID())
-	room := 0 // in the smallest table
+	room := 0 // MLIDs of the smallest table
 	for _, n := range s.MFTCapacity {
 		if n > 0 && (room == 0 || n < room) {
 			room = n
@@ -120,7 +120,7 @@ func (a *app) printPulled(dir string, s *open.Swept) error {
 	}
 	b.Row("MFTs", "%s of %s, %s in their masks", n(len(mfts.MLIDs())), text.CountGrouped(room, "MLID", "MLIDs"), text.CountGrouped(masks, "port", "ports"))
 	maps := ""
-	if s.AskedMaps != s.Maps { // one stands for equal ones
+	if s.AskedMaps != s.Maps { // of equal maps only one was read
 		maps = fmt.Sprintf("; %s of %s maps of switches were read, others are the same", n(s.AskedMaps), n(s.Maps))
 	}
 	b.Row("SL2VL", "%s%s", text.CountGrouped(s.SL2VL.VLs(), "VL", "VLs"), maps)

@@ -27,7 +27,7 @@ type audit struct {
 	bound string // "" for none
 	bounding
 	verbose     bool // list idle channels
-	namesLane   bool // credit loops say so if one VL is assumed
+	namesLane   bool // credit-loop findings say if one VL is assumed
 	copying     verify.Copying
 	buffer      verify.Buffer
 	mftCapacity int                                           // MLIDs; 0 for what ibdiagnet says
@@ -132,8 +132,8 @@ func (a *app) reader(in *audit) *open.Input {
 	return &in.Input
 }
 
-// tell makes findings of problems that a reader noticed; if in wants
-// none, it prints a line for each rule. It prints all other problems.
+// tell makes findings of a reader's problems that have a rule; if in.Findings
+// is false, it prints a line for each rule. It prints all other problems.
 func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if f == nil {
 		f = &fabric.Fabric{}
@@ -150,7 +150,7 @@ func (a *app) tell(in *audit, f *fabric.Fabric, problems []fabric.Problem) {
 	if in.Findings {
 		in.findings = append(in.findings, capture.TableFindings(problems)...)
 	}
-	// LIDs of several ports: contradictions whose messages begin like these are left out.
+	// LIDs that several ports have are a problem already: contradictions about them are left out.
 	twice := make(map[string]bool)
 	for _, p := range in.State.Problems {
 		if p.Kind == fabric.DuplicateLID {

@@ -232,7 +232,8 @@ func (a *app) readStates(ctx context.Context, r *reporting, args []string) (old,
 	return old, now, nil
 }
 
-// auditState audits OLD or NEW. Dumps of tables take the topology of -t, or of other.
+// auditState audits s, OLD or NEW. A dump of tables
+// takes the topology of -t, or that of other.
 func (a *app) auditState(ctx context.Context, r *reporting, s, other *side) (*auditResult, error) {
 	s.demands = r.demands
 	switch {
@@ -382,7 +383,7 @@ func (a *app) writeFiles(ctx context.Context, r *reporting, in *page.Input) erro
 	return a.writePictures(r.svg, r.png, p.SVG, p.PNG)
 }
 
-// trims prints what the page is too large to have; it returns true if the page gets the compiler.
+// trims prints what a large page leaves out; it returns true if the page gets the compiler.
 func (a *app) trims(r *reporting, in *page.Input) bool {
 	if in.Tables == nil || r.output == "" {
 		return r.interactive

@@ -157,7 +157,7 @@ func (a *app) prepare(in *simulation, routings []experiment.Routing, trees []mft
 	return r, nil
 }
 
-// findRanks lists the ports that take part in the order of their ranks.
+// findRanks lists, by rank, the ports that take part.
 func (a *app) findRanks(in *simulation, f *fabric.Fabric) (list []fabric.PortID, err error) {
 	ranks := experiment.NewRanks(f)
 	switch {

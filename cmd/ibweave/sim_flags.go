@@ -26,11 +26,11 @@ type simulation struct {
 	experiment.Setup
 	jobTraffic
 	ranks    ranks
-	engine   string   // for -t without tables; "" chooses one
-	engines  []string // several of them, to compare; nil for none
+	engine   string   // makes the tables of -t; "" chooses one
+	engines  []string // engines to compare; nil for none
 	vls      []int    // VLs to compare; nil for those of the tables
-	adaptive string   // "" for static tables alone
-	router   string   // in place of tables; "" for tables
+	adaptive string   // --adaptive; "" for static tables alone
+	router   string   // --router, without tables; "" for tables
 	roots    []string // of the router's spanning tree, at most one; nil for the centre
 	tree     string   // how the tree grows: bfs or dfs
 	svg, png string   // files; "" for none
@@ -42,9 +42,9 @@ type simulation struct {
 
 // jobTraffic has the flags of sim about jobs.
 type jobTraffic struct {
-	file  string   // "" for other traffic
+	file  string   // file of jobs; "" for other traffic
 	scale float64  // part of the bytes; 0 chooses it
-	mcast []string // schemes; nil for none
+	mcast []string // multicast schemes; nil for none
 	radix int      // of --sharp; 0 for none
 	top   int      // cables that text lists
 	fit   bool     // --fit: compare tables fitted to the jobs, too
@@ -54,7 +54,7 @@ type jobTraffic struct {
 // ranks has the flags that set which hosts take part, and in which order.
 type ranks struct {
 	hosts string // names, "" for all
-	file  string // with names, "" for none
+	file  string // --rank-file, "" for none
 	order sim.RankOrder
 }
 
@@ -149,7 +149,7 @@ func (in *simulation) time(to *sim.Time, name, usage string) {
 // maxPoints is the most steps of FIRST:LAST:STEP.
 const maxPoints = 100_000
 
-// leastLoad is a message in minutes; with far less, simulations would not end.
+// leastLoad is a message every few minutes; with far less, simulations would not end.
 const leastLoad = 1e-6
 
 // parseLoads reads one item of --load: a load such as 0.1, or FIRST:LAST:STEP.
@@ -258,7 +258,8 @@ func (in *simulation) checkRouter(args []string) error {
 	return nil
 }
 
-// routed returns true if sim makes tables: with -t FILE, no tables, and a flag that asks for it.
+// routed returns true if sim makes tables: with -t
+// FILE, no file of tables, and a flag that needs them.
 func (in *simulation) routed(args []string) bool {
 	return len(args) == 0 && in.Topology != "" && !in.HasTables() &&
 		(in.engine != "" || in.engines != nil || in.adaptive != "" || in.vls != nil || in.jobTraffic.fit)
@@ -277,7 +278,7 @@ func (in *simulation) choices() []string {
 	return nil
 }
 
-// lanes returns --vls, or a 0 without it.
+// lanes returns the list of --vls, or one 0 without it.
 func (in *simulation) lanes() []int {
 	if in.vls == nil {
 		return []int{0}
@@ -332,7 +333,7 @@ func (a *app) noteLanes(in *simulation, routings []experiment.Routing) {
 	}
 }
 
-// setting makes wrong usage of experiment's SettingError; other errors are wrong input.
+// setting turns a SettingError into wrong usage of its flag, other errors into wrong input.
 func (in *simulation) setting(err error) error {
 	x, ok := errors.AsType[*experiment.SettingError](err)
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// writeResults writes results in the form of --format. If they
-// go to a file, it prints a line with what, their summary.
+// writeResults writes results in the form of --format. If they go to
+// a file, it prints a line with the file and what, a summary.
 func (a *app) writeResults(in *simulation, what string, document any, csv func(io.Writer) error, text func(*text.Sheet)) error {
 	write := csv
 	if in.format != "csv" {
@@ -147,7 +147,8 @@ func writeCompared(w *text.Sheet, r *experiment.Run) {
 	fmt.Fprintf(w, "\n%s\n", said)
 }
 
-// counted lists the states or limits of seeds; if they differ, with how many seeds have each.
+// counted lists states or limits; if there are
+// several, each with the number of seeds that have it.
 func counted(seeds map[string]int) string {
 	names := slices.Sorted(maps.Keys(seeds))
 	if len(names) == 1 {

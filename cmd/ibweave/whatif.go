@@ -105,7 +105,7 @@ func (a *app) whatifCommand() *cobra.Command {
 	return cmd
 }
 
-// parseFails sets opt as --fail or --only say.
+// parseFails sets opt.Kind and opt.Only by --fail and --only.
 func parseFails(opt *whatif.Options, fail, only string) error {
 	implied := whatif.Links
 	switch only {

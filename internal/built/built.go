@@ -101,7 +101,7 @@ func build(env []string, all, name, pkg string, flags ...string) (file string, e
 	return file, removeOld(all, now.Add(-keptFor))
 }
 
-// removeOld removes the programs that no test asked for after a time.
+// removeOld removes the programs that no test has asked for since a time.
 func removeOld(all string, since time.Time) error {
 	dirs, err := os.ReadDir(all)
 	if err != nil {

@@ -58,9 +58,9 @@ func isTar(head []byte) bool {
 // unpacked to a disk, so that their paths are mere names. Of several members with
 // one name the last is what unpacking leaves. A member in zstd, gzip or UTF-16 is
 // decoded, too. EachMember stops if the text is out of proportion to the archive.
-// It reads the archive to its end with its checksums, whatever visit reads; that
-// of a compressed member only if visit reads it to its end. Errors: those of the
-// system and of visit, *RefusedError, and what is wrong with the archive.
+// It checks the checksums of the whole archive, whatever visit reads, and that
+// of a compressed member if visit reads the member to its end. Errors: those of
+// the system and of visit, *RefusedError, and what is wrong with the archive.
 func EachMember(name string, visit func(Member) error) error {
 	t, err := OpenText(name)
 	if err != nil {

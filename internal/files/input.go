@@ -98,7 +98,7 @@ func readStream(name string, from io.Reader, done *atomic.Int64, bounded func(st
 	}
 }
 
-// bound is the most bytes that may be read, and the error of more.
+// bound is the most bytes that may be read, and the error if there are more.
 type bound struct {
 	most int64
 	err  error

@@ -41,7 +41,7 @@ func CopyRegular(w io.Writer, name string, limit int64) error {
 	}
 	defer f.Close()
 	if b, ok := w.(*bytes.Buffer); ok {
-		b.Grow(int(size) + bytes.MinRead) // with less room it would grow
+		b.Grow(int(size) + bytes.MinRead) // with less room, ReadFrom grows it
 	}
 	n, err := io.Copy(w, io.LimitReader(f, limit+1))
 	if err == nil && n > limit {

@@ -33,7 +33,7 @@ import (
 // Write overwrites an old regular file in place if it cannot replace it with the
 // same owner: the file belongs to another user, the folder takes no new files,
 // or the file is a mount point. The owner comes first, since it decides who may
-// read the file. Write makes the whole output before, in a temporary file, and
+// read the file. Write first makes the whole output in a temporary file and
 // reserves the space, so that only a crash during the copy leaves a part. On
 // other systems than Linux it overwrites each old file, without reserving space.
 //
@@ -130,8 +130,8 @@ func followLinks(name string) (string, error) {
 }
 
 // descriptor recognizes names of this process's own descriptors.
-// Opening such a name begins at the start of the file, where a
-// shell's redirection is to be continued, and fails for sockets.
+// Opening such a name would begin at the start of the file, not where
+// a shell's redirection stands, and would fail for sockets.
 func descriptor(name string) (fd int, ok bool) {
 	own, err := os.Stat(descriptors)
 	if err != nil {
@@ -212,7 +212,7 @@ func createTemporary(target string, old fs.FileInfo) (*os.File, error) {
 	}
 }
 
-// overwrite copies a file over another, which stays the same file.
+// overwrite writes what file from has into target, which keeps its inode.
 func overwrite(target, from string) (err error) {
 	in, err := os.Open(from)
 	if err != nil {

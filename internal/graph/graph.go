@@ -42,8 +42,8 @@ func NewCSR[V ~int32](n int, next Next[V]) *CSR[V] {
 // Next lists the vertices that edges from v lead to.
 func (g *CSR[V]) Next(v V) []V { return g.Edges[g.Start[v]:g.Start[v+1]] }
 
-// Reverse returns the graph with all edges turned around. A vertex
-// has its edges in the order of the vertices that they came from.
+// Reverse returns the graph with all edges turned around. The edges
+// of a vertex ascend by the vertex that they now lead to.
 func (g *CSR[V]) Reverse() *CSR[V] {
 	n := len(g.Start) - 1
 	r := &CSR[V]{Start: make([]int32, n+1), Edges: make([]V, len(g.Edges))}
@@ -63,9 +63,10 @@ func (g *CSR[V]) Reverse() *CSR[V] {
 	return r
 }
 
-// Equivalent finds classes of vertices whose edges lead to the same vertices
-// in the same order. It numbers the classes from 0, in the order of their
-// rows, and lists all vertices class by class, ascending within a class.
+// Equivalent finds classes of vertices whose edges lead
+// to the same vertices in the same order. It numbers the
+// classes from 0, in the order of their lists of edges,
+// and lists all vertices by class, ascending within each.
 func Equivalent[V ~int32](n int, next Next[V]) (class []int32, count int, list []V) {
 	g := NewCSR(n, next)
 	list = text.Numbers[V](n)

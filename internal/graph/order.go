@@ -63,8 +63,9 @@ func (o *Order[V]) Add(v, w V, next, before Next[V]) bool {
 	return true
 }
 
-// search collects in list the vertices ranked between low and high that
-// from leads to, from included. It returns false if to is among them.
+// search sets list to vertex from and those that
+// it leads to by vertices ranked between low and
+// high. It returns false if it comes to vertex to.
 func (o *Order[V]) search(list *[]V, from, to V, low, high int32, next Next[V]) bool {
 	found := append((*list)[:0], from)
 	o.seen[from] = true

@@ -95,8 +95,9 @@ type Acyclic struct {
 	work         int // words and edges that searches may still look at
 }
 
-// NewAcyclic shares the edges of r, for which order is topological; before lists the vertices
-// that edges come from. After searches have looked at work words and edges, none is added.
+// NewAcyclic shares the edges of r, for which order is topological;
+// before lists the vertices that edges come from. Once searches
+// have looked at work words and edges in all, Try adds nothing.
 func NewAcyclic(r *Rows, order *Order[int32], before Next[int32], work int) *Acyclic {
 	a := &Acyclic{Rows: *r, order: order, before: before, refused: Rows{r.base, r.words, make([]uint64, len(r.Bits))}, work: work}
 	next := r.Next()

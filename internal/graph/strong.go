@@ -24,10 +24,10 @@ const (
 	incomplete = -2
 )
 
-// Find finds the strongly connected components of a graph of n
-// vertices that hold a cycle; an edge from a vertex to itself is one.
-// It sets Of and returns their number (Tarjan, Depth-first Search and
-// Linear Graph Algorithms, SIAM J. Comput. 1972, without recursion).
+// Find finds, in a graph of n vertices, the strongly connected components
+// that have a cycle; an edge from a vertex to itself is one. It sets
+// Of and returns their number (Tarjan, Depth-first Search and Linear
+// Graph Algorithms, SIAM J. Comput. 1972, without recursion).
 func (s *Strong[V]) Find(n int, next Next[V]) int {
 	if cap(s.index) < n {
 		s.Of, s.index, s.low = make([]int32, n), make([]int32, n), make([]int32, n)
@@ -72,8 +72,9 @@ func (s *Strong[V]) Find(n int, next Next[V]) int {
 	return int(count)
 }
 
-// leave ends the frame on top. It returns true if that completes a component
-// with a cycle: then s.Of of its vertices is the index of the first of them.
+// leave ends the frame on top. It returns true if that
+// completes a component with a cycle; s.Of of its
+// vertices is then the index of the first of them.
 func (s *Strong[V]) leave() bool {
 	f := s.frames[len(s.frames)-1]
 	s.frames = s.frames[:len(s.frames)-1]

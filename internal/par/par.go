@@ -22,13 +22,14 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n\n%s", p.Value, p.Stack) }
 
-// Catch calls f and returns its error. It returns a panic as a *Panic, and so
-// a fault of memory: package files maps files, which somebody may cut short.
+// Catch calls f and returns its error. A panic becomes
+// a *Panic, and so does a memory fault: package files
+// maps files, and somebody may cut one short.
 func Catch(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if v := recover(); v != nil {
-			if p, ok := v.(*Panic); ok { // of a worker of f
+			if p, ok := v.(*Panic); ok { // of a worker in f
 				err = p
 			} else {
 				err = &Panic{v, debug.Stack()}
@@ -74,7 +75,7 @@ func ForEach(ctx context.Context, workers, n int, do func(i int) error) error {
 
 // ForEachWith is ForEach for work that needs scratch memory or adds up a
 // result: each goroutine calls start for a W of its own, and gives it to do.
-// It returns all Ws in no certain order; chance decides which calls had which.
+// It returns all Ws in no certain order; chance decides which calls had which W.
 func ForEachWith[W any](ctx context.Context, workers, n int, start func() W, do func(w W, i int) error) ([]W, error) {
 	p := pool{n: n}
 	list := make([]W, Workers(workers, n))

@@ -11,7 +11,7 @@ import (
 // it takes as long as a dozen short calls, and it may wake on the CPU of its waker.
 const (
 	spins    = 1000
-	spinners = 2 // idle workers that look at once; more would not find more
+	spinners = 2 // workers that look at the same time; more would not find more
 )
 
 // Step is a part of the work on number i of a Pipeline. Its scratch memory has the index slot.
@@ -20,7 +20,7 @@ type Step func(slot, i int) error
 // Pipeline calls prepare, do and finish, in this order, for each of 0 to n-1. do
 // is called for one number after the other, ascending; prepare and finish run on
 // all CPUs meanwhile. At most slots numbers are under way; number i has slot i %
-// slots from prepare to finish. An error ends it as one of do ends ForEach.
+// slots from prepare to finish. An error ends Pipeline as it ends ForEach.
 func Pipeline(ctx context.Context, n, slots int, prepare, do, finish Step) error {
 	p := &pipeline{n: n, taken: make([]bool, slots), ready: make([]bool, slots)}
 	p.changed.L = &p.mu
@@ -41,8 +41,8 @@ type pipeline struct {
 	spinning atomic.Int32 // workers that look before they sleep
 	mu       sync.Mutex   // guards all below
 	changed  sync.Cond
-	taken    []bool // by slot: from prepare to finish
-	ready    []bool // by slot: from prepare to do
+	taken    []bool // by slot: true from prepare to finish
+	ready    []bool // by slot: true from prepare to do
 	// For each step, the lowest number that it has not begun.
 	toPrepare, toDo, toFinish int
 
@@ -50,8 +50,9 @@ type pipeline struct {
 	err error
 }
 
-// run makes calls until none are left. Only the worker with does
-// calls do, so that the data of do stay in the caches of one CPU.
+// run makes calls until none are left. Only the
+// worker with does true calls do, so that the
+// data of do stay in the caches of one CPU.
 func (p *pipeline) run(ctx context.Context, does bool, prepare, do, finish Step) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -83,7 +83,7 @@ func Must2[T, U any](v T, w U, err error) func(TB) (T, U) {
 	}
 }
 
-// Equal compares what a test got with what it wants; what begins the error.
+// Equal compares a result with what the test wants. The error begins with what.
 func Equal[T comparable](t TB, got, want T, what ...any) {
 	if got != want {
 		t.Helper()
@@ -107,7 +107,7 @@ func EqualList[T comparable](t TB, got, want []T, what ...any) {
 	}
 }
 
-// Contains is Equal for a part of text.
+// Contains is Equal for text that must contain part.
 func Contains(t TB, text, part string, what ...any) {
 	if !strings.Contains(text, part) {
 		t.Helper()

@@ -29,8 +29,9 @@ func (s *Sheet) Numbers() *tabwriter.Writer {
 	return tabwriter.NewWriter(s, 0, 0, 2, ' ', tabwriter.AlignRight)
 }
 
-// Section writes a title, the first shown lines of a list of all,
-// and how many more there are. It writes nothing for an empty list.
+// Section writes a title, lines 0 to shown-1
+// of a list of length all, and how many are
+// left. It writes nothing for an empty list.
 func (s *Sheet) Section(title string, all, shown int, line func(i int) string) {
 	if all == 0 {
 		return

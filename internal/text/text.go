@@ -41,7 +41,7 @@ func Grouped[N Integer](n N) string {
 	return s
 }
 
-// List returns "a", "a or b" or "a, b or c" for the last word "or".
+// List returns "a", "a or b" or "a, b or c", if last is "or".
 func List(words []string, last string) string {
 	n := len(words)
 	if n < 2 {
@@ -58,8 +58,9 @@ func Few(words []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(words[:most], ", "), len(words)-most)
 }
 
-// Ends joins words. Of more than most it joins the first and last
-// most/2, with more between them, which formats how many are left out.
+// Ends joins words with between. Of more than most words
+// it takes the first and last most/2, and in their middle
+// text more, a format with the number of words left out.
 func Ends(words []string, most int, between, more string) string {
 	if left := len(words) - most; left > 0 {
 		words = slices.Concat(words[:most/2], []string{fmt.Sprintf(more, left)}, words[len(words)-most/2:])
@@ -100,7 +101,7 @@ func SortNatural(list []string) []string {
 	return list
 }
 
-// Exact stands for as many decimals as tell a number from all others.
+// Exact as n of Decimals means as many as tell a number from all others.
 const Exact = -1
 
 // Decimals returns x with n decimals, "" if it is not known.
@@ -111,7 +112,7 @@ func Decimals(x float64, n int, known bool) string {
 	return strconv.FormatFloat(x, 'f', n, 64)
 }
 
-// Each returns the results of calling of with each element of a list.
+// Each returns of(element) for each element of a list.
 func Each[T, U any](list []T, of func(T) U) []U {
 	out := make([]U, len(list))
 	for i, x := range list {
@@ -136,7 +137,8 @@ func Fill[T any](list []T, x T) {
 	}
 }
 
-// Indices returns the indices of elements for which is returns true, nil for none.
+// Indices returns the indices of elements for
+// which is(element) is true, nil for none.
 func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	for i, x := range list {
 		if is(x) {
@@ -146,7 +148,7 @@ func Indices[N Integer, T any](list []T, is func(T) bool) (at []N) {
 	return at
 }
 
-// CountIf returns the number of elements for which is returns true.
+// CountIf counts the elements for which is(element) is true.
 func CountIf[T any](list []T, is func(T) bool) (n int) {
 	for _, x := range list {
 		if is(x) {
@@ -156,7 +158,7 @@ func CountIf[T any](list []T, is func(T) bool) (n int) {
 	return n
 }
 
-// Where returns the elements for which is returns true, nil for none.
+// Where returns the elements for which is(element) is true, nil for none.
 func Where[T any](list []T, is func(T) bool) (some []T) {
 	for _, x := range list {
 		if is(x) {

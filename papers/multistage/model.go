@@ -90,7 +90,7 @@ func sumQuotients(m, i int) int64 {
 
 // StageRates is the traffic on a link into a stage.
 type StageRates struct {
-	Packets   float64 // in a slot
+	Packets   float64 // on the link in a slot
 	Multicast float64 // the part of packets that are multicast
 }
 

@@ -150,7 +150,7 @@ type simulator struct {
 	places, step        int
 	cube                bool
 
-	links, after []uint64 // by link of a stage
+	links, after []uint64 // by link: packets into and out of a stage
 	inject       []uint64 // by node: what it sends, before Shuffle
 	returned     []uint64 // by node: what it has to send in Phase 2
 	delivered    []uint16 // by source: copies delivered in the slot
@@ -304,8 +304,8 @@ func (s *simulator) routeStage(i int) {
 	low := bit - 1
 	// What Region.Split clears and sets in the header on port 0 and 1.
 	clear0, set0, clear1, set1 := bit<<highShift, low<<highShift, low, bit
-	// Butterfly of the two outputs of an element: it moves the one whose bit i is
-	// not its bit 0.
+	// The butterfly swaps bits 0 and i of the index of an output: it moves
+	// outputs for which these bits differ.
 	move := 1<<i | 1
 	if i == 0 {
 		move = 0
@@ -323,11 +323,11 @@ func (s *simulator) routeStage(i int) {
 		// 1 for port 0, 2 for port 1, 3 for both: a bit that is 1 asks for port 1.
 		wantA := ((1 + a>>lo&1) | (1 + a>>hi&1)) & -(a >> 63)
 		wantB := ((1 + b>>lo&1) | (1 + b>>hi&1)) & -(b >> 63)
-		// Each is all bits or none.
+		// All bits if an input asks for both ports, else none.
 		bothA, bothB := -(wantA & (wantA >> 1)), -(wantB & (wantB >> 1))
 		a0, a1 := a&^(bothA&clear0)|bothA&set0, a&^(bothA&clear1)|bothA&set1
 		b0, b1 := b&^(bothB&clear0)|bothB&set0, b&^(bothB&clear1)|bothB&set1
-		from0 := -(wantB & (^wantA | coins) & 1)      // port 0 has what input 1 sends
+		from0 := -(wantB & (^wantA | coins) & 1)      // all ones: port 0 has what input 1 sends
 		from1 := -(wantB & (^wantA | coins) >> 1 & 1) // port 1
 		out0 := b0&from0 | a0&^from0&-(wantA&1)
 		out1 := b1&from1 | a1&^from1&-(wantA>>1)

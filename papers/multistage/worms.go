@@ -294,7 +294,7 @@ func (x *wormNet) hasNextFlit(l, b int) bool {
 	return i < len(q) && q[i].worm == q[0].worm
 }
 
-// popFlits removes the flits from a buffer that were sent to all outputs.
+// popFlits removes from a buffer the flits that were sent to all outputs.
 func (x *wormNet) popFlits(stage, l int) {
 	q := x.fifo[l]
 	if len(q) == 0 {

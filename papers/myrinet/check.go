@@ -65,7 +65,7 @@ func (s *Schedule) Check() *Report {
 type checker struct {
 	s      *Schedule
 	count  []int32 // by host: copies of the message that is followed
-	member []bool  // by host: of the group
+	member []bool  // by host: it is in the group
 	queue  []visit
 	waits  [][]Wait // by host and held class
 	used   []bool   // by send of the group: some message takes it
@@ -128,7 +128,7 @@ func (s *Schedule) receivers(x Send) iter.Seq[int32] {
 	}
 }
 
-// followMessage sends a message of o. It follows only a host's first copy, so it ends.
+// followMessage follows a message of sender o: of each host's copies the first, so it ends.
 // A copy that a host of a region must pass on does not count as that host's own.
 func (c *checker) followMessage(r *Report, g *Group, o int32) {
 	for _, m := range g.Members {
@@ -154,7 +154,7 @@ func (c *checker) followMessage(r *Report, g *Group, o int32) {
 				r.Sends++
 				x := visit{at: to, from: v.at, held: s.Class, hops: max(v.hops-1, -1), step: v.step + int32(k) + 1}
 				if g.Method == TwoPhase && v.held == SendBuffer && len(g.Of(to, s.Class, v.at)) > 0 {
-					c.queue = append(c.queue, x) // it is for another host
+					c.queue = append(c.queue, x) // this copy is for another host
 					continue
 				}
 				c.count[to]++

@@ -168,7 +168,7 @@ func (e *HeaderError) Unwrap() error { return e.Err }
 // Stamp is a copy: the port by which it leaves, and its header.
 type Stamp struct {
 	Port   fabric.PortNum
-	Header []byte // with its end
+	Header []byte // with its EndOfRoute
 }
 
 // Split does what a switch does with the header of a

@@ -83,7 +83,7 @@ func (u *UpDown) tables(uses func(fabric.PortID) bool) (*lft.Tables, error) {
 	f := u.fab
 	n := f.NumSwitches()
 	t := lft.NewTables(n, f.MaxLID())
-	lids := make([][]fabric.LID, n) // by switch: those of end ports at it
+	lids := make([][]fabric.LID, n) // by switch: LIDs of its end ports
 	var err error
 	f.EndPorts(func(p fabric.PortID) {
 		at := f.Attachment(p)
@@ -130,7 +130,7 @@ type wayTo struct {
 	u    *UpDown
 	uses func(fabric.PortID) bool
 	down *graph.Search[fabric.NodeID] // from the switch, against downward links
-	cost []int32                      // by switch: links to the switch by the rule
+	cost []int32                      // by switch: links on its path to the switch
 	next []fabric.NodeID              // scratch
 }
 

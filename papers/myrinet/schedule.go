@@ -102,12 +102,12 @@ type Host struct {
 	Out  fabric.GUID // the port that sends: Port, except on banyan networks
 }
 
-// Send is one thing that a host does with a message of a group.
+// Send is how a host sends on a message of a group to another host.
 type Send struct {
 	At    int32 // index of the host
 	Held  Class // of the buffer that has the message there
 	From  int32 // index of the host that it came from, or Anyone
-	To    int32 // index
+	To    int32 // index of the host that gets it
 	More  int32 // TwoPhase: hosts after To that get it in the same packet; but see receivers
 	Class Class // of the buffer that it asks for at To
 }
@@ -251,7 +251,7 @@ type builder struct {
 	t     *lft.Tables
 	opt   Options
 	s     *Schedule
-	index map[fabric.PortID]int32 // of all ports of hosts
+	index map[fabric.PortID]int32 // of a host, by each of its ports
 	ports []fabric.PortID         // by index: the one that receives
 }
 
@@ -409,7 +409,7 @@ func (b *builder) circuit(g *Group) {
 			g.Sends = append(g.Sends, Send{At: m[at], Held: held, From: Anyone, To: m[next], Class: class})
 			held, at = class, next
 		}
-		if len(g.Sends) > 4*n { // the same sends again and again
+		if len(g.Sends) > 4*n { // many duplicates
 			slices.SortFunc(g.Sends, func(a, b Send) int {
 				return cmp.Or(compareSends(a, b), cmp.Compare(a.To, b.To), cmp.Compare(a.Class, b.Class))
 			})
@@ -496,7 +496,7 @@ func (b *builder) twoPhase(g *Group) error {
 		g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: first, More: n - 1, Class: 1})
 		for i, m := range to {
 			switch at := first + int32(i); {
-			case b.net == nil && at == m: // it has its copy
+			case b.net == nil && at == m: // the member has its copy
 			case b.net == nil && at == o:
 				g.Sends = append(g.Sends, Send{At: o, Held: SendBuffer, From: Anyone, To: m, Class: b.second()})
 			default:
@@ -582,7 +582,7 @@ func (t *rootedTree) add(at int, held Class, from, to int32, class Class) {
 	t.g.Sends = append(t.g.Sends, Send{At: m[at], Held: held, From: from, To: m[to], Class: class})
 }
 
-// addOrdered adds the sends of a member if messages start at the root.
+// addOrdered adds the sends of member i of a tree on which messages start at the root.
 func (t *rootedTree) addOrdered(i int) {
 	for _, c := range t.children[i] {
 		t.add(i, 1, Anyone, c, 1)
@@ -595,8 +595,8 @@ func (t *rootedTree) addOrdered(i int) {
 	}
 }
 
-// addFlood adds the sends of member i if messages go up from their senders in the first class,
-// and at each member on the way down to its other children in the second.
+// addFlood adds the sends of member i of a flooded tree: messages go up in the first class,
+// and each member on the way sends them down to its other children in the second.
 func (t *rootedTree) addFlood(i int) {
 	second := t.b.second()
 	if t.sends[i] {
@@ -620,7 +620,7 @@ func (t *rootedTree) addFlood(i int) {
 			}
 		}
 	}
-	if i > 0 && t.below[i] < t.below[0] { // a sender is neither here nor below
+	if i > 0 && t.below[i] < t.below[0] { // there are senders elsewhere
 		for _, c := range t.children[i] {
 			t.add(i, second, t.parent[i], c, second)
 		}

@@ -77,7 +77,7 @@ func (s *Schedule) Append(b []byte) []byte {
 // group for each region of a first phase, in the order of regions: "region 4-8"
 // has the IDs of its hosts, and its senders are all originators that send there.
 func (s *Schedule) AppendPhaseOne(b []byte) []byte {
-	senders := map[[2]int32][]int32{} // by region: its first and last host
+	senders := map[[2]int32][]int32{} // by region, its first and last host
 	for _, g := range s.Groups {
 		for _, x := range g.Sends {
 			if r := [2]int32{x.To, x.To + x.More}; g.Method == TwoPhase && x.Held == SendBuffer && !slices.Contains(senders[r], x.At) {
@@ -145,7 +145,7 @@ type reader struct {
 	index   map[int32]int32 // by ID
 	member  []bool          // by host: it is in the group that is being read
 	opened  int             // line where the group begins
-	members bool            // its line was read
+	members bool            // the members line was read
 	senders bool
 }
 
@@ -424,7 +424,7 @@ func (r *reader) send(f []string) error {
 		case c == 0:
 			// Sends of one key are next to each other.
 			for i := n - 1; i >= 0 && compareSends(g.Sends[i], s) == 0; i-- {
-				if g.Sends[i].To == s.To && g.Sends[i].More == 0 { // a region may have it, too
+				if g.Sends[i].To == s.To && g.Sends[i].More == 0 { // the host may be in a region, too
 					return r.fail("host %s sends to host %s twice", f[0], f[4])
 				}
 			}

@@ -41,7 +41,7 @@ type rowsClaim struct {
 	why                  string // why it holds
 	// Rows that may differ from the paper: if only these do, the claim holds as what `as` says.
 	differ  []string
-	differs func(what string) bool // the same as a function, if not nil
+	differs func(what string) bool // if not nil, finds further such rows
 	as      string
 	fails   string // why it fails
 }
@@ -157,8 +157,8 @@ func drawFabric(title string, f *fabric.Fabric, at place) *plan {
 	return d
 }
 
-// arrow draws who on the cable out of a port, or waiting for
-// it. It draws nothing if the cable is not in the drawing.
+// arrow draws packet who on the cable that leaves port out, or waiting
+// for that cable. A cable that is not in the drawing gets nothing.
 func (d *plan) arrow(out fabric.PortID, who string, waits bool) {
 	from, ok := d.spot[d.f.Owner(out)]
 	to, too := d.spot[d.f.Owner(d.f.Peer(out))]

@@ -15,7 +15,7 @@ import (
 	"github.com/ibweave/ibweave/report/chart"
 )
 
-// gerla1996 is the Myrinet paper; its figures 10 to 13 (M21 to M28).
+// gerla1996 is the Myrinet paper, with figures 10 to 13 (M21 to M28).
 var gerla1996 = Paper{
 	ID: "gerla1996",
 	Title: "Gerla, Palnati, Walton: Multicasting protocols for high-speed, wormhole-routing local area networks, " +
@@ -157,7 +157,7 @@ type gerlaPoint struct {
 type gerlaMetric struct {
 	prefix string // of its curves' names
 	value  func(r *lan.Result) float64
-	ends   bool // points are unsteady where more comes than goes
+	ends   bool // its points are unsteady if more comes than goes
 }
 
 var (
@@ -250,8 +250,9 @@ func (s *gerlaSetting) measure(lab *Lab, points []gerlaPoint, metrics []gerlaMet
 	return nil
 }
 
-// links adds to a panel, by draw, the mean links of each scheme's sends, and for all pairs
-// the mean links and the loads of the hottest and of a mean link. what names the setting.
+// links adds curves over draws to a panel: the mean links of a
+// send in each scheme and of a path between two hosts, and the
+// loads of the hottest and of a mean link. what names the setting.
 func (s *gerlaSetting) links(lab *Lab, p *chart.Panel, schemes []gerlaScheme, what string) error {
 	sum, hottest, err := s.net.crossed()
 	if err != nil {

@@ -55,7 +55,7 @@ func interval(p chart.Point, digits int) string {
 	return fmt.Sprintf("%.*f +- %.*f", digits, p.Y, digits, p.Half)
 }
 
-// compared counts how often values are above others beyond the error, and below.
+// compared counts n pairs of values: the first is above or below the second, beyond the error.
 type compared struct{ above, below, n int }
 
 func (c *compared) add(a, b chart.Point) {
@@ -68,8 +68,8 @@ func (c *compared) add(a, b chart.Point) {
 	}
 }
 
-// finding judges the claim that the first values are above the others: it holds if
-// they are, beyond the error, at more than half of the points, and below at none.
+// finding judges the claim that first values are above the second: it holds
+// if more than half of the pairs are above, beyond the error, and none below.
 func (c *compared) finding(why, measured string, args ...any) Finding {
 	how := 0
 	switch {
@@ -81,8 +81,8 @@ func (c *compared) finding(why, measured string, args ...any) Finding {
 	return decided(how, why, "%s; clearly so at %d of %d points, clearly not at %d", fmt.Sprintf(measured, args...), c.above, c.n, c.below)
 }
 
-// againstTrees compares the latency of a scheme with those of both trees, at
-// loads or proportions up to until, at which all are steady. s has the ratios.
+// againstTrees compares the latency of a scheme with those of both trees. until is the
+// greatest load or proportion at which all are steady; s has the ratios.
 func againstTrees(f *Figure, scheme gerlaScheme, until float64, where string) (s span, c compared) {
 	for _, tree := range []gerlaScheme{treeRoot, treeFlood} {
 		for _, p := range f.Curve(tree.name) {
@@ -345,8 +345,8 @@ const (
 // gerlaHostSettings names the three pairs of panels of the figure hosts.
 var gerlaHostSettings = [...]string{"window", "hosts", "buffer"}
 
-// gerlaSystemClaims are claims that these figures
-// decide; those marked (ours) are not the paper's.
+// gerlaSystemClaims are decided by the figures above.
+// Claims marked (ours) are not the paper's.
 var gerlaSystemClaims = []Claim{
 	on("M6", "repeated unicast increases latency (abstract)", "unicast", judgeBaseline),
 	on("M20 trees", "cut-through to the first successor alone leaves trees slower than the cut-through circuit under light load (section 6)", "cut-trees", judgeCutTrees),

@@ -198,7 +198,7 @@ func gerlaFigure3() (*gerlaNet, error) {
 	return withRoutes(p.Fabric())
 }
 
-// worms makes a worm for each way along tables t: from its first host to the others.
+// worms makes a worm for each way, a list of hosts: along tables t from the first to the others.
 func (n *gerlaNet) worms(t *lft.Tables, flits int, ways ...[]fabric.PortID) ([]lan.SwitchWorm, error) {
 	worms := make([]lan.SwitchWorm, len(ways))
 	for i, way := range ways {
@@ -226,7 +226,7 @@ func (d *plan) stuckWorms(waits []lan.SwitchWait, names string) {
 	}
 }
 
-// named returns a place for each node whose name is in at.
+// named places the nodes whose names at has, at these coordinates.
 func named(f *fabric.Fabric, at map[string][2]float64) place {
 	return func(n fabric.NodeID) (drawing.Spot, bool) {
 		name := f.Name(n).Text
@@ -335,9 +335,9 @@ func twoOnALine() (bool, error) {
 	return r != nil && r.Deadlock != nil, err
 }
 
-// gerlaRing returns six switches in a ring, with hosts. Routes
-// up and down from v go either way. With adapters, A and B are
-// switches with one cable, by which worms come and leave.
+// gerlaRing returns six switches in a ring, with hosts. Up/down
+// routes with root v take both sides of the ring. With adapters, A and
+// B are switches with one cable, by which worms come and leave.
 func gerlaRing(adapters bool) (*fabric.Fabric, error) {
 	hosts := []struct {
 		name string
@@ -482,8 +482,8 @@ func gerlaBufferDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 	return nil
 }
 
-// circuitFrom lists the hosts, with buffer classes,
-// that a message visits from the host with an ID.
+// circuitFrom lists the hosts that a message from host id
+// visits, each with the buffer class there.
 func circuitFrom(s *myrinet.Schedule, id int32) string {
 	var says []string
 	at, held, from := int32(slices.IndexFunc(s.Hosts, func(h myrinet.Host) bool { return h.ID == id })), myrinet.Class(0), myrinet.Anyone

@@ -153,7 +153,7 @@ func gerlaOrder(ctx context.Context, lab *Lab, f *Figure) error {
 		}
 		same := true
 		for _, a := range got {
-			for _, b := range got { // originators may lack their own
+			for _, b := range got { // an originator may lack its own messages
 				common := func(list, other []int64) []int64 {
 					return slices.DeleteFunc(slices.Clone(list), func(x int64) bool { return !slices.Contains(other, x) })
 				}

@@ -124,7 +124,7 @@ func (o *switchSweep) figure(lab *Lab) (*Figure, error) {
 	return f, nil
 }
 
-// run simulates a draw: mean cycles of multicast and of unicast, and those until all arrived.
+// run simulates a draw: mean cycles of multicast and of unicast, and cycles until all arrived.
 func (o *switchSweep) run(lab *Lab, word string, unicasts, draw int) (cycles [3]float64, err error) {
 	seed := stream(lab.Seed, "gerla switches", draw)
 	var net *gerlaNet
@@ -227,7 +227,7 @@ on its copies; or a header as a tree.`,
 	},
 }
 
-// stampRows adds rows with what each switch sends on.
+// stampRows adds a row for each copy that a switch sends: its header.
 func stampRows(f *Figure, at string, header []byte) error {
 	stamps, _, err := myrinet.Split(header)
 	if err != nil {

@@ -126,10 +126,10 @@ func judgeWins(f Figures, cases []meshCase) Finding {
 		"unicast takes %.1f (%s) to %.0f times as long (%s), in %d cases", t.low, t.atLow, t.high, t.atHigh, t.n)
 }
 
-// change counts times that get better or worse by more than meshNoise, beyond the error.
+// change counts times that get better or worse by more than meshNoise; open: within the error.
 type change struct{ better, worse, equal, open int }
 
-// add counts a share of a time that is saved.
+// add counts a time by gain, the share of it that is saved.
 func (c *change) add(gain chart.Point) {
 	switch {
 	case beyond(gain, meshNoise) > 0:
@@ -183,8 +183,8 @@ func judgeSize(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// judgeSources compares cases with equal groups, by sources:
-// their speedups, and the time that multicast saves.
+// judgeSources compares cases with equal groups and different
+// sources: speedups, and the time that multicast saves.
 func judgeSources(f Figures, cases []meshCase) Finding {
 	var speedups, saved compared
 	var says []string
@@ -223,7 +223,7 @@ func judgeSources(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// judgeGroup compares cases with equal sources, by group.
+// judgeGroup compares cases with equal sources and different groups.
 func judgeGroup(f Figures, cases []meshCase) Finding {
 	var says []string
 	var c compared
@@ -343,7 +343,7 @@ func judgeMost(f Figures, cases []meshCase) Finding {
 		percent(uni.low), percent(uni.high), percent(multi.low), percent(multi.high), most, uni.n)
 }
 
-// sharing has pairs of configurations with as many VLs: by SL, and dedicated to ports.
+// sharing has pairs of configurations with equal numbers of VLs: by SL, and dedicated to ports.
 var sharing = [][2]lanes{{twoBySL, twoByDir}, {fourBySL, fourByDir}}
 
 // judgeShared compares the pairs of sharing at small sizes.
@@ -389,7 +389,7 @@ func judgeSharedLarge(f Figures, cases []meshCase, unicast bool) Finding {
 	var s span
 	var bytes float64
 	var pairs change
-	// small is the least result of within; large is true if one result is -1.
+	// small is 1 if all gains are small, large is true if one is not.
 	small, large := 1, false
 	for i := range cases {
 		c := &cases[i]
@@ -451,8 +451,9 @@ func judgeDedicated(f Figures, cases []meshCase) Finding {
 	return out
 }
 
-// pairs yields cases of several and of all sources to compare: those with equal
-// groups, or all if there is one case of several, as in the conference version.
+// pairs yields each case of several sources with those of all sources
+// (everybody) for the same group, or with all if several has one
+// case, as in the conference version.
 func pairs(several, everybody []meshCase) iter.Seq2[*meshCase, *meshCase] {
 	return func(yield func(a, b *meshCase) bool) {
 		for i := range several {

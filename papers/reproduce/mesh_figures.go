@@ -165,8 +165,8 @@ func measureMesh(lab *Lab, points []meshPoint, draws int) error {
 	return nil
 }
 
-// meshParameters returns the defaults of X19. Panels name what
-// a figure varies, and sources and group if the case has none.
+// meshParameters returns the defaults of X19, with sources and group
+// if c has them. Panels name what a figure varies.
 func meshParameters(c *meshCase, draws int) []Parameter {
 	x := newExchange(c.sources, c.group, 32, false, oneVL, 0, 0)
 	list := []Parameter{{"fabric", fmt.Sprintf("%dx%d mesh, a host on each switch", meshSide, meshSide)}}
@@ -208,12 +208,12 @@ func (c *meshCase) speedup(figures Figures, l lanes, bytes float64) chart.Point 
 	return ratio(c.result(figures, true, l, bytes), c.result(figures, false, l, bytes))
 }
 
-// gain returns what lanes l save, as a share of the time on lanes other.
+// gain returns the share of the time on lanes other that lanes l save.
 func (c *meshCase) gain(figures Figures, unicast bool, l, other lanes, bytes float64) chart.Point {
 	return saving(c.result(figures, unicast, l, bytes), c.result(figures, unicast, other, bytes))
 }
 
-// saving returns the share of other that time saves: 1 - time/other.
+// saving returns 1 - time/other, the share of time other that is saved.
 func saving(time, other chart.Point) chart.Point {
 	return minus(chart.Point{Y: 1, Draws: slices.Repeat([]float64{1}, len(time.Draws))}, ratio(time, other))
 }

@@ -15,9 +15,9 @@ type setting struct {
 	name   string
 	axis   chart.Axis
 	values []float64
-	quick  []float64 // some of them
+	quick  []float64 // those of quick runs
 	set    func(x *exchange, value float64)
-	// cases are sources and group; by default 1 or 40 % of the hosts send to 40 %.
+	// cases are numbers of sources and of the group: by default 1, or 40 % of hosts, send to 40 %.
 	cases [][2]int
 	// bytes are the sizes, by default the least and the greatest.
 	bytes [2]int
@@ -138,7 +138,7 @@ func (s *setting) in(figures Figures, panel string, unicast bool, l lanes, x flo
 	panic(fmt.Sprintf("%s has no panel %q", f.ID, panel))
 }
 
-// sensitivityClaims are claims that these figures decide.
+// sensitivityClaims are decided by the figures of meshSensitivity.
 func sensitivityClaims() []Claim {
 	all := text.Each(meshSettings, func(s setting) string { return "x19-" + s.name })
 	return []Claim{

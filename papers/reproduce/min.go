@@ -124,8 +124,8 @@ func judgeMINLoad(f *Figure) Finding {
 }
 
 // minComparison compares two ways to place copies, a and b, at all points
-// of figure 7: by the model and by simulation. clear counts points at
-// which a is better beyond the error, against those at which b is.
+// of figure 7: by the model and by simulation. It counts simulated points
+// at which a is better beyond the error (clear), or b (against).
 func minComparison(f *Figure, a, b multistage.Placement, nameA, nameB string) (model span, clear, against int, measured string) {
 	var slots span
 	for i := range f.Panels {
@@ -330,7 +330,7 @@ func doublingIn(stages, source int, to []int) (passes int) {
 	return passes
 }
 
-// minSystemClaims are claims that these figures decide.
+// minSystemClaims are decided by the figures phase2 and passes.
 var minSystemClaims = []Claim{
 	on("N12 phase 2", "throughput against the offered load (figure 6) is that of the two-phase algorithm (E-N8)", "phase2", judgeMINPhaseTwo),
 	on("N17", "software multicast takes log2 f passes at least, the two-phase algorithm two (sections 1 and 3.1)", "passes", judgeMINPasses),

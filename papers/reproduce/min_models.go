@@ -44,8 +44,8 @@ type minSweep struct {
 	slots                     int
 }
 
-// minCounts has the values of --count: the name of a curve that has
-// no other part in its name, and the part that a longer name gets.
+// minCounts has, by value of --count, the name of a curve that no
+// other parameter names, and the end of the name of any other.
 var minCounts = map[string][2]string{
 	"parts": {minParted, "simulated"}, "whole": {minArrived, minArrived},
 	"final": {"with phase 2" + simulated, "with phase 2" + simulated},
@@ -165,7 +165,7 @@ type minPoint struct {
 	to      map[string]*chart.Point
 }
 
-// simulatePoints simulates points. The second phase is simulated in runs of its own.
+// simulatePoints simulates points. What "final" counts takes a simulation of its own.
 func (o *minSweep) simulatePoints(lab *Lab, points []minPoint) error {
 	return lab.Each(len(points), func(ctx context.Context, i int) error {
 		p := &points[i]

@@ -143,8 +143,8 @@ func (o *wormSweep) given() (list []multistage.Worm, err error) {
 	return list, nil
 }
 
-// threesOfWorms returns all threes of worms of different
-// processors, two to two nodes and one to one.
+// threesOfWorms returns all sets of three worms from different
+// processors: two worms go to two nodes each, the third to one.
 func threesOfWorms(size int) (sets [][]multistage.Worm) {
 	to := func(first, last int) multistage.Region { return multistage.Region{Min: first, Max: last} }
 	for a := range size {
@@ -197,7 +197,7 @@ and each recycles the packet to one of these, as one packet with a header of its
 	},
 }
 
-// blocksOf cuts ascending destinations into aligned cubes of nodes in a row.
+// blocksOf cuts ascending destinations into aligned blocks of 1, 2, 4.. nodes.
 func blocksOf(to []int) (list []multistage.Region) {
 	for len(to) > 0 {
 		size := 1
@@ -280,7 +280,7 @@ func multicastRows(n, source int, to []int, start int, header string, blocks boo
 			says += fmt.Sprintf("-%d", p.Max)
 		}
 		sends = append(sends, says)
-		for _, h := range multistage.Hops(n, from, p) { // headers of aligned cubes do the same
+		for _, h := range multistage.Hops(n, from, p) { // cubes would take the same way
 			at := [2]int{h.Stage, h.Out}
 			blocked = blocked || links[at] > 0 && links[at] != i+1
 			links[at] = i + 1

@@ -133,13 +133,13 @@ func (f *Figure) addCall(lab *Lab, what, line string, paper ...string) error {
 	return nil
 }
 
-// varied joins what tells one of several things apart: the value of each
-// parameter that has several and is not on the axis. Empty parts are left out.
+// varied joins the parts of a name that are not empty. Names have the value of
+// each parameter that has several values and is not on the axis (ifSeveral).
 func varied(parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ", ")
 }
 
-// ifSeveral returns a value in words if its parameter has several, else "".
+// ifSeveral formats value if the list of its parameter has several values, else "".
 func ifSeveral[T any](list []T, format string, value any) string {
 	if len(list) < 2 {
 		return ""

@@ -9,6 +9,9 @@
 // figures alone, so that a verdict can be checked with the CSV
 // files in hand. A claim that fails is a result, not an error.
 //
+// Numbers such as X22, S13, M7, N12 and E-N7 are explained in docs/papers,
+// numbers.md and errata.md.
+//
 // To add a paper: a file with a variable of type Paper, and its name in Papers.
 package reproduce
 
@@ -163,7 +166,7 @@ type Figures = map[string]*Figure
 
 // Claim is something that a paper says about its results.
 type Claim struct {
-	Spec  string // a number for it, as in "X22-2a"; those of one paper differ
+	Spec  string // its number, as in "X22-2a", unique within a paper
 	Paper string // the paper's words, shortly, and where they are
 	// Figures are the names of the experiments that decide it.
 	Figures []string

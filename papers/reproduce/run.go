@@ -40,7 +40,7 @@ type Lab struct {
 	Seed  uint64
 	Order int // Options.Order, 1 or more
 	run   *run
-	calls int  // of Each that are to come; 0 means 1
+	calls int  // calls of Each to come; 0 means 1
 	each  bool // Each has been called
 }
 

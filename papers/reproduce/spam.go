@@ -18,7 +18,7 @@ import (
 	"github.com/ibweave/ibweave/updown"
 )
 
-// spam1998 is the paper on SPAM; its figures 2 and 3 (S13 to S18).
+// spam1998 is the paper on SPAM, with figures 2 and 3 (S13 to S18).
 var spam1998 = Paper{
 	ID: "spam",
 	Title: "Libeskind-Hadas, Mazzoni, Rajagopalan: Tree-based multicasting in wormhole-routed irregular topologies, " +
@@ -123,7 +123,7 @@ func (k *spamTree) network(switches int, seed uint64) (*spamRouters, error) {
 	return &spamRouters{net: net}, nil
 }
 
-// someOf draws d different numbers below n, all of them other than but.
+// someOf draws d different numbers from 0 to n-1, without the number but.
 func someOf(rng *rand.Rand, n, d, but int) []int {
 	list := rng.Perm(n)
 	list = slices.DeleteFunc(list, func(i int) bool { return i == but })
@@ -164,8 +164,8 @@ func (r *spamRouters) alone(ctx context.Context, src int, to []int) (sim.Time, e
 	return r.sendAll(ctx, spamHardware(), src, []*updown.Worm{x})
 }
 
-// sendAll returns the time until the last destination of a host's
-// worms has them, in an idle network with a startup for each worm.
+// sendAll returns the time until all of a host's worms have arrived,
+// in an idle network with a startup for each worm.
 func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worms []*updown.Worm) (sim.Time, error) {
 	cfg.Startup = spamStartup
 	s, err := sim.New(sim.Network{State: state.State{Fabric: r.net.Fabric()}, Router: r}, cfg, nil)
@@ -183,8 +183,8 @@ func (r *spamRouters) sendAll(ctx context.Context, cfg sim.Config, src int, worm
 
 // doubling is software multicast (S17): each host that has
 // the message sends it to one more with each startup, so
-// that in each phase twice as many have it. The hosts that
-// one serves follow each other in the spanning tree, so that
+// that each phase doubles the hosts that have it. Those that
+// one host serves follow each other in the spanning tree: then
 // messages of one phase are not all on the same channels.
 type doubling struct {
 	r     *spamRouters
@@ -403,8 +403,9 @@ type mixed struct {
 	multi bool
 }
 
-// newMixture makes traffic of rate messages a µs from each host. The times between them have
-// the negative binomial distribution of an order, which is less than their mean in cycles.
+// newMixture makes traffic of rate messages a µs from each host. The times
+// between them have the negative binomial distribution of that order,
+// which must be less than the mean time in cycles.
 func newMixture(r *spamRouters, load spamLoad, rate float64, order int, seed uint64) *mixture {
 	hosts := r.net.Fabric().CAPorts()
 	return &mixture{
@@ -500,8 +501,9 @@ func (x *mixture) Deliver(s *sim.Sim, d *sim.Delivery) {
 	}
 }
 
-// run measures until the latencies of all messages and of multicasts are known to a share
-// of their means, or until most messages have come. It returns true if they are steady.
+// run measures least to most messages: until the
+// latencies of all and of multicasts are known to a share
+// of their means. It returns true if they are steady.
 func (x *mixture) run(ctx context.Context, share float64, least, most int) (steady bool, err error) {
 	cfg := spamHardware()
 	if x.buffer > 0 {
@@ -542,7 +544,7 @@ func (x *mixture) run(ctx context.Context, share float64, least, most int) (stea
 type spamLoad struct {
 	name      string
 	d         int
-	parts     int  // of the destinations of a multicast
+	parts     int  // worms that share its destinations
 	multicast bool // no unicast
 	buffer    int  // flits of an input; 0 is 1
 }
@@ -614,8 +616,8 @@ type spamSweep struct {
 	draws, least, most int
 }
 
-// curves measures the loads, and adds their curves to panels: of all
-// messages and of multicasts, or of multicasts alone to a single panel.
+// curves measures the loads, and adds a curve for each to each panel. The first of
+// two panels shows the latency of all messages, the last that of multicasts.
 func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 	runs := make([][]mixedRun, len(w.loads)*w.draws)
 	err := lab.Each(len(runs), func(ctx context.Context, i int) (err error) {
@@ -635,7 +637,7 @@ func (w *spamSweep) curves(lab *Lab, panels []chart.Panel) error {
 				ok = ok && p.ok
 				for i := range at {
 					at[i].Y += p.mean[i] / float64(w.draws)
-					// The interval is for these networks: the draws show how networks differ.
+					// Half is the error for these networks alone; Draws shows how they differ.
 					at[i].Half = math.Hypot(at[i].Half, p.half[i]/float64(w.draws))
 					at[i].Draws = append(at[i].Draws, p.mean[i])
 				}

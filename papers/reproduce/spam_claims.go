@@ -14,7 +14,7 @@ import (
 )
 
 func judgeSPAMDestinations(f *Figure) Finding {
-	var whole, most chart.Point // the greatest
+	var whole, most chart.Point // with the greatest Y
 	var says []string
 	a := f.panel(0)
 	greater := func(p *chart.Point, q chart.Point) {
@@ -114,8 +114,9 @@ func lastRate(f *Figure, name string) float64 {
 	return c[len(c)-1].X
 }
 
-// spamHeavy bounds relatively heavy traffic: multicasts to the fewest destinations take
-// this many times as long as at the lowest rate. Beyond that the network is near its end.
+// spamHeavy bounds relatively heavy traffic: a multicast to the fewest
+// destinations takes that many times as long as at the lowest rate.
+// Beyond that the network is near its limit.
 const spamHeavy = 1.5
 
 func judgeSPAMTraffic(f *Figure) Finding {
@@ -235,7 +236,7 @@ func spamLarge(lab *Lab) (*Figure, error) {
 
 // pathWorms makes worms for path-based multicast on SPAM's tree:
 // each goes down one path of the tree and leaves a copy at each
-// destination on it. So it never has more than two outputs, one of
+// destination on it. So a worm has two outputs at most, one of
 // them to a processor. A path leads up from the deepest destination
 // that is left, and takes all that are left on its way.
 func (r *spamRouters) pathWorms(to []int) ([]*updown.Worm, error) {
@@ -425,8 +426,8 @@ func spamRoot(lab *Lab) (*Figure, error) {
 	}, err
 }
 
-// spamSystemClaims are claims that these figures
-// decide; those marked (ours) are not the paper's.
+// spamSystemClaims are decided by the figures above.
+// Claims marked (ours) are not the paper's.
 var spamSystemClaims = []Claim{
 	on("S15-6", "the factor becomes even more dramatic for larger networks (section 4)", "large", judgeSPAMLarge),
 	on("S16 multicast", "latency remains largely independent of the number of destinations, with multicast alone (ours)", "multicast", judgeSPAMAlone),

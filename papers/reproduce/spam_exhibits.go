@@ -40,7 +40,7 @@ var spamRows = []rowsClaim{
 	},
 }
 
-// spamFigure1 returns the network of figure 1. GUIDs are its numbers; 5 and 8
+// spamFigure1 returns the network of figure 1. GUIDs are the figure's numbers; 5 and 8
 // to 11 are processors. The figure leaves the parent of 4 open: here it is 1.
 func spamFigure1() (*fabric.Fabric, error) {
 	var b fabric.Builder

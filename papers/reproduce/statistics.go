@@ -63,8 +63,8 @@ func estimate(p *chart.Point, values []float64) {
 	}
 }
 
-// combine returns a point with the value that of makes of two points' values. Its
-// interval is that of the values by draw if both have the same draws, else half.
+// combine returns a point with the value of(a.Y, b.Y). Its interval is
+// that of the values by draw, or half if a and b have other draws.
 func combine(a, b chart.Point, of func(a, b float64) float64, half float64) chart.Point {
 	p := chart.Point{X: a.X, Y: of(a.Y, b.Y), Half: half}
 	if len(a.Draws) > 1 && len(a.Draws) == len(b.Draws) {
@@ -104,8 +104,8 @@ func beyond(p chart.Point, bound float64) int {
 	return 0
 }
 
-// within returns 1 if the interval of a point is inside
-// another one, -1 if they are apart, 0 if they overlap.
+// within returns 1 if the interval of a point is inside that from
+// low to high, -1 if the two are apart, 0 if they overlap.
 func within(p chart.Point, low, high float64) int {
 	switch {
 	case p.Y-p.Half >= low && p.Y+p.Half <= high:
@@ -129,8 +129,8 @@ func (f *Finding) decide(how int) {
 	}
 }
 
-// decided returns a finding with what was measured, and with
-// the verdict and the reason that decide leaves.
+// decided returns a finding with text measured, and with the
+// verdict and the reason that decide(how) makes of why.
 func decided(how int, why, measured string, args ...any) Finding {
 	out := Finding{Measured: fmt.Sprintf(measured, args...), Why: why}
 	out.decide(how)
@@ -147,7 +147,7 @@ func holdsIf(holds bool, why, measured string, args ...any) Finding {
 // tally has values at points, and the outcome of a claim about all of them.
 type tally struct {
 	span
-	lost int // 0 if it holds everywhere, 1 if an error hides that somewhere, 2 if it fails
+	lost int // 0 if it holds everywhere, 1 if that is within the error somewhere, 2 if it fails
 }
 
 // add adds the value at a point, and the outcome there: how is as in decide.
@@ -252,11 +252,11 @@ func (b *batchMeans) interval() (mean, half float64) {
 }
 
 // JudgeSeeds judges the claims of p by runs with several seeds,
-// each with its figures by name. If all agree and decide a claim,
-// numbers are the first run's. If some hold and some fail, the
-// claim depends on the draw. Otherwise the draws of all runs are
-// judged together. If these are within the error, the reason says
-// how many draws like them would decide the claim.
+// each with its figures by name. If all runs decide a claim alike, the
+// numbers are the first run's. If it holds in some and fails in
+// others, it depends on the draw. Otherwise the draws of all runs
+// are judged together; if that is within the error, the reason
+// says how many such draws would decide the claim.
 func (p *Paper) JudgeSeeds(seeds []uint64, runs []Figures) []Judgement {
 	by := text.Each(runs, p.Judge)
 	list := slices.Clone(by[0])
@@ -332,9 +332,10 @@ func (c *Claim) judgeTogether(runs []Figures) Finding {
 	return first
 }
 
-// together adds to a point of the first run the draws of the others, and repeats
-// all of them. It returns false if a run lacks the point: curves end where a
-// network is not steady. The point is unsteady if it is so in most of the runs.
+// together adds the draws of the other runs to at, a point of the
+// first, and takes all draws `times` times. It returns false if a
+// run lacks the point: curves end where a network is not steady.
+// The point is unsteady if it is so in most of the runs.
 func together(at *chart.Point, runs []Figures, figure string, panel int, curve string, times int) bool {
 	sum, squares, unsteady := at.Y, at.Half*at.Half, 0
 	if at.Unsteady {
@@ -356,7 +357,7 @@ func together(at *chart.Point, runs []Figures, figure string, panel int, curve s
 		return true
 	}
 	n := float64(len(runs))
-	if squares > 0 { // without an interval all runs have the same
+	if squares > 0 { // without an interval all runs have the same value
 		at.Y = sum / n
 	}
 	at.Half = math.Sqrt(squares/float64(times)) / n

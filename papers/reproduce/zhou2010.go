@@ -2,7 +2,7 @@ package reproduce
 
 import "slices"
 
-// zhou2010 is the journal version of the mesh paper; its figures 10 to 27 (X21).
+// zhou2010 is the journal version of the mesh paper, with figures 10 to 27 (X21).
 var zhou2010 = Paper{
 	ID: "zhou2010",
 	Title: "Zhou, Liu, Chung: A hardware supported multicast scheme based on XY routing for 2-D mesh InfiniBand networks, " +
@@ -26,7 +26,7 @@ var journalCases = []meshCase{
 	{"all-source multicast", "sources: 100 %, group: 100 %", meshHosts, meshHosts, [3]string{"fig25", "fig26", "fig27"}},
 }
 
-// zhouConference is the conference version of the mesh paper; its figures 8 to 16
+// zhouConference is the conference version of the mesh paper, with figures 8 to 16
 // (X21). Its cases are among those of the journal version.
 var zhouConference = Paper{
 	ID:    "zhou-conf",

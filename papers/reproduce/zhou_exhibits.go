@@ -37,7 +37,7 @@ var zhouConferenceExhibits = []Experiment{
 	exhibit("masks", "Fig. 7: the multicast forwarding tables of the worked example", zhouMasks),
 }
 
-// conferenceExhibitClaims returns the claims about these exhibits.
+// conferenceExhibitClaims returns the claims about zhouConferenceExhibits.
 func conferenceExhibitClaims() []Claim {
 	return text.Where(claimsOf(zhouRows...), func(c Claim) bool {
 		return slices.ContainsFunc(zhouConferenceExhibits, func(x Experiment) bool { return x.Name == c.Figures[0] })
@@ -188,7 +188,7 @@ func zhouDeadlock(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// monotone lists the shortest ways right steps east and up steps north.
+// monotone lists the shortest ways of `right` steps east and `up` steps north.
 func monotone(right, up int) [][]fabric.PortNum {
 	if right == 0 && up == 0 {
 		return [][]fabric.PortNum{nil}
@@ -208,7 +208,7 @@ func monotone(right, up int) [][]fabric.PortNum {
 	return list
 }
 
-// maskOf returns the ports of ways from a switch, and those to the hosts at their ends.
+// maskOf returns the ports on ways from a switch, and those to the hosts at their ends.
 func maskOf(f *fabric.Fabric, from fabric.NodeID, ways [][]fabric.PortNum) []fabric.PortID {
 	var ports []fabric.PortID
 	for _, way := range ways {
@@ -224,8 +224,8 @@ func maskOf(f *fabric.Fabric, from fabric.NodeID, ways [][]fabric.PortNum) []fab
 	return slices.Compact(ports)
 }
 
-// copies simulates a multicast with masks from a host, and returns how many
-// copies each switch's host gets. It does not wait for a copy that loops.
+// copies simulates a multicast from a host by masks, and returns by switch how many
+// copies its host gets. It ends after 100 µs, as a copy may loop.
 func copies(ctx context.Context, f *fabric.Fabric, masks []fabric.PortID, src fabric.PortID) (map[fabric.NodeID]int, error) {
 	t := mft.NewTables(f)
 	t.Add(mft.MinMLID, masks)
@@ -329,8 +329,9 @@ func zhouNegativeFirst(ctx context.Context, _ *Lab, f *Figure) error {
 	return nil
 }
 
-// oneSourceTrees returns true if the union of a routing's paths from
-// each host to all others delivers once to each, by the verifier.
+// oneSourceTrees returns true if, by the verifier,
+// multicast along a routing's paths from any one
+// host to all others delivers one copy to each.
 func oneSourceTrees(ctx context.Context, r *lft.Routing) (bool, error) {
 	for _, src := range r.Fabric.CAPorts() {
 		to := slices.DeleteFunc(slices.Clone(r.Fabric.CAPorts()), func(p fabric.PortID) bool { return p == src })
@@ -583,7 +584,7 @@ type knotPacket struct {
 	to   [][2]int
 }
 
-// copyingRows returns the rows of zhouCopying: of copies that leave one by one, or the others.
+// copyingRows names the rows of zhouCopying in which copies leave one by one, or else the others.
 func copyingRows(independent bool) (names []string) {
 	for _, k := range zhouKnots {
 		if independent {

@@ -87,7 +87,7 @@ man -l FILE, or Markdown, as in docs/reference/papers.`
 		}
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			if v, ok := f.Value.(cli.Refusing); ok {
-				if words, _ := v.Refused(); words != nil { // it fails if they are there already
+				if words, _ := v.Refused(); words != nil { // a second registration fails
 					_ = c.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
 				}
 			}

@@ -83,7 +83,7 @@ and one after it, no cycle closes.
 			if o.IsJSON() && o.output == "-" && o.check == "" {
 				return usagef("--format json is the form of the summary: want -o FILE for the schedule")
 			}
-			// The flag takes no others.
+			// The flag takes only valid names.
 			o.opt.Method, _ = myrinet.ParseMethod(o.method)
 			if start >= 0 {
 				o.opt.Start = new(int32(start))

@@ -117,7 +117,7 @@ type switches struct {
 	through []*crossing // by the same
 	owner   []int32     // by PortID of an output port: 1 + worm
 	next    []int32     // by worm: number of the flit that its source sends next
-	start   []int       // by worm
+	start   []int       // by worm: first cycle
 	got     []map[fabric.PortID]int32
 	want    []int // by worm: hosts that lack it
 	queue   map[fabric.PortID][]int32

@@ -46,13 +46,13 @@ type Options struct {
 	Adapters Adapters
 	Traffic  Traffic
 	Seed     uint64
-	// Warmup is the byte times before the measurement, Time those of it.
-	// Messages born in it are measured, and traffic goes on for half as
+	// Warmup is how long Run waits before it measures for Time: byte times.
+	// Messages born in Time are measured, and traffic goes on for half as
 	// long again. With Drain, Run then waits for all that is on its way.
 	Warmup, Time int64
 	Drain        bool
-	// Messages, if not 0, ends originating after this many multicast messages, and
-	// Time with it.
+	// Messages, if not 0, is the number of multicast messages after which hosts
+	// originate no more, and Time ends.
 	Messages int64
 	// Delivered, if not nil, is called for each multicast
 	// message at each host that gets it, with a serial number
@@ -84,7 +84,7 @@ type HostResult struct {
 // Result is what Run has measured. Latencies are in byte times, from when a message
 // is born to when its last byte has come.
 type Result struct {
-	Last Mean // of multicast messages, to the last member
+	Last Mean // latency of multicast messages, to the last member
 	// Utilization is that of hosts' output links. Worms that are
 	// passed on count, ACKs and what was cut off do not.
 	Utilization float64
@@ -92,9 +92,9 @@ type Result struct {
 	Born, Completed int64
 	// Came counts messages, unicast too, that were born while
 	// measuring, Went all that were delivered or lost in that
-	// time. Early and Late divide Last by its half in which a
-	// message was born. If a network carries its load, Went is
-	// as large as Came, and latencies do not grow.
+	// time. Early and Late are Last for messages born in the
+	// first and in the second half of it. If a network carries
+	// its load, Went is as large as Came, and latencies do not grow.
 	Came, Went  int64
 	Early, Late Mean
 	// Expected counts copies of multicast messages that were born while measuring,

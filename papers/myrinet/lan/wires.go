@@ -78,8 +78,8 @@ type eventKind uint8
 
 const (
 	evOn    eventKind = iota // bytes of hop a begin to come
-	evOff                    // they stop
-	evTail                   // the last one has come
+	evOff                    // bytes of hop a stop
+	evTail                   // the last byte of hop a has come
 	evAsk                    // the worm of hop a asks for its output port
 	evEnd                    // hop a has sent all there is, if b is its version
 	evFill                   // the buffer of channel a is at a threshold, if b is its version
