@@ -450,7 +450,6 @@ func (r *Routing) AddVirtualLIDs(ports map[fabric.LID]fabric.PortID) error {
 	return nil
 }
 
-// withVirtual returns p with the LIDs of virtual ports added.
 func (p *PathSLs) withVirtual(f *fabric.Fabric, ports map[fabric.LID]fabric.PortID) *PathSLs {
 	q := *p
 	q.maxLID, q.rows = max(p.maxLID, f.MaxLID()), nil

@@ -129,7 +129,6 @@ func EachTree[W any](ctx context.Context, f *fabric.Fabric, t *Tables, ends []fa
 	return text.Each(workers, func(w worker) W { return w.w }), nil
 }
 
-// add adds b to a.
 func add(a, b []int64) {
 	for i, n := range b {
 		a[i] += n

@@ -218,7 +218,6 @@ func newLinks(f *fabric.Fabric, without []cable) *links {
 
 func (g *links) switches() int { return len(g.start) - 1 }
 
-// count returns the number of links.
 func (g *links) count() int { return len(g.to) / 2 }
 
 // of returns the neighbours of s, ascending.

@@ -64,7 +64,6 @@ func datelines(g *Grid) []int {
 	return rings
 }
 
-// vls returns the number of VLs.
 func (l *lanes) vls() int {
 	n := len(l.orders)
 	if len(l.rings) > 0 {

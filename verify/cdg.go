@@ -87,7 +87,6 @@ func (c *channels) bit(ch int32) (word int, bit uint64) {
 	return int(s)*c.words + int(i>>6), 1 << (i & 63)
 }
 
-// portVL returns the port and the VL of a channel.
 func (c *channels) portVL(ch int32) (fabric.PortID, fabric.VL) {
 	return fabric.PortID(int(ch) / c.vls), c.vl[int(ch)%c.vls]
 }

@@ -95,7 +95,6 @@ func countLIDs(f *fabric.Fabric) (ca, switches int64) {
 	return ca, switches
 }
 
-// lidsOf returns the number of LIDs of a port.
 func lidsOf(f *fabric.Fabric, port fabric.PortID) int64 { return int64(f.NumLIDs(port)) }
 
 // UnicastCounts counts ordered pairs of a CA or router port and a LID of

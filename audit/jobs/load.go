@@ -263,7 +263,6 @@ func Rates(f *fabric.Fabric) []float64 {
 	return rate
 }
 
-// times returns the times of one job.
 func (m *meter) times(job int32, j *flows) *Times {
 	x := &Times{}
 	alone, together, own := 0.0, 0.0, 0.0

@@ -219,7 +219,6 @@ func (p *placer) judge(ctx context.Context, s *Set) error {
 	return nil
 }
 
-// countLeaves counts the leaves of a set.
 func (p *placer) countLeaves(s *Set) {
 	taken := make(map[int]int)
 	for _, h := range s.members {

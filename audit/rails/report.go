@@ -119,7 +119,6 @@ func (x *finder) cureOther(p *Port) string {
 // isOn returns true if a switch is on a rail.
 func (r *Result) isOn(s fabric.NodeID, rail int) bool { return r.on[s]>>(rail-1)&1 != 0 }
 
-// railNames names the rails of a set.
 func railNames(set uint64) string {
 	var list []string
 	for ; set != 0; set &= set - 1 {

@@ -186,7 +186,6 @@ func (c *contents) addTables() {
 	}
 }
 
-// dumpOptions are the options of dumps.
 func (c *contents) dumpOptions() dump.WriteOptions {
 	return dump.WriteOptions{Lean: c.opt.Lean, Only: c.opt.Only}
 }

@@ -101,12 +101,10 @@ func replan(f *fabric.Fabric, edit func(*Plan) error) (*fabric.Fabric, error) {
 	return p.Fabric()
 }
 
-// end returns the end at a port of p.of.
 func (p *Plan) end(at fabric.PortID) end {
 	return end{int(p.of.Node(p.of.Owner(at)).Order), p.of.Num(at)}
 }
 
-// isSwitch returns true for a switch.
 func (p *Plan) isSwitch(n int) bool { return p.nodes[n].Type == fabric.Switch }
 
 // Switch adds a switch and returns its index for Cable.

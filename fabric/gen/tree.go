@@ -182,7 +182,6 @@ func (t *tree) podName(pod int) string {
 	return " pod " + strconv.Itoa(pod)
 }
 
-// leafName returns the name of the leaf of a rail and a unit.
 func (t *tree) leafName(pod, unit, rail int) string {
 	switch {
 	case t.Directors && t.Cores == 0:

@@ -392,7 +392,6 @@ func (p *parser) tellLID(x *badLID, told map[endRef]bool) error {
 	return nil
 }
 
-// num returns the number of an end port.
 func (p *parser) num(e endRef) fabric.PortNum {
 	if e.line < 0 {
 		return fabric.ManagementPort

@@ -107,7 +107,6 @@ func (p *parser) readLinkInfo() error {
 // that -l puts before that of a row's own node.
 func (m parts) name(i int) string { return strings.TrimLeft(string(m.part(i).Rest()), " ") }
 
-// readInfoHead reads a head.
 func (p *parser) readInfoHead(m parts) (*listPort, error) {
 	const lost = "node dropped"
 	if !m.has(3) {

@@ -57,7 +57,6 @@ func (n *nameReader) take(guid fabric.GUID, label string, same bool) error {
 // mapLine is a line of a node-name map: GUID, name, and what is behind it.
 var mapLine = regexp.MustCompile(`^([^"]*?)[ \t]*"([^"]*)"[ \t]*(.*)`)
 
-// readMapLine reads a line of a node-name map.
 func (n *nameReader) readMapLine(l *Line) error {
 	m := mapLine.FindSubmatch(l.Rest())
 	if m == nil && bytes.IndexByte(l.Rest(), '"') >= 0 {

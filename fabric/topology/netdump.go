@@ -41,7 +41,6 @@ const (
 	columnPeer // GUID, label, LID and name
 )
 
-// readNetDump reads a net_dump.
 func (p *parser) readNetDump() error {
 	var rows []listLine
 	var head *listPort // of the rows that follow

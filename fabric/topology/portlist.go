@@ -154,7 +154,6 @@ func (p *parser) readEnd(m parts, at int, to *listPort) error {
 	return err
 }
 
-// readPortNum reads the number of a port.
 func (p *parser) readPortNum(l *Line) (fabric.PortNum, error) {
 	start := *l
 	v := l.decimal()
@@ -164,7 +163,6 @@ func (p *parser) readPortNum(l *Line) (fabric.PortNum, error) {
 	return fabric.PortNum(v), nil
 }
 
-// readGUID0x reads 0x and a GUID.
 func (p *parser) readGUID0x(l *Line, lost string) (fabric.GUID, error) {
 	start := *l
 	if g := l.GUID(); g != 0 && l.AtEnd() {

@@ -35,7 +35,6 @@ var errRecord = errors.New("want { SW Ports:24 SystemGUID:.. NodeGUID:.. PortGUI
 // record matches a line of a subnet list, whole or damaged.
 var record = regexp.MustCompile(`^[{}]|GUID:|VenID:|DevID:|\} LID:| PN:|PHY=|LOG=|SPD=`)
 
-// readSubnetList reads a subnet list.
 func (p *parser) readSubnetList() error {
 	lines := make([]listLine, 0, len(p.data)/400+16)
 	err := p.eachLine(func(l *Line) error {

@@ -77,12 +77,10 @@ func combine(a, b chart.Point, of func(a, b float64) float64, half float64) char
 	return p
 }
 
-// minus returns a - b.
 func minus(a, b chart.Point) chart.Point {
 	return combine(a, b, func(a, b float64) float64 { return a - b }, math.Hypot(a.Half, b.Half))
 }
 
-// ratio returns a / b.
 func ratio(a, b chart.Point) chart.Point {
 	return combine(a, b, func(a, b float64) float64 { return a / b }, math.Abs(a.Y/b.Y)*math.Hypot(a.Half/a.Y, b.Half/b.Y))
 }

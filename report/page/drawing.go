@@ -99,7 +99,6 @@ type drawing struct {
 	taken              []vg.Rectangle
 }
 
-// drawOn draws the picture on a canvas of this height.
 func (p *Picture) drawOn(paper draw.Canvas, height float64) {
 	d := &drawing{Picture: p, paper: paper, left: margin, right: pictureWidth - margin, top: height - margin, dim: len(p.channels) > 0}
 	d.fill(ground, onPaper(0, 0), onPaper(pictureWidth, 0), onPaper(pictureWidth, height), onPaper(0, height))

@@ -55,7 +55,6 @@ func newTurns(f *fabric.Fabric) *turns {
 	return t
 }
 
-// countTurns returns the number of turns.
 func (t *turns) countTurns() int { return int(t.turn[len(t.turn)-1]) }
 
 // turnFrom returns the number of the turn from channel c to channel d.

@@ -148,7 +148,6 @@ func ReadSL2VL(name string, data []byte, f *fabric.Fabric, opt Options) (*lft.SL
 	return finish(&r.textReader, r.s)
 }
 
-// readDumpLine reads a line of opensm-sl2vl.dump.
 func (r *sl2vlReader) readDumpLine(at int, line []byte) error {
 	switch c := line[0]; {
 	case c == '#':

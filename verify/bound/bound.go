@@ -168,7 +168,6 @@ type sum struct {
 // count is a number of switches that have the same number of hosts.
 type count struct{ hosts, switches int64 }
 
-// sumHosts returns the number of hosts.
 func sumHosts(list []count) (sum int64) {
 	for _, c := range list {
 		sum += c.hosts * c.switches

@@ -295,7 +295,6 @@ func (b *binder) unknown(e End, spec portSpec) (spot, error) {
 	return b.inventAdapter(base, e.Device, num)
 }
 
-// node returns the invented node of a NodeID.
 func (b *binder) node(n fabric.NodeID) *invented { return &b.invented[int(n)-b.f.NumNodes()] }
 
 // invent returns the invented node of a name; the first call for the name adds it.
