@@ -75,7 +75,7 @@ func (r *Result) fit(ctx context.Context, opt *Options) error {
 	return nil
 }
 
-// keptOptions returns the options for a fit of kept tables.
+// keptOptions returns how far a fit to a demand may change tables that were kept.
 func (o *Options) keptOptions(l *lft.Incremental) lft.FitOptions {
 	return lft.FitOptions{Most: max(l.MaxLoad(), o.mostRoutes(l.LoadBound())), Slack: o.Route.RebalanceFactor(), Blocks: math.MaxInt}
 }

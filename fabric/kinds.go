@@ -51,7 +51,7 @@ type Use uint8
 // The uses.
 const (
 	// ForLoad: routes to and from the node count as load, which engines balance over the cables.
-	// Engines may add a virtual lane for their sake, too.
+	// Engines may add a virtual lane for their sake.
 	ForLoad Use = 1 << iota
 	// ForShape: a switch with such nodes is a leaf.
 	ForShape

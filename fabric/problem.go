@@ -73,8 +73,8 @@ type Problem struct {
 	LID  LID // of a DuplicateLID
 }
 
-// String returns file:line: message, all printable. If there is
-// an Err, the kind, up to its first hyphen, precedes the message.
+// String returns file:line: message, all printable. If Err is set, the part of Kind before
+// its first hyphen stands before the message.
 func (p *Problem) String() string {
 	at := p.File
 	if p.Line > 0 {

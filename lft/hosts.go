@@ -54,7 +54,8 @@ func HostPorts(f *fabric.Fabric) [][]fabric.PortID {
 const (
 	// SeparateHosts looks at paths from up to hostSources switches with hosts, spread evenly.
 	hostSources = 32
-	// hostPasses bounds how often it looks at each port, hostWork how many paths it follows.
+	// hostPasses bounds how often SeparateHosts looks at each port, hostWork how many paths
+	// it follows.
 	hostPasses = 20
 	hostWork   = 1 << 20
 	// A route that meets another on a channel costs 1; costBusier if the channel is then above
@@ -62,8 +63,8 @@ const (
 	costBusier = 1000
 	// Exchanges may cost 1/hostSpare of the routes of all shifts: about 1/100 of the bandwidth.
 	hostSpare = 84
-	// At the end the busiest channels of the shifts may get 1/100 more routes than before, or
-	// hostBusier more if that is more.
+	// The last exchanges may raise the sum of the shifts' greatest loads by 1/100 of that before
+	// all exchanges, or by hostBusier routes, whichever allows more.
 	hostBusier = 24
 	// shiftCounts bounds how many numbers (of routes, by channel and shift) are kept.
 	shiftCounts = 1 << 24

@@ -277,7 +277,6 @@ func (x *combChooser) lines(ctx context.Context, order []int) ([]combLine, error
 	return list, err
 }
 
-// arcsOf returns the arcs of a link of a tree, up and down.
 func (x *combChooser) arcsOf(t *combTree, link mft.TreeLink) (up, down int32) {
 	a := x.vls.arcs
 	up = a.arc(a.index[t.Switch[link.Below]], t.up[link.Below])

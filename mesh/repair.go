@@ -112,8 +112,8 @@ func (r *repairer) domain(opt lft.Options, format string, args ...any) error {
 
 func (r *repairer) name(s int32) fabric.Name { return r.g.Fabric.Name(r.node[s]) }
 
-// column is the entries of all switches for the LIDs that a switch delivers. XY
-// routes these alike.
+// column has, for one destination switch, the entries of all switches for the LIDs on it;
+// XY routes all of these the same way.
 type column struct {
 	to     int32 // the switch
 	lids   []fabric.LID

@@ -37,7 +37,7 @@ type hop struct {
 	vl   uint8
 }
 
-// search finds detours on as few VLs as it can; nil if limit is not enough.
+// search finds detours on as few VLs as it can; nil if r.limit VLs are not enough.
 func (r *repairer) search(ctx context.Context) (*detours, error) {
 	order := text.Indices[int32](r.columns, func(c column) bool { return len(c.broken) > 0 })
 	best, _, err := r.try(ctx, order, NoDir, r.limit)

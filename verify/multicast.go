@@ -91,8 +91,8 @@ func (s split) compare(o split) int {
 	return cmp.Or(cmp.Compare(s.in, o.in), cmp.Compare(s.a, o.a), cmp.Compare(s.b, o.b))
 }
 
-// mcTrouble counts faults of the packets of one tree: pairs of a sender and
-// an end port; loop counts senders.
+// mcTrouble counts faults of the packets of one tree: loop in senders, the others
+// in pairs of a sender and an end port.
 type mcTrouble struct {
 	tree                            *mft.Tree
 	missing, duplicate, loop, stray mcTally

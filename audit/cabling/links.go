@@ -55,8 +55,8 @@ func (s census) usual(but fabric.Link, share int) fabric.Link {
 	return best
 }
 
-// fastest returns the greatest width and speed of other and of the census, where one link equal to
-// but does not count.
+// fastest returns the greatest width and the greatest speed among link other and those of the
+// census, of which it leaves one link equal to but out.
 func (s census) fastest(but, other fabric.Link) fabric.Link {
 	for link, n := range s {
 		if link != but || n > 1 {

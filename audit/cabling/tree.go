@@ -200,9 +200,9 @@ func (b *block) compare(i, j int) (lacks, has, more int) {
 	return b.parallel - has, has, n - has
 }
 
-// deviation sums up the pairs of a switch: by counts missing and surplus
-// cables, has counts the block's cables that are there, and more is set if a
-// pair has surplus cables.
+// deviation sums up the pairs of a switch: by is the number of missing plus surplus
+// cables, has that of the block's cables that are there; more is true if a pair has
+// surplus cables.
 type deviation struct {
 	by, has int
 	more    bool

@@ -9,8 +9,8 @@ import (
 // Place returns a function that finds the file and line of a finding: those
 // that it names; else, if it is about ports, its port or node in the topology;
 // else the table of its switch, or of the first switch of its witness. With
-// topologyOnly, for a topology text that stands for the files that were read,
-// it ignores the named file.
+// topologyOnly, l has the lines of a given topology text and not of the files
+// that were read, so a file that the finding names is ignored.
 func Place(l *state.Lines, topologyOnly bool) func(f *verify.Finding) (file string, line int) {
 	return func(f *verify.Finding) (string, int) {
 		if f.File != "" && !topologyOnly {

@@ -508,8 +508,8 @@ func (r *Result) addFindings() {
 	r.Verdict = r.Worst().Verdict()
 }
 
-// undecided returns true if credit loops during the change may be due to unknown path SLs alone: no
-// state with known SLs has one by itself.
+// undecided returns true if credit loops during the change may come from unknown path SLs alone:
+// a state has such SLs, and none without them has a credit loop by itself.
 func (r *Result) undecided() bool {
 	x, y, c := &r.Old, &r.New, &r.Transition.CreditLoops
 	return c.Count > 0 && (x.UnknownSLs || y.UnknownSLs) && (c.Old == 0 || x.UnknownSLs) && (c.New == 0 || y.UnknownSLs)

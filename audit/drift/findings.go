@@ -162,7 +162,7 @@ func (c *comparison) cableCause(gone map[fabric.NodeID]int, p fabric.PortID) str
 // usedPorts returns the ports by which a switch sends packets, by static
 // entries and masks. An entry counts if its LID has a port in the live fabric
 // or had one when the tables were made, so the cable of a host that is gone
-// counts. Tables that the live state lacks are as meant.
+// counts. Where the live state lacks tables, it uses those that are meant.
 func (c *comparison) usedPorts(s, to fabric.NodeID) (used adaptive.PortSet) {
 	tables, masks, at := c.live.Tables, c.live.Multicast, to
 	if tables == nil {

@@ -43,7 +43,7 @@ func New(r *lft.Routing, vls, sls int, router sim.Router) Routing {
 	return Routing{VLs: vls, SLs: max(sls, 0), Routes: r, Net: sim.Network{State: *state.Of(r), Router: router}}
 }
 
-// Name tells the routing from the others; it is "" if there is no other.
+// Name describes the routing by those of its fields that are set; it is "" if none is.
 func (r *Routing) Name() string {
 	var parts []string
 	switch {

@@ -28,8 +28,7 @@ type Summary struct {
 type JobSummary struct {
 	Job string `json:"job"`
 	// Alone and Together are the job's time alone and with all jobs, divided
-	// by that on a crossbar; 0 without a byte. Blame is the job that takes
-	// most of the time of its slowest cable.
+	// by that on a crossbar; 0 without a byte. Blame is as in Times.
 	Alone    float64 `json:"alone"`
 	Together float64 `json:"together"`
 	Blame    string  `json:"blame"`

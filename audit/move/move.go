@@ -247,8 +247,8 @@ func (p *planner) plug(s *Step) error {
 	return p.findWrites(s, after, rest)
 }
 
-// findWrites finds the tables in force while a step's cables are moved, there and back, and all
-// writes. Its error has a reason if packets would loop.
+// findWrites sets the tables in force while a step's cables are unplugged, on the way there and
+// back, and the writes before and after. If packets would loop, its error is a drain.Reason.
 func (p *planner) findWrites(s *Step, after *fabric.Fabric, rest *compile.Result) error {
 	now, r, before := p.now.Routing, s.After.Compiled, p.now.Routing.Fabric
 	force := now

@@ -11,8 +11,8 @@ import (
 // LostHosts names the hosts with several ports that lose all of them at once by a failure.
 type LostHosts struct {
 	// UntilWritten lists hosts that are lost until the subnet manager has written its tables:
-	// with the entries from before the failure, some switch with other hosts reaches none of
-	// their ports, but did before. CutOff is included.
+	// some switch with other hosts reached a port of theirs before the failure, and with the
+	// entries from then reaches none now. Those of CutOff are among them.
 	UntilWritten []string `json:"until_written,omitempty"`
 	// CutOff lists hosts that stay lost. None of their ports is cabled to a
 	// part of the fabric with at least half as many host ports as the largest

@@ -23,7 +23,8 @@ func Near(word string, list []string) string {
 	return fmt.Sprintf("; did you mean %s?", best)
 }
 
-// NearFlag is Near for cobra's error about an unknown flag; "" for other errors.
+// NearFlag returns "did you mean --x?" for cobra's error about an unknown flag; "" for other
+// errors, and if no flag is similar.
 func NearFlag(cmd *cobra.Command, err error) string {
 	_, name, ok := strings.Cut(err.Error(), "unknown flag: --")
 	if !ok {

@@ -283,7 +283,6 @@ func (a *app) switches(f *fabric.Fabric, flag string, list []string) ([]fabric.N
 	return found, nil
 }
 
-// setRoots sets the roots of opt as --roots says.
 func (a *app) setRoots(f *fabric.Fabric, list []string, opt *lft.Options) (err error) {
 	if opt.Balanced = slices.Equal(list, []string{balancedRoots}); !opt.Balanced {
 		opt.Roots, err = a.switches(f, "--roots", list)

@@ -214,7 +214,7 @@ type portLine struct {
 	link    fabric.Link
 }
 
-// errDropped is returned by fail in a lenient read, up to the loop over lines.
+// errDropped is what fail returns in a lenient read; the loop over lines then goes on.
 var errDropped = errors.New("dropped")
 
 // textOf returns the line at a place.

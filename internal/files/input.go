@@ -104,7 +104,8 @@ type bound struct {
 	err  error
 }
 
-// newBound returns the bound of an input that takes twice its size in memory.
+// newBound returns how many bytes of an input may be read, given that reading takes twice
+// its size in memory.
 func newBound(name string, start []byte, limit Limit) (bound, error) {
 	memory := Available() / 4 * 3 / 2
 	b := bound{memory, &RefusedError{name, fmt.Sprintf("has more than %s, which is what the memory allows; want less, or a machine with more memory", Size(memory))}}

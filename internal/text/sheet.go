@@ -45,7 +45,7 @@ func (s *Sheet) Section(title string, all, shown int, line func(i int) string) {
 	}
 }
 
-// Columns writes rows; column left is aligned to the left, all others to the right.
+// Columns writes rows. The column with index left is aligned left, all others right.
 func (s *Sheet) Columns(rows [][]string, left int) {
 	wide := make([]int, len(rows[0]))
 	for _, r := range rows {

@@ -10,8 +10,8 @@ import (
 // lanes gives the virtual lanes of packets. SLs with equal VLs for every pair of input and
 // output port form a class: they need not be told apart.
 type lanes struct {
-	// several is true if packets may change lanes. Otherwise the packets of each SL stay on
-	// one lane, and all lanes are copies of one network: lanes then has one class, on VL 0.
+	// several is true if packets may change lanes. Otherwise each SL stays on one lane and all
+	// lanes are alike, so this struct models one of them: one class, on VL 0.
 	several bool
 	sl2vl   *lft.SL2VL
 	sls     *lft.PathSLs

@@ -183,7 +183,7 @@ func (w *widener) setOrder(order []int32) {
 	w.order = graph.NewOrder(order)
 }
 
-// reset removes all groups. After it each LID of a root is widened by itself.
+// reset removes all groups, and marks the LIDs of each root to be taken one by one.
 func (w *widener) reset() {
 	for i := range w.plft.choice {
 		w.plft.choice[i] = noGroup

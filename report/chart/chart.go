@@ -67,8 +67,8 @@ type Point struct {
 	Half float64 `json:"half,omitempty"`
 	// N is the number of independent values whose mean is Y; 0 if Y does not depend on chance.
 	N int `json:"n,omitempty"`
-	// Draws, if any, are the values that Y is the mean of. Points of other curves with equally
-	// many draws have the same networks and groups, in this order.
+	// Draws, if any, are the values whose mean is Y. If points of other curves have equally
+	// many, the values with the same index are from the same network and group.
 	Draws []float64 `json:"draws,omitempty"`
 	// Unsteady means that Y depends on how long it is measured, since more packets come than
 	// go. Its curve ends here.

@@ -100,7 +100,6 @@ func (p *paths) countLoads() []uint64 {
 	return load
 }
 
-// greatestLoad returns the greatest of countLoads.
 func (p *paths) greatestLoad() uint64 { return slices.Max(append(p.countLoads(), 0)) }
 
 // walker follows the paths of one job at a time.

@@ -300,7 +300,8 @@ func (r *perfReader) readLine(at int, line []byte) error {
 	return nil
 }
 
-// readHead reads the first line of a port: # Port extended counters: Lid 5 port 1 (CapMask: 0x5300).
+// readHead reads the first line of a port: # Port extended counters: Lid 5 port 1 (CapMask:
+// 0x5300).
 func (r *perfReader) readHead(line string) error {
 	kind, rest, _ := strings.Cut(line, perfHead)
 	s := topology.Line{Text: []byte(rest)}
@@ -338,8 +339,9 @@ func (r *perfReader) begin(b block) error {
 	return nil
 }
 
-// readErrors reads a line of ibqueryerrors: GUID 0x100001 port 1: [SymbolErrorCounter == 12] [..]. The
-// GUID is that of the port or of its node. Lines below the heading dataFor have data counters.
+// readErrors reads a line of ibqueryerrors: GUID 0x100001 port 1: [SymbolErrorCounter ==
+// 12] [..]. The GUID is that of the port or of its node. Lines below the heading dataFor
+// have data counters.
 func (r *perfReader) readErrors(_ int, line []byte) error {
 	line = bytes.TrimSpace(line)
 	s := topology.Line{Text: line}

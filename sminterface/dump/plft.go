@@ -20,10 +20,11 @@ type plftReader struct {
 	x *adaptive.Selector
 }
 
-// ReadPLFTMap reads which private LFT a packet takes, in a form of ibweave's own, since that of
-// ibdiagnet's plft is not public: for each switch a row for each input port, 0 included, with the PLFT
-// by SL. name is the file's, for messages. A switch without a section takes PLFT 0 and is a Missing
-// Problem, and so is an input port with a cable that has no row.
+// ReadPLFTMap reads which private LFT a packet takes, in a form of ibweave's own, since
+// that of ibdiagnet's plft is not public: for each switch a row for each input port, 0
+// included, with the PLFT by SL. name is the file's, for messages. A switch without a
+// section takes PLFT 0 and is a Missing Problem, and so is an input port with a cable that
+// has no row.
 //
 // Errors are *fabric.ParseError, and the selector is then nil. With Options.Lenient these
 // are Problems instead: unknown switches, ports that the switch does not have, numbers above

@@ -109,5 +109,6 @@ func (r *run) explainLIDs() {
 	}
 }
 
-// maxLFTs bounds the files of a directory, in bytes: the tables of ibsim's largest fabrics have less.
+// maxLFTs bounds the files of a directory, in bytes: the tables of ibsim's largest fabrics
+// have less.
 const maxLFTs = 4 << 30

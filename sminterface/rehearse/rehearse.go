@@ -398,9 +398,9 @@ func (r *run) prepare() error {
 	return err
 }
 
-// file provides a file for OpenSM. At path to it writes a copy of Dir's base with the
-// twin's GUIDs or, without Dir, what write writes. It returns the path to use, maybe
-// that in Dir itself; "" if Dir lacks the file and it is not needed.
+// file provides OpenSM with the file base and returns its path. Without Dir it has write fill path
+// to. With Dir it is the file there or, if GUIDs differ or OpenSM writes to it, a copy in to with
+// the twin's GUIDs; "" if Dir lacks it and needed is false.
 func (r *run) file(base, to string, needed bool, write func(io.Writer) error) (string, error) {
 	if r.opt.Dir == "" {
 		return to, files.Write(to, write)

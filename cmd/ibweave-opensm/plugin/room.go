@@ -18,8 +18,8 @@ const (
 	labelsTimes   = 16
 )
 
-// routingNeeds estimates what routing and verifying a fabric takes
-// at most, in bytes: two and a half times what is in use then.
+// routingNeeds estimates the memory, in bytes, that routing and verifying a
+// fabric takes at most: two and a half times what they have in use.
 func routingNeeds(f *fabric.Fabric) int64 {
 	return int64(f.NumSwitches())*int64(f.MaxLID())*16 + int64(f.NumPorts())*256 + 32<<20
 }
