@@ -53,7 +53,7 @@ start_opensm() {
 	ends lab/opensm.pid
 	rm -f lab/opensm.log
 	OSM_TMP_DIR=lab OSM_CACHE_DIR=lab/cache LD_LIBRARY_PATH=$(dirname "$(command -v ibweave)"):${LD_LIBRARY_PATH:-} \
-		LD_PRELOAD=$preload /usr/sbin/opensm -F lab/opensm.conf -f lab/opensm.log >lab/opensm.out 2>&1 </dev/null 3>&- &
+		LD_PRELOAD=$preload /usr/sbin/opensm -F lab/opensm.conf -f "$PWD/lab/opensm.log" >lab/opensm.out 2>&1 </dev/null 3>&- &
 	echo $! >lab/opensm.pid
 	until_up
 }
