@@ -409,7 +409,6 @@ func (a *assignment) takeLowestFree(lmc uint8) fabric.LID {
 	return 0
 }
 
-// outOfLIDs returns an error with the number of LIDs wanted.
 func (a *assignment) outOfLIDs(lmc uint8) error {
 	ports, wanted := 0, 0
 	a.f.EndPorts(func(p fabric.PortID) { ports, wanted = ports+1, wanted+1<<a.lmc[p] })

@@ -226,7 +226,6 @@ func (g *links) of(s fabric.NodeID) []fabric.NodeID { return g.to[g.start[s]:g.s
 // squares returns square for the links of s.
 func (g *links) squares(s fabric.NodeID) []uint32 { return g.square[g.start[s]:g.start[s+1]] }
 
-// linked returns true if a link joins s and t.
 func (g *links) linked(s, t fabric.NodeID) bool {
 	_, ok := slices.BinarySearch(g.of(s), t)
 	return ok

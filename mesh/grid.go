@@ -291,5 +291,4 @@ func (g *Grid) beside(position int) string {
 	return ", next to " + text.List(names, "and")
 }
 
-// coordinatesOf returns the coordinates of s as text.
 func (g *Grid) coordinatesOf(s fabric.NodeID) string { return g.Coordinates(g.Position(s)) }

@@ -187,7 +187,6 @@ func isSettled(ctx context.Context, f *fabric.Fabric, list []Candidate, lanes in
 	return slices.ContainsFunc(running, func(x *Candidate) bool { return x.Load <= b.Any.Load*(1+near) }), nil
 }
 
-// entries returns the number of forwarding entries of a fabric.
 func entries(f *fabric.Fabric) int { return f.NumSwitches() * max(int(f.MaxLID()), f.NumNodes()) }
 
 // bandwidth measures tables on random bisections, the same for all tables of a fabric. It returns

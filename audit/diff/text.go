@@ -157,7 +157,6 @@ func (t *printer) printChanges(r *Result) {
 	})
 }
 
-// entryText returns an entry in words.
 func entryText(p fabric.PortNum, labels fabric.PortLabels) string {
 	if p == fabric.NoPath {
 		return "none"

@@ -75,7 +75,6 @@ func (s *Set) Measure(ctx context.Context, f *fabric.Fabric, tables *lft.Tables)
 	return slices.DeleteFunc(states, func(x State) bool { return x.Group == NoGroup && x.Hosts == 0 }), nil
 }
 
-// measureTraffic sets the traffic of states.
 func (s *Set) measureTraffic(ctx context.Context, f *fabric.Fabric, tables *lft.Tables, states []State) error {
 	routes, err := lft.ChannelLoads(ctx, f, tables)
 	if err != nil {

@@ -116,7 +116,6 @@ func (x *finder) cureOther(p *Port) string {
 	return ""
 }
 
-// isOn returns true if a switch is on a rail.
 func (r *Result) isOn(s fabric.NodeID, rail int) bool { return r.on[s]>>(rail-1)&1 != 0 }
 
 func railNames(set uint64) string {

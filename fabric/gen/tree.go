@@ -210,7 +210,6 @@ func (t *tree) coreName(g, c int) string {
 	return "core " + strconv.Itoa(g) + "," + strconv.Itoa(c)
 }
 
-// addLeaves adds the leaves of all pods.
 func (t *tree) addLeaves() {
 	for pod, units := range t.Pods {
 		for u := range units {

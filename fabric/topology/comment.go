@@ -91,7 +91,6 @@ func (p *parser) readLID(l *Line, c *comment) error {
 	return nil
 }
 
-// readLMC reads the number behind lmc.
 func (p *parser) readLMC(l *Line, c *comment) error {
 	v, start, word := commentNumber(l)
 	switch {

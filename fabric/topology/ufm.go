@@ -116,7 +116,6 @@ func (x *listLine) readUFM(raw json.RawMessage) (err error) {
 	return x.identify(text("name"), text("source_port_name"), text("destination_port_name"))
 }
 
-// ufmEnd reads GUID and number of a port.
 func ufmEnd(guid, port string) (e listPort, err error) {
 	if e.guid, err = fabric.ParseGUID(guid); err != nil {
 		return e, err

@@ -58,7 +58,6 @@ func write(w io.Writer, f *fabric.Fabric, labels bool) error {
 	return out.Flush()
 }
 
-// appendNode appends the stanza of a node.
 func appendNode(b []byte, f *fabric.Fabric, id fabric.NodeID, labels bool) []byte {
 	n := f.Node(id)
 	b = fmt.Appendf(b, "\nvendid=%#x\ndevid=%#x", n.VendorID, n.DeviceID)
@@ -130,7 +129,6 @@ func appendLID(b []byte, f *fabric.Fabric, p fabric.PortID) []byte {
 	return fmt.Appendf(b, "%d lmc %d", f.LID(p), f.LMC(p))
 }
 
-// appendID appends the ID of a node in quotes.
 func appendID(b []byte, n *fabric.Node) []byte { return append(AppendID(append(b, '"'), n), '"') }
 
 // AppendID appends the id of a node, S-0002c90000000001, as ibnetdiscover's node_name.

@@ -25,7 +25,7 @@ import (
 // Worked figures and rules of the Myrinet paper (M7 to M20).
 var gerlaExhibits = []Experiment{
 	exhibit("headers", "Fig. 2: source routes of multicast worms, and groups of IP addresses", gerlaHeaders),
-	exhibit("deadlock", "Fig. 3: a multicast worm and a unicast worm", gerlaDeadlock),
+	{Name: "deadlock", Title: "Fig. 3: a multicast worm and a unicast worm", Run: gerlaDeadlock},
 	exhibit("path-deadlock", "Fig. 4: a multicast worm that host adapters pass on", gerlaPathDeadlock),
 	exhibit("buffer-deadlock", "Figs. 6 and 7: buffers of host adapters", gerlaBufferDeadlock),
 	exhibit("backpressure", "Fig. 1: STOP and GO", gerlaBackpressure),
@@ -235,7 +235,22 @@ func named(f *fabric.Fabric, at map[string][2]float64) place {
 	}
 }
 
-func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
+func gerlaDeadlock(lab *Lab) (*Figure, error) {
+	line := "switches --unicasts 20 --draws 200"
+	if lab.Quick {
+		line = "switches --unicasts 20 --draws 40"
+	}
+	lab.calls = 2
+	random, err := callModel(lab, line)
+	if err != nil {
+		return nil, err
+	}
+	f := &Figure{Calls: random.Calls}
+	return f, lab.Each(1, func(ctx context.Context, _ int) error { return f.addDeadlocks(ctx, random) })
+}
+
+// addDeadlocks adds the worms of Fig. 3 with each remedy, and those of random networks.
+func (f *Figure) addDeadlocks(ctx context.Context, random *Figure) error {
 	net, err := gerlaFigure3()
 	if err != nil {
 		return err
@@ -283,19 +298,10 @@ func gerlaDeadlock(ctx context.Context, lab *Lab, f *Figure) error {
 		}
 		f.add(scheme.name+": verify finds a credit loop of worms", scheme.loops, yes(v.Multicast.CreditLoops > 0))
 	}
-	line := "switches --unicasts 20 --draws 200"
-	if lab.Quick {
-		line = "switches --unicasts 20 --draws 40"
-	}
-	random, err := callModel(lab, line)
-	if err != nil {
-		return err
-	}
 	for i, name := range []string{"idle", "idle-tree", "interrupt", "flush"} {
 		at := random.At(switchStuck+name, 20)
 		f.add(fmt.Sprintf("of %d random networks deadlock with %s", at.N, name), []string{"", "0", "0", "0"}[i], math.Round(at.Y*float64(at.N)))
 	}
-	f.Calls = random.Calls
 	dead, err := twoOnALine()
 	if err != nil {
 		return err

@@ -42,6 +42,7 @@ type Lab struct {
 	run   *run
 	calls int  // calls of Each to come; 0 means 1
 	each  bool // Each has been called
+	busy  bool // Each is at work
 }
 
 // run is what the experiments of one Run share.
@@ -59,6 +60,11 @@ type run struct {
 // the first error. An experiment does all its measuring in it: a call
 // for each point keeps its result by i. Calls must not call Each.
 func (l *Lab) Each(n int, work func(ctx context.Context, i int) error) error {
+	if l.busy {
+		panic("a call of Each calls Each, which on one CPU would wait for itself")
+	}
+	l.busy = true
+	defer func() { l.busy = false }()
 	l.each = l.each || n > 0
 	g, ctx := errgroup.WithContext(l.run.ctx)
 	points, share := 0, share/max(1, l.calls)

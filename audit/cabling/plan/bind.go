@@ -309,7 +309,6 @@ func (b *binder) invent(name string, typ fabric.NodeType) fabric.NodeID {
 	return n
 }
 
-// inventAdapter returns a port of an invented adapter.
 func (b *binder) inventAdapter(name, host string, num int) (spot, error) {
 	n := b.invent(name, fabric.CA)
 	b.node(n).host = host

@@ -597,7 +597,6 @@ func (m *masks) emergency(box *Box) (ports []SwitchPort) {
 	return ports
 }
 
-// switchPorts names ports of switches.
 func (m *masks) switchPorts(ports []fabric.PortID) []SwitchPort {
 	f := m.tables.Fabric
 	return text.Each(ports, func(p fabric.PortID) SwitchPort { return SwitchPort{f.Node(f.Owner(p)).GUID, f.Num(p)} })
