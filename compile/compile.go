@@ -20,7 +20,7 @@ import (
 	"github.com/ibweave/ibweave/verify"
 )
 
-// Options are what a caller may ask of Run.
+// Options are the settings of Run.
 type Options struct {
 	LIDs  lft.LIDOptions
 	Route lft.Options
@@ -69,7 +69,7 @@ type Seconds struct {
 	Write     float64 `json:"write"`
 }
 
-// Result is what Run returns: a routing, its multicast plan and the verdict.
+// Result has a routing, its multicast plan and the verdict.
 type Result struct {
 	Engine  *Engine
 	Routing *lft.Routing

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/ibweave/ibweave/compile"
@@ -185,19 +184,6 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// ending is a context that ends when it has been asked some times.
-type ending struct {
-	context.Context
-	left atomic.Int32
-}
-
-func (c *ending) Err() error {
-	if c.left.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
 // everyHost is a group of all hosts.
 func everyHost(f *fabric.Fabric) ([]mft.Group, error) {
 	return []mft.Group{{Name: "all", Receivers: f.CAPorts(), Senders: f.CAPorts()[:1]}}, nil
@@ -223,8 +209,8 @@ func TestEnded(t *testing.T) {
 			}
 			for _, opt := range []lft.Options{{}, {Previous: first.Routing}} {
 				for n := int32(0); ; n += 1 + n/short.Usual[int32](8, 2) {
-					ctx := &ending{Context: t.Context()}
-					ctx.left.Store(n)
+					ctx := &short.Ending{Context: t.Context()}
+					ctx.Left.Store(n)
 					r, err := run(ctx, opt)
 					if err == nil {
 						break

@@ -74,7 +74,7 @@ type hosts struct {
 	hosts     []PortID // the ends that count for load
 }
 
-// lids is what WithLIDs replaces.
+// lids has the LIDs of a fabric; WithLIDs replaces it.
 type lids struct {
 	lid   []LID   // by PortID: base LID, 0 for none
 	lmc   []uint8 // by PortID

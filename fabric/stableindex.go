@@ -160,7 +160,6 @@ func (v *Snapshot) addEndPorts() {
 	}
 }
 
-// number returns the number of a switch port.
 func (v *Snapshot) number(p PortID) int32 {
 	return v.Index.Base[v.Slot[v.Fabric.Owner(p)]] + int32(v.Fabric.Num(p))
 }

@@ -229,7 +229,6 @@ type saved struct {
 	load, weight []uint64
 }
 
-// state returns the present tables and loads.
 func (r *mover) state() saved { return saved{r.tables.entries, r.load, r.weight} }
 
 func (x saved) copyFrom(y saved) {

@@ -265,7 +265,6 @@ func (r *reading) grid(start fabric.NodeID) *Grid {
 	return newGrid(r.f, shape.Dims, shape.Wrap, coords, dir)
 }
 
-// shape returns the shape of the axes.
 func (r *reading) shape() Shape {
 	if len(r.axes) == 0 {
 		return newShape([]int{1}, []bool{false})

@@ -92,7 +92,6 @@ func (s Shape) Next(position int, d Dir) int {
 // coord returns the coordinate of a position in dimension d.
 func (s Shape) coord(position, d int) int { return position / s.step[d] % s.Dims[d] }
 
-// coords returns all coordinates of a position.
 func (s Shape) coords(position int) []int {
 	at := make([]int, len(s.Dims))
 	for d := range at {
@@ -104,7 +103,6 @@ func (s Shape) coords(position int) []int {
 // Coordinates writes the coordinates of a position as "2,3".
 func (s Shape) Coordinates(position int) string { return coordinates(s.coords(position)) }
 
-// rings returns the number of dimensions that are rings.
 func (s Shape) rings() int {
 	return text.CountIf(s.Wrap, func(ring bool) bool { return ring })
 }

@@ -35,7 +35,7 @@ type Options struct {
 	Between, Hosts fabric.Link
 }
 
-// Result is what Check found.
+// Result has the findings of Check.
 type Result struct {
 	Shape    *Shape
 	Findings []verify.Finding // the order has no meaning, but is always the same

@@ -55,7 +55,7 @@ const (
 // Causes lists the causes, those of hot channels first.
 var Causes = []Cause{Routing, Traffic, Both, Unrouted, Backpressure, Receiver}
 
-// Report is what Explain found.
+// Report has the findings of Explain.
 type Report struct {
 	Seconds float64 `json:"seconds,omitempty"`
 	// Ports counts the Cabled ports that have counters. Channels counts those
@@ -271,7 +271,6 @@ func (x *explainer) judge(c fabric.PortID) {
 	x.Hot = append(x.Hot, h)
 }
 
-// why returns the cause of a hot channel.
 func (h *Channel) why() Cause {
 	if h.Routes == 0 {
 		return Unrouted

@@ -154,7 +154,7 @@ func (m *Match) EachMask(a, b *mft.Tables, l fabric.LID, see func(s fabric.NodeI
 	}
 }
 
-// comparison is what all parts of Compare share.
+// comparison has the inputs and the result that all parts of Compare use.
 type comparison struct {
 	*Match
 	a, b    *state.State

@@ -42,7 +42,6 @@ type blockOrder struct {
 	constraints []before // in the order of LIDs
 }
 
-// makeOrder returns the order of the writes of all blocks.
 func makeOrder(f *fabric.Fabric, blocks []*blockOrder) Order {
 	writes := make([]uint64, f.NumSwitches())
 	var all []before

@@ -118,7 +118,6 @@ func (p *pairCounter) groupSources() {
 	}
 }
 
-// countPairs counts the pairs of a destination.
 func (p *pairCounter) countPairs(w *pairWorker, t target) {
 	countHops(p.Old, p.a.Tables, t.old, w.old, w.oldHops)
 	countHops(p.New, p.b.Tables, t.new, w.new, w.newHops)

@@ -30,7 +30,7 @@ type Result struct {
 	Adaptive  *ChoiceChanges    `json:"adaptive"`
 	// Pairs counts the pairs that changes of tables and cables affect.
 	Pairs *PairChanges `json:"pairs"`
-	// Transition is what can happen while the forwarding tables are written.
+	// Transition has the faults that are possible while forwarding tables are written.
 	Transition *Transition `json:"transition"`
 	Findings   []Finding   `json:"findings"` // the gravest first; never nil
 	Equal      bool        `json:"equal"`    // no difference, and neither state has tables that the other lacks
@@ -252,7 +252,7 @@ type Affected struct {
 	PairCounts
 }
 
-// Transition is what can happen while old forwarding tables become new ones, on
+// Transition has the faults possible while old forwarding tables become new ones, on
 // the cables of the new fabric. A mixture is any choice of an old or a new
 // entry for every switch and LID.
 type Transition struct {
@@ -350,7 +350,7 @@ type MulticastChanges struct {
 type MLIDChange struct {
 	MLID  fabric.LID   `json:"mlid"`
 	Masks []MaskChange `json:"masks"` // by switch
-	// Transient is what goes wrong while switches have old and new masks; "" for nothing.
+	// Transient names the fault while switches have old and new masks; "" for none.
 	Transient string `json:"transient,omitempty"`
 }
 

@@ -96,7 +96,6 @@ func (m *mixture) lids(b int) iter.Seq[fabric.LID] {
 	}
 }
 
-// checkBlock checks the 64 LIDs of block b.
 func (w *mixWorker) checkBlock(b int) {
 	order := &blockOrder{number: b, writes: make([]uint64, w.n)}
 	for l := range w.lids(b) {

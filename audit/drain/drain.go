@@ -27,7 +27,7 @@ import (
 	"github.com/ibweave/ibweave/verify/bound"
 )
 
-// Part is what is drained as a whole.
+// Part is a set of cables and nodes that are drained together.
 type Part struct {
 	Name   string
 	Cables []fabric.PortID // one end of each
@@ -44,7 +44,7 @@ type Options struct {
 	Before *Load
 }
 
-// Plan is what Make found.
+// Plan is the plan that Make returns.
 type Plan struct {
 	Before  Load     `json:"before"`
 	Limit   float64  `json:"limit,omitempty"`

@@ -84,7 +84,7 @@ type Switch struct {
 	Labels fabric.PortLabels `json:"labels,omitempty"`
 }
 
-// Report is what Compare found.
+// Report has the findings of Compare.
 type Report struct {
 	Switches int `json:"switches"` // that were meant to have tables
 	Drifted  int `json:"drifted"`  // of them, those whose tables differ

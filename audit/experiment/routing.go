@@ -68,7 +68,6 @@ func (r *Routing) Name() string {
 
 func (r *Routing) point() Point { return Point{Routing: r.Name(), Engine: r.Engine, VLs: r.VLs} }
 
-// routing finds a routing by its name.
 func (r *Run) routing(name string) *Routing {
 	return &r.Routings[slices.IndexFunc(r.Routings, func(x Routing) bool { return x.Name() == name })]
 }

@@ -32,7 +32,7 @@ const scale = 128
 // mostBytes bounds what all jobs send, so that sums in units fit into an int64.
 const mostBytes = 1 << 54
 
-// flows is what a job sends: which of its ports send how much to which.
+// flows has how much each port of a job sends to each other one.
 type flows struct {
 	name    string
 	hosts   []Host

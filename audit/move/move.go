@@ -31,7 +31,7 @@ type Options struct {
 	AtOnce int
 }
 
-// Plan is what Make found.
+// Plan is the plan that Make returns.
 type Plan struct {
 	Before drain.Load `json:"before"`
 	Limit  float64    `json:"limit,omitempty"`

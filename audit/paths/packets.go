@@ -64,7 +64,6 @@ func PacketsBetween(f *fabric.Fabric, from, to string, allPorts bool) (list []Pa
 	return list, err
 }
 
-// appendLIDs adds a packet to each LID of a port.
 func appendLIDs(list []Packet, f *fabric.Fabric, src, dst fabric.PortID) []Packet {
 	for lid := range f.LIDs(dst) {
 		list = append(list, Packet{src, lid})

@@ -15,7 +15,7 @@ import (
 // router ports are divided into two halves at random, and each port of one
 // half sends to a port of the other, all at once. A channel divides its rate
 // evenly among its routes, and a route gets the least of its shares, here in
-// parts of the rate of its slower host cable: 1 is what a crossbar would do. A
+// parts of the rate of its slower host cable: 1 as on a crossbar. A
 // bisection has the mean of its routes.
 type Bisection struct {
 	Bisections int     `json:"bisections"`

@@ -102,7 +102,6 @@ func (s lidSet) both(o lidSet) lidSet  { return lidSet{s[0] & o[0], s[1] & o[1]}
 func (s lidSet) less(o lidSet) lidSet  { return lidSet{s[0] &^ o[0], s[1] &^ o[1]} }
 func (s lidSet) len() int              { return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) }
 
-// members yields the numbers in the set, ascending.
 func (s lidSet) members(yield func(int) bool) {
 	for word, x := range s {
 		for ; x != 0; x &= x - 1 {

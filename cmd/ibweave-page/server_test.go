@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,19 +26,6 @@ func packed(t *testing.T) (data []byte, cable string) {
 	return data, fmt.Sprintf("%s:%d", f.Node(0).GUID, f.Num(ports[0]))
 }
 
-// ending is a context that ends when it has been asked some times.
-type ending struct {
-	context.Context
-	left atomic.Int32
-}
-
-func (c *ending) Err() error {
-	if c.left.Add(-1) < 0 {
-		return context.Canceled
-	}
-	return nil
-}
-
 // TestFailures: wherever an answer fails, the session has the steps that the page shows.
 func TestFailures(t *testing.T) {
 	data, cable := packed(t)
@@ -48,8 +34,8 @@ func TestFailures(t *testing.T) {
 	leaf, _, _ := strings.Cut(cable, ":") // whose failure has the loads counted again, after the step
 	failed := 0
 	for n := int32(0); ; n++ {
-		ctx := &ending{Context: context.Background()}
-		ctx.left.Store(n)
+		ctx := &short.Ending{Context: context.Background()}
+		ctx.Left.Store(n)
 		if _, err := s.handle(ctx, []byte("do fail "+leaf)); err == nil {
 			break
 		}

@@ -98,7 +98,6 @@ func (a *app) require(cmd *cobra.Command, flags ...string) {
 
 func usagef(format string, args ...any) error { return cli.Usagef(format, args...) }
 
-// wrong returns an error of wrong usage for a flag.
 func wrong(flag, format string, args ...any) error {
 	return usagef("--%s: %w", flag, fmt.Errorf(format, args...))
 }

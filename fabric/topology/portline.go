@@ -136,7 +136,6 @@ func (p *parser) readLabel(l *Line, ofSwitch bool) int32 {
 	return p.labelOf(string(label))
 }
 
-// labelOf returns the index of a label in labels.
 func (p *parser) labelOf(label string) int32 {
 	i, ok := p.labelNum[label]
 	if !ok {

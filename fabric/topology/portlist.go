@@ -92,7 +92,6 @@ const separator = "' - '"
 // list, even if it is cut or lacks a blank.
 var brokenList = regexp.MustCompile(`^(?:SW|CA|R[Tt])(?:[ \t0-9]|$)`)
 
-// isStanza returns true if a line belongs to a stanza.
 func isStanza(l Line) bool {
 	word := l.letters()
 	return headerKinds[string(word)] != 0 && isBrokenHeader(l) || before.Match(word)
@@ -144,7 +143,6 @@ func (p *parser) readListPort(m parts, at int, to *listPort) (err error) {
 	return err
 }
 
-// readEnd reads LID and port number of an end.
 func (p *parser) readEnd(m parts, at int, to *listPort) error {
 	if err := p.takeLID(m.part(at), to); err != nil {
 		return err
@@ -177,7 +175,6 @@ type parts struct {
 	at   []int
 }
 
-// has returns true if a part is there.
 func (m parts) has(i int) bool { return m.at[2*i] >= 0 }
 
 // part returns part i, to be read.

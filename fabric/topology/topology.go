@@ -174,7 +174,7 @@ type key struct {
 	kind  fabric.NodeType // 0 for a name
 }
 
-// lids is what the text has about the LIDs of an end port.
+// lids has the LIDs of an end port as the text gives them.
 type lids struct {
 	lid, heard fabric.LID // by its own line, and by those of its neighbours; 0 for none
 	lmc        uint8

@@ -205,7 +205,6 @@ func noTar(name string, data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// unpack returns a reader that decodes one form.
 func unpack(form string, from io.Reader, opt ...zstd.DOption) (io.ReadCloser, error) {
 	switch form {
 	case "gzip":

@@ -5,6 +5,7 @@
 package short
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +47,20 @@ func NeedPrograms(tb testing.TB) {
 		tb.Helper()
 		tb.Skip("go test without -short runs it")
 	}
+}
+
+// Ending is a context that ends when its error has been asked for Left times.
+type Ending struct {
+	context.Context
+	Left atomic.Int32
+}
+
+// Err returns context.Canceled from then on.
+func (c *Ending) Err() error {
+	if c.Left.Add(-1) < 0 {
+		return context.Canceled
+	}
+	return nil
 }
 
 // TB has the methods that test helpers call, of a testing.T, B or F, or of rapid's T.

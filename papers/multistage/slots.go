@@ -55,7 +55,7 @@ type Estimate struct {
 	Half float64
 }
 
-// SlotResult is what a simulation measured. Rates are for each node and slot.
+// SlotResult has the results of a simulation. Rates are for each node and slot.
 type SlotResult struct {
 	Slots int
 	// Throughput is as in Predict: unicast packets, and copies of Phase 1, each as 1/f.
@@ -90,7 +90,7 @@ func SimulateSlots(ctx context.Context, o SlotOptions) (*SlotResult, error) {
 	return summarize(&o, blocks), nil
 }
 
-// slotCounts is what one block counted.
+// slotCounts has the counts of one block.
 type slotCounts struct {
 	unicast int64 // delivered
 	copies  int64 // of Phase 1, delivered

@@ -27,7 +27,7 @@ type Fault struct {
 	Dependents int // further faults of the group that are not listed
 }
 
-// Report is what Check found.
+// Report has the findings of Check.
 type Report struct {
 	Messages int // followed: one for each group and sender
 	Sends    int // of all messages

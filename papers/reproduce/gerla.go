@@ -153,7 +153,7 @@ type gerlaPoint struct {
 	to     []*chart.Point // by metric
 }
 
-// gerlaMetric is what a panel shows of each scheme.
+// gerlaMetric is the value that a panel shows of each scheme.
 type gerlaMetric struct {
 	prefix string // of its curves' names
 	value  func(r *lan.Result) float64
@@ -167,7 +167,7 @@ var (
 	throughput     = gerlaMetric{"throughput: ", func(r *lan.Result) float64 { return r.Utilization }, false}
 )
 
-// gerlaSetting is what all points of a figure share.
+// gerlaSetting has the settings of all points of a figure.
 type gerlaSetting struct {
 	net             *gerlaNet
 	groups, members int

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Options are what a caller may ask of Run.
+// Options are the settings of Run.
 type Options struct {
 	// Quick takes fewer points, and shorter measurements, for a first look.
 	Quick bool
@@ -45,7 +45,7 @@ type Lab struct {
 	busy  bool // Each is at work
 }
 
-// run is what the experiments of one Run share.
+// run has the slots, values and progress of one Run.
 type run struct {
 	ctx      context.Context
 	slots    chan struct{}

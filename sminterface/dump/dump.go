@@ -28,7 +28,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Options are what a caller may ask of a reader.
+// Options are the settings of a reader.
 type Options struct {
 	// Lenient leaves out what is wrong and lists it as a Problem, instead of
 	// failing.
@@ -44,7 +44,7 @@ type Options struct {
 // isFatal returns true for the kinds of problems that are errors of a strict reader.
 func isFatal(kind fabric.ProblemKind) bool { return kind == fabric.Dropped || kind == fabric.Truncated }
 
-// WriteOptions are what a caller may ask of the writers of tables.
+// WriteOptions are the settings of writers of tables.
 type WriteOptions struct {
 	// Lean leaves out the comments that name a LID's owner. OpenSM then
 	// cannot notice that a LID has moved to another port.

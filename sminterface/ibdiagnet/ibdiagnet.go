@@ -29,7 +29,7 @@ import (
 	"github.com/ibweave/ibweave/fabric"
 )
 
-// Options are what a caller may ask of Read.
+// Options are the settings of Read.
 type Options struct {
 	// Lenient leaves out what is wrong and lists it as a Problem, instead of failing.
 	Lenient bool

@@ -34,7 +34,7 @@ const (
 	guid2lidFile  = "guid2lid"
 )
 
-// Options are what a caller may ask of Run.
+// Options are the settings of Run.
 type Options struct {
 	// Dir is a compile directory. OpenSM gets its opensm-lfts.dump and, if they
 	// exist, its opensm-lid-matrix.dump and guid2lid, unchanged except for port

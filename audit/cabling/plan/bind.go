@@ -374,7 +374,6 @@ func (b *binder) port(s spot) fabric.PortID {
 	return b.f.Port(s.node, s.num)
 }
 
-// isSwitch returns true for a switch of the fabric, and for an invented one.
 func (b *binder) isSwitch(n fabric.NodeID) bool {
 	if int(n) < b.f.NumNodes() {
 		return b.f.IsSwitch(n)

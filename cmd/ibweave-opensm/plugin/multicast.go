@@ -230,7 +230,7 @@ const (
 )
 
 // multicastSchemes lists the values of multicast.scheme. The schemes
-// in it need one MLID for a group, which is what OpenSM gives.
+// in it need one MLID for a group, as OpenSM gives it.
 var multicastSchemes = []string{SchemeAuto, unionScheme, mergeScheme, combScheme, spamScheme, updnTreeScheme, regionScheme, SchemeOpenSM}
 
 // steps lists the schemes to try for a box, in order: the one that its
@@ -323,7 +323,7 @@ type draft struct {
 // final returns true if no better step is left.
 func (d *draft) final() bool { return d.step >= len(d.steps)-2 }
 
-// next goes on to the next step; why is what was wrong with this one.
+// next goes on to the next step; why says why this one failed.
 func (d *draft) next(why string) {
 	if d.why == "" {
 		d.why = d.steps[d.step] + ": " + why

@@ -81,7 +81,7 @@ type HostResult struct {
 	Bytes      int64 // taken in while measuring
 }
 
-// Result is what Run has measured. Latencies are in byte times, from when a message
+// Result has the measurements of Run. Latencies are in byte times, from when a message
 // is born to when its last byte has come.
 type Result struct {
 	Last Mean // latency of multicast messages, to the last member
